@@ -21,7 +21,7 @@ from eurekube_sync.apply.single_calls import (
     outcome_of_registration,
     outcome_of_renewal,
 )
-from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_key
+from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_action, whose_key
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.deadline import Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
@@ -172,7 +172,7 @@ class Applier:
             return []
         known = {outcome.action.key for outcome in done}
         asked = {action.key: action for action in renewals if action.key not in known}
-        return [replace(outcome_of_renewal(asked[key]), lacking=True) for key in sorted(batches.lacking(list(asked)))]
+        return [outcome_of_renewal(asked[key], lacking=True) for key in sorted(batches.lacking(list(asked)))]
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
@@ -203,7 +203,7 @@ class Applier:
             self._single.guard(action, self._single.renew, action.status, self._changes)
             self._renewals.again(action.key)
 
-        lacking = in_turn(lacking, lambda one: _whose(one[1]))
+        lacking = in_turn(lacking, lambda one: whose_action(one[1]))
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
         answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
         changed, overridden = [], []
@@ -262,10 +262,10 @@ class Applier:
         batches = self._registry.batches()
         if batches is None:
             every: list[A | B] = [*actions, *rest]
-            return self._workers.each(single, ordered(every, _whose))
+            return self._workers.each(single, ordered(every, whose_action))
         ended = self._beside(
-            [partial(together, chunk) for chunk in chunks(ordered(actions, _whose), batches.size)],
-            [partial(alone, action) for action in ordered(rest, _whose)],
+            [partial(together, chunk) for chunk in chunks(ordered(actions, whose_action), batches.size)],
+            [partial(alone, action) for action in ordered(rest, whose_action)],
         )
         left = [action for action, outcome in ended if outcome is None]
         return [*(outcome for _, outcome in ended if outcome), *self._workers.each(single, left)]
@@ -275,17 +275,16 @@ class Applier:
         return [one for found in self._workers.each(lambda call: call(), by_turns(batches, others)) for one in found]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
-        def outcome(action: Renew, answer: Batched) -> Outcome | None:
+        ended: list[Outcome | None] = []
+        for action, answer in zip(chunk, batches.renew([action.key for action in chunk]), strict=True):
             match answer:
-                case Batched.DONE:
-                    return self._single.renewed(action)
-                case Batched.PARTLY:
-                    return replace(self._single.renewed(action), lacking=True)
+                case Batched.DONE | Batched.PARTLY:
+                    ended.append(self._single.renewed(action, lacking=answer is Batched.PARTLY))
                 case Batched.ABSENT:
-                    return outcome_of_404(action)
-            return None
-
-        return [outcome(*pair) for pair in zip(chunk, batches.renew([a.key for a in chunk]), strict=True)]
+                    ended.append(outcome_of_404(action))
+                case _:
+                    ended.append(None)
+        return ended
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
         wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
@@ -308,7 +307,3 @@ class Applier:
             Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
             for action, answer in zip(chunk, answers, strict=True)
         ]
-
-
-def _whose(action: Action) -> tuple[str, str]:
-    return whose_key(action.key)

@@ -4,10 +4,10 @@ does not show what it holds is waited for until that has expired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from eurekube_sync.apply.conditions import PassResult
-from eurekube_sync.desired.claims import Claim, Deleting
+from eurekube_sync.desired.claims import Deleting
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Renew
@@ -21,11 +21,12 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan
 
 
-def look_elsewhere(claims: Iterable[Claim], observed: Observed, *, cache_seconds: float) -> frozenset[SyncerRef]:
+def look_elsewhere(
+    deleting: Collection[SyncerObject], observed: Observed, *, cache_seconds: float
+) -> frozenset[SyncerRef]:
     """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
     one may come to its end; before that none. What is registered on another alone no list shows, and its ids are
     nobody's once its endpoints are gone."""
-    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
     ends = any(
         CLEANUP_FINALIZER in syncer.finalizers
         and not abandoned(syncer)

@@ -3,9 +3,10 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from operator import attrgetter
+from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.finalizers import still_there, waits_for
@@ -24,8 +25,6 @@ from eurekube_sync.model.sources import Unknown
 MOST_GOOD_NEWS = 100
 """Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
 and clients of the API are limited; its condition tells the same."""
-
-_Changed: TypeAlias = tuple[Claim, SyncerStatus]
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -61,7 +60,7 @@ def put_finalizers_on(
         streak.note(unreachable=False)
         return None
 
-    turns = in_turn(without, lambda syncer: syncer.ref)
+    turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
@@ -76,12 +75,19 @@ class Finished:
     """Of one that a person abandoned: what it leaves."""
 
 
+class Changed(NamedTuple):
+    """A status to be written."""
+
+    syncer: SyncerObject
+    status: SyncerStatus
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
     """What there is to write; false for nothing."""
 
     finished: tuple[Finished, ...]
-    changed: tuple[_Changed, ...]
+    changed: tuple[Changed, ...]
     all_statuses: Mapping[SyncerRef, SyncerStatus]
     """Of all others, changed or not."""
 
@@ -121,7 +127,7 @@ def unsettled(
     due = statuses(result, waiting, options=options, now=now, earlier=earlier)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
     changed = [
-        (claims[ref], status)
+        Changed(claims[ref].syncer, status)
         for ref, status in left.items()
         if worth_writing(claims[ref].syncer.status, status, words=words)
     ]
@@ -134,7 +140,7 @@ def settle(
     """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
     were written."""
     now = clock.now()
-    events = dict(_few_good_news(in_turn(due.changed, lambda one: one[0].syncer.ref)))
+    events = _few_good_news(in_turn(due.changed, attrgetter("syncer.ref")))
 
     def end(deletion: Finished) -> ClusterError | None:
         if deadline.passed:
@@ -146,43 +152,41 @@ def settle(
             return error
         return unsaid
 
-    def report(change: _Changed) -> ClusterError | None:
-        claim, status = change
+    def report(change: Changed) -> ClusterError | None:
+        syncer, status = change
         if deadline.passed:
-            return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended first")
+            return ClusterUnavailable(f"the status of {syncer.ref} was not written: the pass ended first")
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true.
         unsaid: ClusterError | None = None
-        for event in events[claim.syncer.ref]:
+        for event in events[syncer.ref]:
             unsaid = record(cluster, event, now) or unsaid
             if isinstance(unsaid, ClusterUnavailable):
                 return unsaid
         try:
-            cluster.write_status(claim.syncer, status)
+            cluster.write_status(syncer, status)
         except ClusterError as error:
             return error
         return unsaid
 
-    def write(one: Finished | _Changed) -> ClusterError | None:
+    def write(one: Finished | Changed) -> ClusterError | None:
         return end(one) if isinstance(one, Finished) else report(one)
 
-    due_writes: list[Finished | _Changed] = [*due.finished, *due.changed]
-    writes = in_turn(due_writes, lambda one: (one if isinstance(one, Finished) else one[0]).syncer.ref)
+    writes: list[Finished | Changed] = in_turn([*due.finished, *due.changed], attrgetter("syncer.ref"))
     ended = list(zip(writes, workers.each(write, writes), strict=True))
-    written = {one[0].syncer.ref: one[1] for one, error in ended if error is None and not isinstance(one, Finished)}
+    written = {one.syncer.ref: one.status for one, error in ended if error is None and isinstance(one, Changed)}
     return written, tuple(error for _, error in ended if error)
 
 
-def _few_good_news(
-    changed: Iterable[_Changed],
-) -> Iterator[tuple[SyncerRef, tuple[EventRecord, ...]]]:
+def _few_good_news(changed: Iterable[Changed]) -> dict[SyncerRef, list[EventRecord]]:
     """The events of each syncer: all warnings, and so much of the rest."""
-    left = MOST_GOOD_NEWS
-    for claim, status in changed:
-        found = flips(claim, status)
+    left, events = MOST_GOOD_NEWS, {}
+    for syncer, status in changed:
+        found = flips(syncer, status)
         good = [event for event in found if not event.warning][:left]
         left -= len(good)
-        yield claim.syncer.ref, tuple(event for event in found if event.warning or event in good)
+        events[syncer.ref] = [event for event in found if event.warning or event in good]
+    return events
 
 
 def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:

@@ -70,10 +70,10 @@ class SingleCalls:
         """PUT."""
         return self.renewed(action) if self._registry.renew(action.key) else outcome_of_404(action)
 
-    def renewed(self, action: Renew) -> Outcome:
+    def renewed(self, action: Renew, *, lacking: bool = False) -> Outcome:
         """Of a renewal that a server took: the lease has been renewed in this pass."""
         self._renewals.note(action.key, self._deadline.begun)
-        return outcome_of_renewal(action)
+        return outcome_of_renewal(action, lacking=lacking)
 
     def change(self, action: Register | Update | Renew) -> Outcome:
         """POST; of a Renew only where an uncached read shows nothing, or ours."""
@@ -123,9 +123,9 @@ def outcome_of_404(action: Renew) -> Outcome:
     return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
 
 
-def outcome_of_renewal(action: Renew) -> Outcome:
+def outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:
     status = action.status or (action.if_gone.status if action.if_gone else None)
-    return Outcome(action=action, result=Result.DONE, status=status)
+    return Outcome(action=action, result=Result.DONE, status=status, lacking=lacking)
 
 
 def outcome_of_registration(action: Register | Renew) -> Outcome:

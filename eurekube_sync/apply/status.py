@@ -95,10 +95,9 @@ def _stands(claim: Claim, status: SyncerStatus) -> bool:
     return isinstance(claim, Serving) and not claim.keeps_any and timeless and status == claim.syncer.status
 
 
-def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
+def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]:
     """An event for each condition that is new or changed its value, or holds removals for another reason; conditions
     that begin in peace say nothing, and neither does Ready where it tells the trouble of another event."""
-    syncer = claim.syncer
     events = []
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None

@@ -5,12 +5,12 @@ One call of each namespace is made, then the next of each; and in a namespace on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from typing import TypeVar
 
-from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.actions import Action, Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 
 T = TypeVar("T")
@@ -41,11 +41,15 @@ def whose_key(key: InstanceKey) -> tuple[str, str]:
     return "".join(key.id.split(":", 2)[1:2]), key.app
 
 
-def by_turns(some: Sequence[T], others: Sequence[T]) -> Iterator[T]:
+def whose_action(action: Action) -> tuple[str, str]:
+    """The same of an action's key."""
+    return whose_key(action.key)
+
+
+def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
     """One of the first, one of the second, and so on."""
-    for pair in zip_longest(([one] for one in some), ([one] for one in others), fillvalue=()):
-        for one in pair:
-            yield from one
+    pairs = zip_longest(([one] for one in some), ([one] for one in others), fillvalue=())
+    return [one for pair in pairs for either in pair for one in either]
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

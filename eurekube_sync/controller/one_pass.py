@@ -22,9 +22,9 @@ from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.observe.left_scope import Unserved
 from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.observe.same_cluster import SameCluster
 from eurekube_sync.plan import Plan
 
 
@@ -203,21 +203,6 @@ class Decided:
     """Why an approval cannot be meant for this pass."""
     last_up: frozenset[InstanceKey] = frozenset()
     """Wanted instances that this process last saw UP, where that matters."""
-
-
-def report_of(given: Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:
-    """What every pass reports."""
-    return PassReport(
-        owner=given.settings.owner,
-        cluster=given.ownership.cluster,
-        scope=given.settings.scope,
-        dry_run=given.settings.dry_run,
-        at=given.world.clock.now(),
-        plan=plan,
-        registry=registry,
-        view=view,
-        batching=given.world.registry.batching(),
-    )
 
 
 IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0

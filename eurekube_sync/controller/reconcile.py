@@ -32,7 +32,6 @@ from eurekube_sync.controller.one_pass import (
     PassSettings,
     Renewed,
     World,
-    report_of,
 )
 from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_in_doubt, renew_unidentified
 from eurekube_sync.controller.steps import (
@@ -57,7 +56,6 @@ from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
 from eurekube_sync.observe.eureka import Observed, marked_cluster, observe
 from eurekube_sync.observe.kubernetes import (
-    SameCluster,
     absent_namespaces,
     living_pods,
     read_cluster,
@@ -65,6 +63,7 @@ from eurekube_sync.observe.kubernetes import (
     read_syncers,
 )
 from eurekube_sync.observe.other_owner import OtherOwner, other_owners
+from eurekube_sync.observe.same_cluster import SameCluster
 from eurekube_sync.plan import Plan
 
 
@@ -176,10 +175,10 @@ def _look_elsewhere(given: Given, listed: Complete[tuple[ObservedInstance, ...]]
     """Adds the instances of deleted syncers that only other Eureka servers hold, before a finalizer is removed; and
     which servers could not be read."""
     registry = found.registry
-    if isinstance(listed, Unknown) or isinstance(registry, Unknown):
+    deleting = [claim.syncer for claim in found.desired.claims.values() if isinstance(claim, Deleting)]
+    if isinstance(listed, Unknown) or isinstance(registry, Unknown) or not deleting:
         return found
-    cache_seconds = given.settings.registry_cache
-    deleted = look_elsewhere(found.desired.claims.values(), registry.data, cache_seconds=cache_seconds)
+    deleted = look_elsewhere(deleting, registry.data, cache_seconds=given.settings.registry_cache)
     if not deleted:
         return found
     there, unseen = given.world.registry.list_elsewhere(listed)
@@ -211,21 +210,29 @@ def _writes_more(
 
 def _report(given: Given, found: Found, decided: Decided) -> PassReport:
     """What a pass is to do; of a dry run all."""
-    return replace(
-        report_of(given, decided.braked.plan, found.registry, found.view),
-        options=given.settings.options,
+    settings = given.settings
+    return PassReport(
+        owner=settings.owner,
+        cluster=given.ownership.cluster,
+        scope=settings.scope,
+        options=settings.options,
+        dry_run=settings.dry_run,
         at=decided.at,
+        plan=decided.braked.plan,
+        registry=found.registry,
+        view=found.view,
         desired=found.desired,
         absent=found.absent,
         held=decided.braked.held,
-        approved=given.settings.approved,
+        approved=settings.approved,
         approval_refused=decided.refused,
         released=decided.braked.approved,
+        batching=given.world.registry.batching(),
         cut_short=given.deadline.cut_short,
         basis=Basis(
             ownership=given.ownership,
-            scope=given.settings.scope,
-            lease=given.settings.lease,
+            scope=settings.scope,
+            lease=settings.lease,
             view=found.view,
             registry=found.registry,
             brake=decided.brake,

@@ -16,12 +16,12 @@ from eurekube_sync.controller.one_pass import (
     PassSettings,
     Renewed,
     World,
-    report_of,
 )
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.outcomes import Outcome, Outcomes
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Unknown
@@ -37,7 +37,7 @@ def refuse(given: Given, early: Renewed, registry: Complete[Observed]) -> PassRe
     given.world.memory.sightings.nothing_seen()
     ours = [one for key, one in registry.data.ours.items() if key not in early.cancelled]
     plan = plan_renewals(ours, "another cluster uses our owner name")
-    report = replace(report_of(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
+    report = replace(_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
     return renew_only(report, early.applier, given.deadline, renewed=early.outcomes, listed=ours)
 
 
@@ -57,7 +57,7 @@ def renew_beside(
     removed = {action.key for action in decided.braked.plan.actions if comes_last(action)}
     kept = [one for key, one in registry.data.ours.items() if key not in removed]
     plan = plan_renewals(kept, "another owner serves its syncer")
-    report = replace(report_of(given, plan, registry, found.view), other_owners=others)
+    report = replace(_report(given, plan, registry, found.view), other_owners=others)
     return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
 
 
@@ -71,8 +71,22 @@ def renew_in_doubt(given: Given, early: Renewed, found: Found, decided: Decided,
     else:
         ours = [one for key, one in found.registry.data.ours.items() if key not in early.cancelled]
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
-    report = report_of(given, plan, found.registry, unread_cluster(doubt))
+    report = _report(given, plan, found.registry, unread_cluster(doubt))
     return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
+
+
+def _report(given: Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:
+    return PassReport(
+        owner=given.settings.owner,
+        cluster=given.ownership.cluster,
+        scope=given.settings.scope,
+        dry_run=given.settings.dry_run,
+        at=given.world.clock.now(),
+        plan=plan,
+        registry=registry,
+        view=view,
+        batching=given.world.registry.batching(),
+    )
 
 
 def renew_only(

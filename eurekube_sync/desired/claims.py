@@ -22,7 +22,6 @@ from eurekube_sync.desired.verdicts import (
     Taken,
     Verdict,
     Wanted,
-    rival_of,
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
@@ -239,3 +238,22 @@ def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
     """The order in which syncers hold what several claim: the older first, of equal age by name."""
     return (claim.syncer.created, claim.syncer.ref)
+
+
+def wanted_in(verdict: Verdict | None) -> Wanted | None:
+    """The instance that it would be, registered or not; None where nobody knows."""
+    match verdict:
+        case Wanted():
+            return verdict
+        case OverLimit() | Taken():
+            return verdict.wanted
+        case _:
+            return None
+
+
+def rival_of(verdict: Verdict) -> Rival | None:
+    """Another syncer that has its address."""
+    if isinstance(verdict, Taken):
+        return verdict.rival
+    wanted = wanted_in(verdict)
+    return wanted.rival if wanted else None

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
-from eurekube_sync.model.kubernetes import ClusterView, Drainable, PodRef, Service
+from eurekube_sync.model.kubernetes import Drainable, PodRef, Service
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 DRAINED = "eurekube.drained"
@@ -121,14 +121,3 @@ def _state(those: Mapping[str, Drainable] | Unknown, id_: str) -> bool | None:
 def _ignored(those: Known, id_: str) -> str:
     found = those.get(id_) if isinstance(those, Mapping) else None
     return found.ignored if found else ""
-
-
-def unknown_drains(view: ClusterView) -> Iterator[tuple[str, Unknown]]:
-    """The lists that were asked for and could not be read, by what they are of."""
-    if view.pod_drains is not None:
-        listed = view.pod_drains
-        for where, source in (("", listed.elsewhere), *sorted(listed.by_namespace.items())):
-            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
-                yield f"drain annotations of Pods{f' of {where}' if where else ''}", source
-    if isinstance(view.node_drains, Unknown):
-        yield "drain annotations of Nodes", view.node_drains

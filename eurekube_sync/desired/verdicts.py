@@ -118,22 +118,3 @@ def better(one: Found, other: Found) -> Found:
 def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
     down = wanted.instance.status is not InstanceStatus.UP
     return (down, wanted.why, tuple(sorted(wanted.instance.metadata.items())))
-
-
-def wanted_in(verdict: Verdict | None) -> Wanted | None:
-    """The instance that it would be, registered or not; None where nobody knows."""
-    match verdict:
-        case Wanted():
-            return verdict
-        case OverLimit() | Taken():
-            return verdict.wanted
-        case _:
-            return None
-
-
-def rival_of(verdict: Verdict) -> Rival | None:
-    """Another syncer that has its address."""
-    if isinstance(verdict, Taken):
-        return verdict.rival
-    wanted = wanted_in(verdict)
-    return wanted.rival if wanted else None

@@ -8,9 +8,9 @@ from typing import assert_never
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, Serving, wanted_in
 from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.desired.verdicts import Leaving, Verdict, wanted_in
+from eurekube_sync.desired.verdicts import Leaving, Verdict
 from eurekube_sync.explain.near import matches
 from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What
 from eurekube_sync.model.errors import InvalidSyncer

@@ -92,11 +92,11 @@ class SyncerObject:
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
     status: SyncerStatus | None = None
+    ref: SyncerRef = field(init=False, repr=False, compare=False)
+    """Its `namespace/name`."""
 
-    @property
-    def ref(self) -> SyncerRef:
-        """Its `namespace/name`."""
-        return SyncerRef(self.namespace, self.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ref", SyncerRef(self.namespace, self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

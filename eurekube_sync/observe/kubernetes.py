@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from eurekube_sync.desired.claims import Desired, NotServed, Serving
-from eurekube_sync.desired.drain import Kind, drainable, unknown_drains
+from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of
-from eurekube_sync.model.ports import Clock, Cluster
+from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.needs import drain_needs_of, needs_of
 
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
-_MOMENT = 10.0
-"""Seconds for which an answer holds: an object that is written after it bears a UID or a version all the same."""
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 
 
@@ -30,39 +27,6 @@ def unread_cluster(identity: Source[str]) -> ClusterView:
     """A cluster of which nothing else was asked."""
     live: Source[bool] = Complete(data=True)
     return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
-
-
-class SameCluster:
-    """Whether the cluster that answers is still the one whose UID is known. A kubeconfig that is read again after a
-    401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
-    changed for it, and before anything is written there.
-
-    One that does not say who it is may be any: its lists prove nothing. So does a process that begins in that
-    moment, and a daemon is to do no more for having known it once. It costs a pass, and is asked again in the next.
-    """
-
-    def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._known = known
-        self._confirmed = -inf
-
-    def doubt(self, otherwise: str) -> Unknown | None:
-        """Why it may be another one, and what is done `otherwise`; None when it is the same, or was a moment ago."""
-        if self._clock.monotonic() - self._confirmed < _MOMENT:
-            return None
-        found = self._cluster.identity(anew=True)
-        if found == self._known:
-            self._confirmed = self._clock.monotonic()
-            return None
-        if isinstance(found, Unknown):
-            why = "it is unknown whether the Kubernetes API still serves the same cluster"
-            return replace(found, message=f"{why}: {found.message}; {otherwise}")
-        message = (
-            f"the Kubernetes API now serves another cluster: the UID of kube-system was {self._known.data} and is "
-            f"{found.data}; {otherwise}. If this is intended, restart eurekube-sync"
-        )
-        return Unknown(cause=Cause.UNUSABLE, message=message)
 
 
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
@@ -271,7 +235,11 @@ def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     told = list(unknown_sources(view))
     yield from told
     failed = {source for _, source in told}
-    yield from (one for one in (unknown_drains(view) if view else ()) if one[1] not in failed)
+    for name, source in _failed("drain annotations of Pods", view.pod_drains) if view else ():
+        if source not in failed:
+            yield name, source
+    if view and isinstance(view.node_drains, Unknown) and view.node_drains not in failed:
+        yield "drain annotations of Nodes", view.node_drains
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
@@ -280,22 +248,23 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
         return
     if isinstance(view.identity, Unknown):
         yield "Kubernetes API", view.identity
-    for name, listed in (
-        ("EurekaSyncers", view.syncers),
-        ("Services", view.services),
-        ("EndpointSlices", view.slices),
-        *((("Namespaces", view.namespaces),) if view.namespaces else ()),
-        *((("Pods", view.pods),) if view.pods else ()),
-        *((("Pods", view.readiness),) if view.readiness else ()),
-    ):
-        sources = [("", listed.elsewhere), *((f" of {n}", s) for n, s in sorted(listed.by_namespace.items()))]
-        for where, source in sources:
-            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
-                yield name + where, source
+    yield from _failed("EurekaSyncers", view.syncers)
+    yield from _failed("Services", view.services)
+    yield from _failed("EndpointSlices", view.slices)
+    yield from _failed("Namespaces", view.namespaces)
+    yield from _failed("Pods", view.pods)
+    yield from _failed("Pods", view.readiness)
     if isinstance(view.nodes, Unknown):
         yield "Nodes", view.nodes
     if isinstance(view.crd_live, Unknown):
         yield "CRD", view.crd_live
+
+
+def _failed(name: str, listed: Listed[Any] | None) -> Iterator[tuple[str, Unknown]]:
+    sources = [("", listed.elsewhere), *sorted(listed.by_namespace.items())] if listed else []
+    for namespace, source in sources:
+        if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+            yield f"{name} of {namespace}" if namespace else name, source
 
 
 def _all(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:

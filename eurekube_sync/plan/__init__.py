@@ -7,9 +7,9 @@
 Only `make_plan` can remove. It takes an `Observed`, which only a complete list can make, and each removal bears
 the `Proof` of the source that shows it.
 
-`make` goes through all that is registered and all that is wanted; `ours` says what becomes of one of ours,
-`giving_way` of one whose pod registers itself, `differences` what a register would change of it; `value` is the
-plan."""
+`make` has the rules in their order, and goes through all that is registered and all that is wanted. `ours` says what
+becomes of one of ours, `duplicates` of one whose pod registers itself; `value` is the plan.
+"""
 
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, with_unread

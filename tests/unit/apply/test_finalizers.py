@@ -114,7 +114,8 @@ YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalize
 
 def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
     """About whom other servers are asked, 45 s after the first deletion."""
-    return set(look_elsewhere(claims, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
+    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
+    return set(look_elsewhere(deleting, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
 
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:

@@ -373,7 +373,7 @@ def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> lis
     """Reason, whether it is a warning, and key of each event."""
     (claim,) = of.claims.values()
     told = replace(claim, syncer=replace(claim.syncer, status=before))
-    return [(event.reason, event.warning, event.key) for event in flips(told, found)]
+    return [(event.reason, event.warning, event.key) for event in flips(told.syncer, found)]
 
 
 def test_events_are_written_on_flips_only() -> None:
@@ -417,7 +417,7 @@ def test_not_knowing_is_a_warning() -> None:
 def test_an_event_tells_whose_it_is() -> None:
     """Its name is made of uid, reason and key, so that the same event is counted, not repeated."""
     (claim,) = claims().claims.values()
-    (event,) = flips(claim, status(claims(), *BOTH))
+    (event,) = flips(claim.syncer, status(claims(), *BOTH))
     assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
 
 
@@ -474,7 +474,7 @@ def test_waiting_for_an_address_warns_nobody() -> None:
     waiting = Incomplete(reason="AddressPending", message="Service rating waits")
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
-    assert [(event.reason, event.warning) for event in flips(claim, status(of))] == [("AddressPending", False)]
+    assert [(event.reason, event.warning) for event in flips(claim.syncer, status(of))] == [("AddressPending", False)]
 
 
 def written(of: Desired, found: SyncerStatus) -> Desired:
