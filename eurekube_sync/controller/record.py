@@ -177,8 +177,8 @@ def _encode(value: Any) -> Any:
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    """Those that are not as by default."""
-    given = ((one, getattr(value, one.name)) for one in fields(value))
+    """Those that are not as by default, nor made of others."""
+    given = ((one, getattr(value, one.name)) for one in fields(value) if one.init)
     return {one.name: _encode(found) for one, found in given if one.default is MISSING or found != one.default}
 
 
