@@ -11,8 +11,9 @@ import http.client
 import re
 import socket
 import ssl
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from eurekube_sync.model.values import dataclass
 
 _TLS_ALERT = "\\x15\\x03"
 """How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import BytesIO
@@ -20,6 +19,7 @@ from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.ports import Clock, Random
+from eurekube_sync.model.values import dataclass
 
 A = TypeVar("A")
 Came: TypeAlias = tuple[A | EurekubeError, str | None]

@@ -8,7 +8,7 @@ would take the app down inside the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
@@ -24,6 +24,7 @@ from eurekube_sync.model.kubernetes import ClusterView, PodReadiness
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan import Obstacle, Plan

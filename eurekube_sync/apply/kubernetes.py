@@ -4,7 +4,6 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock, Cluster, Workers
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.values import dataclass
 
 MOST_GOOD_NEWS = 100
 """Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,

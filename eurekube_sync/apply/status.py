@@ -10,7 +10,7 @@ into every status would be a write per syncer and pass, to an API server that ma
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
@@ -29,6 +29,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 

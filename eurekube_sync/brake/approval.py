@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, assert_never
 
@@ -18,6 +17,7 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 from eurekube_sync.plan import removal_id
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed
@@ -12,6 +12,7 @@ from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.weigh import Scales, dead, moved, over_their_own, too_much, unlisted
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan

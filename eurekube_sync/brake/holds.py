@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.plan import Plan, removal_id, renewed_instead
 

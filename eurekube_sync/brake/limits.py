@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
@@ -29,6 +29,7 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, Ob
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Blocked, Obstacle, Plan, renewed_instead
 from eurekube_sync.plan.duplicates import lacks

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVA
 from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:

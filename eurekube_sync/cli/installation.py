@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from eurekube_sync.brake import BrakeLimits
@@ -19,6 +19,7 @@ from eurekube_sync.cli.options.scope import look_for_drains_option, scope_option
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

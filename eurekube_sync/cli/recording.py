@@ -13,7 +13,6 @@ import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from eurekube_sync.controller.record import Record, from_data, to_data
 from eurekube_sync.controller.replay import decisions
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.plan import Plan
 
 _NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from eurekube_sync.cli.monitoring.measure import scope_text
 from eurekube_sync.cli.monitoring.monitor import Monitor
@@ -16,6 +15,7 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 
 _SLACK = 60.0
 """Seconds more than a pass and its interval may take before the loop counts as stopped."""

@@ -5,7 +5,7 @@ list Eureka -> plan the renewals -> renew
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
@@ -17,6 +17,7 @@ from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import held_by_owner, observe
 from eurekube_sync.plan import Plan, plan_renewals
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeEr
 from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 

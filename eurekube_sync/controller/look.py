@@ -7,7 +7,7 @@ weighs all namespaces, is not judged. Beside the pass it reads what only a perso
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
@@ -23,6 +23,7 @@ from eurekube_sync.model.lock import LockName, LockRecord
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, Installable, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.values import dataclass
 
 Reading = ObservedInstance | Unknown | None
 """What an uncached read of one server gave; None: it is not there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -13,6 +13,7 @@ from eurekube_sync.controller.outages import Change, Outages
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
@@ -15,6 +15,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites

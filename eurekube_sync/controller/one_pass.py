@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held
@@ -21,6 +21,7 @@ from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.left_scope import Unserved
 from eurekube_sync.observe.other_owner import OtherOwner
@@ -118,7 +119,7 @@ class PassReport:
     unserved: tuple[Unserved, ...] = ()
     """Syncers that left our scope and came into nobody's."""
     held: Held | None = None
-    outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
+    outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
     statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)

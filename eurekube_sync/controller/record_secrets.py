@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.desired.claims import every
 from eurekube_sync.model.foreign_text import sounds_secret
 from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.values import dataclass
 
 OURS = "eurekube."
 """How each mark in an instance's metadata, and each annotation that means something to us, begins."""

@@ -149,7 +149,7 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
     brake, plan = replace(decided.brake, approval=None, approved=decided.braked.approved), report.plan
     renewed = {outcome.action.key: outcome for outcome in early.outcomes}
     renewals = plan.renewals
-    done = [replace(renewed[action.key], action=action) for action in renewals if action.key in renewed]
+    done = [renewed[action.key].of(action) for action in renewals if action.key in renewed]
     done += applier.renew([action for action in renewals if action.key not in renewed])
     expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
     adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
@@ -176,7 +176,7 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
 
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     """Renewals that their stage left over, in whatever time the later stages did not need."""
-    untried = [o.action for o in outcomes.by_key.values() if o.result is Result.NOT_TRIED]
+    untried = [o.action for o in outcomes.others if o.result is Result.NOT_TRIED]
     rest = [action for action in untried if isinstance(action, Renew)]
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 

@@ -6,7 +6,6 @@ Follows the Service's own fields and the Nodes. Which endpoints stand behind it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from eurekube_sync.desired.endpoints import choose_port
@@ -14,6 +13,7 @@ from eurekube_sync.desired.presentation import family_of
 from eurekube_sync.desired.spec import NodeAddress, ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
 from eurekube_sync.desired.spec_faults import refused
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.values import dataclass
 
 LIMIT = "eurekube.limit"
 """The limit that was in force when the instance was last written."""

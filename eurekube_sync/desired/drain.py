@@ -6,13 +6,13 @@ The mark in the instance tells what drained it: while the list of Pods or of Nod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.kubernetes import Drainable, PodRef, Service
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.values import dataclass
 
 DRAINED = "eurekube.drained"
 """What drains the instance: kinds, with commas between."""
@@ -87,10 +87,13 @@ class Drains:
     def ignored(self, services: Sequence[Service], pod: PodRef | None, node: str) -> Iterator[str]:
         """What is wrong with annotations that say neither, for an instance behind these Services, of this pod on this
         node."""
-        found = [(f"Service {one.name}", ignored_drain(one.annotations)) for one in services if one.annotations]
-        found += [(f"pod {pod.name}", _ignored(self.pods, pod.uid))] if pod else []
-        found += [(f"node {node}", _ignored(self.nodes, node))] if node else []
-        yield from (f"{what}: {why}" for what, why in found if why)
+        for service in services:
+            if service.annotations and (why := ignored_drain(service.annotations)):
+                yield f"Service {service.name}: {why}"
+        if pod and self.pods and (why := _ignored(self.pods, pod.uid)):
+            yield f"pod {pod.name}: {why}"
+        if node and self.nodes and (why := _ignored(self.nodes, node)):
+            yield f"node {node}: {why}"
 
     def denied(self) -> Iterator[str]:
         """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
@@ -118,6 +121,6 @@ def _state(those: Mapping[str, Drainable] | Unknown, id_: str) -> bool | None:
     return found.drained if found else None
 
 
-def _ignored(those: Known, id_: str) -> str:
-    found = those.get(id_) if isinstance(those, Mapping) else None
+def _ignored(those: Mapping[str, Drainable] | Unknown, id_: str) -> str:
+    found = None if isinstance(those, Unknown) else those.get(id_)
     return found.ignored if found else ""

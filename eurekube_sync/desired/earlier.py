@@ -7,15 +7,17 @@ Nothing is trusted here. All was listed anew, and an object is the same one only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from operator import is_
 
 from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.desired.verdicts import Verdict
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class EarlierClaims:
     """Changed by each pass, which takes out of `made` what it takes again or makes anew, and puts in what it made."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
-    _naming: Naming | None = None
+    _marks: tuple[Ownership, LeaseTimes] | None = None
     _shared: _Shared | None = None
     _services: dict[str, Sequence[Service]] = field(default_factory=dict)
     _services_before: Mapping[str, Sequence[Service]] = field(default_factory=dict)
@@ -64,9 +66,10 @@ class EarlierClaims:
     def begin(self, naming: Naming) -> None:
         """A pass that gives its instances other marks or leases takes nothing again."""
         self._services_before, self._services = self._services, {}
-        if naming != self._naming:
+        marks = (naming.ownership, naming.lease)
+        if marks != self._marks:
             self.made.clear()
-            self._naming = replace(naming, listed={})
+            self._marks = marks
 
     def end(self, claims: Mapping[SyncerRef, Claim]) -> None:
         """Forget what is no claim any more."""

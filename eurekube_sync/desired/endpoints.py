@@ -7,10 +7,10 @@ family of a dual-stack Service. The order of slices and Services never matters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, PodRef, Service, ServicePort
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +153,13 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
     return f"Service {service.name} has no EndpointSlice of {' and '.join(lacking)}, not even an empty one"
 
 
-def one_per_pod(found: Iterable[Backend]) -> tuple[Backend, ...]:
-    """Merges what several Services give: the same pod on the same port is one. Raises InvalidSyncer(AmbiguousService)
-    when Services give a pod different ports."""
+def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
+    """What several Services give, merged: the same pod on the same port is one. By identity, sorted. Raises
+    InvalidSyncer(AmbiguousService) when Services give a pod different ports."""
     by_pod: dict[str, list[Backend]] = {}
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)
-    return tuple(_merge(by_pod[identity]) for identity in sorted(by_pod))
+    return {identity: _merge(by_pod[identity]) for identity in sorted(by_pod)}
 
 
 def _merge(same: Sequence[Backend]) -> Backend:

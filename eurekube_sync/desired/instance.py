@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from sys import intern
 from typing import assert_never
@@ -27,6 +27,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
 from eurekube_sync.model.ownership import Ownership, instance_id
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
 _PLAIN_PORT_OFF = Port(80, False)
@@ -42,7 +43,7 @@ class Naming:
 
     ownership: Ownership
     lease: LeaseTimes
-    listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict, compare=False, repr=False)
+    listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict)
     """What Eureka lists: an instance that equals the listed one is that very one, and takes no memory of its own."""
 
 
@@ -195,7 +196,7 @@ class Builder:
 
     def _metadata(self, site: Site) -> dict[str, str]:
         found = dict(self.spec.presentation.metadata)
-        size = size_of(found)
+        size = size_of(found) if self.spec.presentation.metadata_from else 0
         for entry in self.spec.presentation.metadata_from:
             value = next((texts[entry.name] for texts in _texts(entry, site) if entry.name in texts), None)
             if value is None:

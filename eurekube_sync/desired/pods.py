@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
@@ -13,6 +13,7 @@ from eurekube_sync.desired.verdicts import Found, Incomplete, Kept, Leaving, Unp
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, ServicePort
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _listening(
                 continue  # nothing is removed for what a truncated list says
             found.append(backend)
             services.setdefault(backend.identity, []).append(service)
-    return _Listening({backend.identity: backend for backend in one_per_pod(found)}, services)
+    return _Listening(one_per_pod(found), services)
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
@@ -16,6 +16,7 @@ import msgspec
 
 from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.value_faults import Path
+from eurekube_sync.model.values import dataclass
 
 ZONE = "zone"
 """Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)."""

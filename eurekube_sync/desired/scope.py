@@ -5,12 +5,13 @@ else's."""
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.values import dataclass
 
 ANY = "*"
 MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000

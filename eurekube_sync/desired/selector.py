@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.kubernetes import Service
 from eurekube_sync.model.value_faults import shown
+from eurekube_sync.model.values import dataclass
 
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"

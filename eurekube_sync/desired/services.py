@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from eurekube_sync.desired.addresses import Pending, Place, Ports, address_kind, elsewhere, places, ports_of
 from eurekube_sync.desired.catalog import Catalog
@@ -16,6 +15,7 @@ from eurekube_sync.desired.verdicts import Found, Incomplete, Leaving
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Node, Service
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

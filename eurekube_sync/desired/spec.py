@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.value_faults import same_port, wrong_type
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
@@ -86,7 +86,7 @@ class Syncer:
     """`service.hostname`: the one address, such as an Ingress's."""
     keep_while_serving: bool
     """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
-    conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
+    conduct: Conduct = Conduct()
     max_removal_percent: int | None = None
     """More of its UP instances than this go in one pass with evidence only."""
 

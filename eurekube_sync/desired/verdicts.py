@@ -6,12 +6,12 @@ The plan follows from the verdicts, and so does every sentence about why an inst
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.rivals import Rival
 from eurekube_sync.model.eureka import Instance, InstanceStatus
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

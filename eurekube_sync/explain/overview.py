@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
@@ -22,6 +22,7 @@ from eurekube_sync.explain.what import OfSyncer
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Complete, Server, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TypeAlias
 
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.values import dataclass
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An instance id of ours: `owner:namespace:app:address:port`."""

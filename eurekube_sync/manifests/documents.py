@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.manifests.findings import Finding, Path, json_path
 from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
+from eurekube_sync.model.values import dataclass
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 
 from eurekube_sync.model.value_faults import Path as Path
 from eurekube_sync.model.value_faults import written
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 
 

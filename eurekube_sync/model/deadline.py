@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 
 FAILURES_IN_A_ROW = 20
 

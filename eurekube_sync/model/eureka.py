@@ -6,11 +6,12 @@ Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

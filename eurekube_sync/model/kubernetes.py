@@ -6,11 +6,12 @@ Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
+from eurekube_sync.model.values import dataclass
 
 
 class SyncerRef(NamedTuple):

@@ -5,7 +5,7 @@ It is a Lease object of `coordination.k8s.io`. Here the word lease always means 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eurekube_sync.model.values import dataclass
 
 DURATION = 15.0
 """Seconds without a renewal after which another copy may take the lock; written as `leaseDurationSeconds`."""

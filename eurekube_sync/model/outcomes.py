@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from eurekube_sync.model.actions import Action, Register, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.values import dataclass
 
 
 class Result(StrEnum):
@@ -42,6 +43,17 @@ class Outcome:
     lacking: bool = False
     """It was renewed, and some Eureka servers lack it."""
 
+    def of(self, action: Action) -> Outcome:
+        """The same end of another action on the same instance."""
+        return Outcome(
+            action=action,
+            result=self.result,
+            detail=self.detail,
+            status=self.status,
+            cause=self.cause,
+            lacking=self.lacking,
+        )
+
     @property
     def failed(self) -> bool:
         """Whether the next pass has it to do again."""
@@ -59,7 +71,7 @@ class Outcome:
                 return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps how they divide
 class Outcomes:
     """All outcomes of a pass, one per key."""
 
@@ -70,10 +82,20 @@ class Outcomes:
         """A later outcome of the same key replaces an earlier one: such a registration follows its renewal."""
         return cls(by_key={outcome.action.key: outcome for outcome in outcomes})
 
+    @cached_property
+    def others(self) -> tuple[Outcome, ...]:
+        """All but the renewals that were done, which nearly all of a pass are."""
+        return tuple(o for o in self.by_key.values() if o.result is not Result.DONE or not isinstance(o.action, Renew))
+
     @property
+    def renewed(self) -> int:
+        """How many renewals were done."""
+        return len(self.by_key) - len(self.others)
+
+    @cached_property
     def failures(self) -> tuple[Outcome, ...]:
         """What the next pass has to do again, by key."""
-        return tuple(self.by_key[key] for key in sorted(key for key, one in self.by_key.items() if one.failed))
+        return tuple(sorted((one for one in self.others if one.failed), key=lambda one: one.action.key))
 
     @property
     def succeeded(self) -> int:
@@ -82,4 +104,4 @@ class Outcomes:
 
     def count(self, result: Result) -> int:
         """How many ended so."""
-        return sum(outcome.result is result for outcome in self.by_key.values())
+        return sum(one.result is result for one in self.others) + (self.renewed if result is Result.DONE else 0)

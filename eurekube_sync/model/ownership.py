@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 
 from eurekube_sync.model.eureka import Instance, ObservedInstance
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
+from eurekube_sync.model.values import dataclass
 
 OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"
@@ -56,7 +56,7 @@ class Ownership:
         syncer_class: str | None = None,
     ) -> dict[str, str]:
         """The user's metadata with our marks beside it. The pod's namespace is written where it is not the syncer's."""
-        marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: intern(str(syncer))}
+        marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: _mark(syncer)}
         if syncer_class is not None:
             marks[CLASS] = syncer_class
         if pod is not None:
@@ -77,12 +77,17 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 
+@lru_cache(maxsize=65_536)  # a pass asks for the few syncers of its many instances again and again
+def _mark(syncer: SyncerRef) -> str:
+    return intern(str(syncer))
+
+
 def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
     """The syncer that its mark names, or None without a readable mark."""
     return _named(instance.metadata.get(SYNCER, ""))
 
 
-@lru_cache(maxsize=65_536)  # a pass asks for the few syncers of its many instances again and again
+@lru_cache(maxsize=65_536)
 def _named(mark: str) -> SyncerRef | None:
     namespace, slash, name = mark.partition("/")
     return SyncerRef(namespace, name) if slash and namespace and name else None

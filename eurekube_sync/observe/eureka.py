@@ -8,7 +8,7 @@ the list (`Observed.refreshed`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from eurekube_sync.desired.conduct import is_gone
@@ -17,6 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

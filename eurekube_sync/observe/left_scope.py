@@ -7,7 +7,7 @@ and is reported to a person.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.conduct import is_gone
@@ -16,6 +16,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import EventRecord, Pod, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLASS, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.other_owner import at_work_elsewhere

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from eurekube_sync.desired.addresses import address_kind
 from eurekube_sync.desired.catalog import Catalog, Catalogs
@@ -14,6 +13,7 @@ from eurekube_sync.desired.spec import Mode, ServiceAddress, Syncer, parse, sele
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

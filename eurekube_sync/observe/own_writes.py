@@ -23,7 +23,8 @@ class OwnWrites:
 
     def note(self, outcomes: Outcomes, now: float) -> None:
         """Remember what a pass wrote. A failed call may have had its effect or not: that key is forgotten."""
-        for key, outcome in outcomes.by_key.items():
+        for outcome in outcomes.others:
+            key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
             elif outcome.result is Result.DONE and isinstance(outcome.action, Cancel):

@@ -7,9 +7,8 @@ often than every 30 s blocks evictions for everybody.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 

@@ -6,7 +6,7 @@ A move changes the marks, and the id where it has to; status, override, lease, U
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from eurekube_sync.model.errors import OwnerClash
@@ -15,6 +15,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.values import dataclass
 
 DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
 SHOWN = 5

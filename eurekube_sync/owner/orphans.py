@@ -7,7 +7,7 @@ nothing is said to be none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from eurekube_sync.brake.approval import approve_command
@@ -19,6 +19,7 @@ from eurekube_sync.model.errors import OwnerClash, Refused, SourceUnknown, Stopp
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import refuse_clash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
@@ -15,6 +15,7 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.moves import Affected

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.owner.moves import Affected, Move, duration_of
 from eurekube_sync.owner.world import OwnerWorld, observation_time
 

@@ -6,7 +6,6 @@ Safe to repeat and safe to cut: at any time every instance is registered under i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 
@@ -18,6 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Registry, Workers
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.owner.moves import Affected, Move
 

@@ -4,7 +4,6 @@ somebody still renews it. Eureka does not say that, so it is watched."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import ConfigurationError, Refused, SourceUnknown
@@ -12,6 +11,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Server, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
 from eurekube_sync.owner.transfer import Tell, Transfer, silent

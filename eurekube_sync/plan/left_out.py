@@ -5,7 +5,7 @@ is registered has it. While nobody can read what is drained, what was drained be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Serving, seniority
 from eurekube_sync.desired.drain import DRAINED, Kind
@@ -15,6 +15,7 @@ from eurekube_sync.desired.verdicts import Kept, Leaving, Taken, Verdict, Wanted
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
 

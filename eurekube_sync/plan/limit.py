@@ -8,7 +8,7 @@ nothing out when it falls by itself: only an instance whose mark names a higher 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from zlib import crc32
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
@@ -17,6 +17,7 @@ from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
 

@@ -7,7 +7,7 @@ is taken again where it would be made of the same verdict and the same registere
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import is_
 from typing import assert_never
 
@@ -22,6 +22,7 @@ from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Proof, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Blocked, Plan, sorted_plan
 

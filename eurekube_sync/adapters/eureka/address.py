@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.adapters.eureka.login import Credentials, Login, check
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +22,7 @@ from eurekube_sync.model.errors import (
     RegistryUnusable,
 )
 from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.values import dataclass
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'

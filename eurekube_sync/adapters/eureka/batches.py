@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKe
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
 from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Source
+from eurekube_sync.model.values import dataclass
 
 ASK_SECONDS = 480.0
 """The question whether batches are safe is asked again once in each such stretch of the wall clock."""

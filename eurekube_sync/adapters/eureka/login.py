@@ -7,12 +7,13 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 
 _SETTLE_SECONDS = 1.0
 """How long a changed file has to stay as it is before it is believed: it may be half written."""

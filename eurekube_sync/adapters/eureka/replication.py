@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,6 +19,7 @@ from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 
 _MOST_BYTES = 512 * 1024

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import duration
 
 FIRST_REST_SECONDS = 10.0

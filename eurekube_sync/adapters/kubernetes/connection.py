@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.util import find_spec, module_from_spec
 from math import inf
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterTooLarge, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import header_secrets
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

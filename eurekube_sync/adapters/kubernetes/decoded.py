@@ -7,9 +7,11 @@ recognise that nothing of it changed (`desired/earlier`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any, TypeAlias
+
+from eurekube_sync.model.values import dataclass
 
 Read: TypeAlias = tuple[str, Any]
 """The namespace of an item, and what its kind made of it."""

@@ -7,7 +7,6 @@ is asked for without a resourceVersion: a consistent read. `resourceVersion=0` m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -20,6 +19,7 @@ from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.errors import ClusterError, ClusterTooLarge, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.values import dataclass
 
 PAGE = 500
 METADATA_ONLY = "PartialObjectMetadataList"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eurekube_sync import __version__
 from eurekube_sync.cli.monitoring.definitions import BUCKETS, BUILD, CALLS, LAST_GOOD, LOCK, Metric
@@ -15,6 +14,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.values import dataclass
 
 KEPT_PASSES = 20
 

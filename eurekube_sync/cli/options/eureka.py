@@ -6,7 +6,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, Login, SecretFile

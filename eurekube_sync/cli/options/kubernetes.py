@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from eurekube_sync.cli.completing import complete_contexts
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, option
 from eurekube_sync.cli.values import NAME, File
 from eurekube_sync.model.ports import EndpointsSource
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -16,6 +15,7 @@ from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE, EurekaAccess
 from eurekube_sync.cli.values import File, Value
 from eurekube_sync.files import open_regular
+from eurekube_sync.model.values import dataclass
 
 
 class ListenAddress(NamedTuple):

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.variables import warn_of_unknown
 from eurekube_sync.model.foreign_text import json_printable
+from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -18,6 +17,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record
 from eurekube_sync.controller.replay import decisions
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, rfc_3339
 
 

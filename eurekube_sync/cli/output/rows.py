@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby
 from typing import assert_never
@@ -15,6 +15,7 @@ from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.values import dataclass
 
 SIGNS = {
     "!": "failed",

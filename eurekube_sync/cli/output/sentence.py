@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

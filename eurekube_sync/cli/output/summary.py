@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import NotServed
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
+from eurekube_sync.model.actions import Action, Cancel, Register, Update, brings_up, removes
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
@@ -50,7 +50,7 @@ def _planned(report: PassReport) -> list[str]:
 def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
     again = outcomes.count(Result.REGISTERED_AGAIN)
-    did = [o.action for o in outcomes.by_key.values() if o.result is Result.DONE]
+    did = [o.action for o in outcomes.others if o.result is Result.DONE]
     parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
     if not parts and report.view is not None:  # else nothing was compared
         parts = ["in sync" if _in_sync(report) and not troubles else "nothing changed"]
@@ -61,8 +61,7 @@ def _done(report: PassReport) -> str:
 
 def renewed(report: PassReport) -> int:
     """How many leases were renewed, in the pass and since the one before."""
-    done = (one.action for one in report.outcomes.by_key.values() if one.result is Result.DONE)
-    return sum(isinstance(action, Renew) for action in done) + report.renewed_between
+    return report.outcomes.renewed + report.renewed_between
 
 
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:

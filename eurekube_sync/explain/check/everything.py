@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
@@ -18,6 +17,7 @@ from eurekube_sync.explain.check.installation import heartbeat, owner
 from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
 from eurekube_sync.explain.check.rights import Needed, of_a_pass, of_an_installation, rights
 from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.values import dataclass
 
 _MOST_NAMESPACES = 50
 """Whose Pods are listed for their drain time."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.values import dataclass
 
 
 class Grade(StrEnum):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from eurekube_sync.explain.check.findings import Check, Finding, Grade, fails, fine
 from eurekube_sync.model.details import Right
 from eurekube_sync.model.ports import Installable
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 
 _SYNCERS = "eurekube.io"
 _DEFINITIONS = "apiextensions.k8s.io"

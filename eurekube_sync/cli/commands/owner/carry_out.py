@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
@@ -18,6 +17,7 @@ from eurekube_sync.cli.output.ownership import owner_data, owner_table
 from eurekube_sync.cli.output.progress import ProgressLine
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.owner.report import OwnerReport, told_whole
 from eurekube_sync.owner.world import OwnerWorld
 

@@ -1,0 +1,45 @@
+"""Values: immutable dataclasses to whoever reads or checks the code, structs of msgspec when it runs.
+
+To make an `Instance` takes 1.8 µs as a frozen dataclass, which sets each field by a call, and 0.1 µs as a struct. To
+make a class takes 1.0 ms, and 0.1 ms as a struct: a process makes 140 of them before its first pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+        """As that of `dataclasses`, whose `replace` and `fields` know it. What no struct can be is a real dataclass, as
+        is a class with a password that `repr=False` hides."""
+
+        def made(cls: type[T]) -> type[T]:
+            marked = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)
+            if issubclass(cls, msgspec.Struct):  # as its base is, whose fields are all that it has
+                return marked(cls)
+            fields = [value for value in vars(cls).values() if isinstance(value, dataclasses.Field)]
+            if hasattr(cls, "__post_init__") or not all(one.init and one.repr and one.compare for one in fields):
+                return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only)(cls)
+            namespace = {
+                name: one for name, one in vars(marked(cls)).items() if name not in ("__dict__", "__weakref__")
+            }
+            namespace |= {field.name: _default(field) for field in dataclasses.fields(cls)}
+            bases = (msgspec.Struct, *(base for base in cls.__bases__ if base is not object))
+            return type(msgspec.Struct)(cls.__name__, bases, namespace, frozen=frozen, kw_only=kw_only, dict=not slots)
+
+        return made
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return msgspec.field(default_factory=field.default_factory)
+    return msgspec.field() if field.default is dataclasses.MISSING else msgspec.field(default=field.default)
