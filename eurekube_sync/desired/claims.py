@@ -169,6 +169,10 @@ class NotServed:
     refused: Serving | None = None
     """What it would be, had its Namespace granted it."""
 
+    def proven_by(self, _proof: Proof) -> NotServed:
+        """Itself: it proves nothing."""
+        return self
+
     @property
     def reads_pods(self) -> bool:
         """Whether what is registered of it goes when the list of pods shows that its pod is gone."""
@@ -185,7 +189,8 @@ class NotServed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleting:
-    """A syncer that a person deletes. `keys` are what its endpoints would have given, listed in Eureka or not."""
+    """A syncer that a person deletes. `keys` are what its endpoints would have given, listed in Eureka or not; none
+    once our finalizer is off, for then all of it was gone."""
 
     syncer: SyncerObject
     proof: Proof

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import is_
 
-from eurekube_sync.desired.claims import Claim, Serving
+from eurekube_sync.desired.claims import Claim, NotServed, Serving
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.desired.verdicts import Verdict
@@ -25,14 +25,15 @@ class Made:
     """A claim, and all that it was made of."""
 
     syncer: SyncerObject
-    spec: Syncer
+    spec: Syncer | NotServed
+    """The latter where it is wrong."""
     all_services: Sequence[Service]
     """Of its namespace, among which its selector was looked for."""
     services: tuple[Service, ...]
     """Those that it selects."""
     objects: Sequence[object]
     """Its Services and their slices, in the order in which they were read."""
-    claim: Serving
+    claim: Serving | NotServed
 
     def of_the_same(self, objects: Sequence[object]) -> bool:
         """Whether it would be made of these."""

@@ -22,7 +22,7 @@ from eurekube_sync.desired.presentation import Presentation
 from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import serve_services
-from eurekube_sync.desired.spec import Mode, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, Mode, Syncer, parse, selected_namespace
 from eurekube_sync.desired.verdicts import (
     Found,
     Incomplete,
@@ -198,23 +198,21 @@ def _claim(
 ) -> Claim:
     catalog = catalogs.of(selected_namespace(syncer)) if scope.may_select(syncer) else None
     if syncer.deleted is not None:
-        return _delete(syncer, catalog, view.crd_live, naming)
+        return _delete(syncer, catalog, view.crd_live, naming, earlier)
     if catalog is None:
         return _forbidden(syncer)
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
         return _granted(_serve_again(syncer, catalog, naming, earlier), view)
-    except InvalidSyncer as error:
-        return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
 
 
-def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
+def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
     """The claim, where its Namespace grants it or need not. What is registered of another one stays: an annotation
     that is lost must not take an app out."""
-    if view.namespaces is None:
+    if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
     if isinstance(found, Unknown):
@@ -256,7 +254,11 @@ def _forbidden(syncer: SyncerObject) -> NotServed:
 
 
 def _delete(
-    syncer: SyncerObject, catalog: Complete[Catalog] | Unknown | None, crd_live: Source[bool], naming: Naming
+    syncer: SyncerObject,
+    catalog: Complete[Catalog] | Unknown | None,
+    crd_live: Source[bool],
+    naming: Naming,
+    earlier: EarlierClaims,
 ) -> Deleting | NotServed:
     """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known."""
     if isinstance(crd_live, Unknown):
@@ -264,32 +266,35 @@ def _delete(
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        # Only the keys count, and what an instance looks like has no part in them.
-        asked = parse(syncer)
-        bare = replace(asked.conduct, readiness_gate=False)
-        spec = replace(asked, presentation=Presentation(), conduct=bare) if catalog else None
-        services = catalog.data.matching(asked.selector) if catalog else ()
-        served = _serve(syncer, spec, services, catalog, naming) if catalog and spec else None
-    except InvalidSyncer:
-        served = None
+        served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
-    keys = frozenset(served.verdicts) if served else frozenset()
-    gated = _pods(served.wanted) if served and asked.conduct.readiness_gate else frozenset()
-    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy_asked(syncer.spec), gated=gated)
+    verdicts, wanted = (served.verdicts, served.wanted) if isinstance(served, Serving) else ({}, {})
+    return Deleting(
+        syncer=syncer,
+        proof=crd_live.proof,
+        keys=frozenset(verdicts if CLEANUP_FINALIZER in syncer.finalizers else ()),
+        policy=policy_asked(syncer.spec),
+        gated=_pods(wanted) if syncer.spec.get("readinessGate") is True else frozenset(),
+    )
 
 
 def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
     return frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
 
 
-def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims) -> Serving:
+def _serve_again(
+    syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
+) -> Serving | NotServed:
     """As `_serve`, which is spared where the syncer, its Services and slices are the same, and the claim was made of
     nothing else. Drains are part of every claim, where they are read."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
-    spec = known.spec if known is not None else parse(syncer)
+    spec = known.spec if known is not None else _spec(syncer)
+    if isinstance(spec, NotServed):
+        earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), spec)
+        return spec
     all_services = earlier.same_services(selected_namespace(syncer), catalog.data.services)
     if known is not None and known.all_services is all_services:
         services = known.services
@@ -306,7 +311,32 @@ def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Namin
     return claim
 
 
+def _spec(syncer: SyncerObject) -> Syncer | NotServed:
+    """What it asks for. Of one that is being deleted only the keys count, and what an instance looks like has no part
+    in them."""
+    try:
+        asked = parse(syncer)
+    except InvalidSyncer as error:
+        return _refused(syncer, error)
+    if syncer.deleted is None:
+        return asked
+    return replace(asked, presentation=Presentation(), conduct=replace(asked.conduct, readiness_gate=False))
+
+
+def _refused(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
+    return NotServed(syncer=syncer, reason=error.reason, message=str(error))
+
+
 def _serve(
+    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
+) -> Serving | NotServed:
+    try:
+        return _served(syncer, spec, services, catalog, naming)
+    except InvalidSyncer as error:
+        return _refused(syncer, error)
+
+
+def _served(
     syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
 ) -> Serving:
     if not services:

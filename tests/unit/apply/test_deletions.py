@@ -63,6 +63,23 @@ def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
 
 
+def test_a_deletion_that_waits_for_anothers_finalizer_costs_no_call() -> None:
+    """Once ours is off, all is gone. What is listed later is still taken out."""
+    world = article()
+    theirs = (*world.cluster.syncers[REF].finalizers, "example.com/theirs")
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=theirs)
+    world.cluster.delete(REF)
+    late = world.registry.held[key(1)]
+    for _ in range(3):
+        world.later(60)
+        world.run()
+    assert world.cluster.syncers[REF].finalizers == ("example.com/theirs",)
+    assert not {"read_instance", "cancel"} & set(world.wire.verbs())
+    world.registry.put(late)
+    world.run()
+    assert world.statuses() == {}
+
+
 def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
     """Eureka stays away; the object goes at once."""
     world = article()

@@ -133,7 +133,8 @@ def test_no_other_server_is_asked_while_the_list_shows_an_instance() -> None:
 def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
     """One that was abandoned, or is kept by another's finalizer alone."""
     abandon = replace(ENDING.syncer, annotations={ABANDON_ANNOTATION: "true"})
-    assert asked_about(replace(ENDING, syncer=abandon), CLAIM) == set()
+    theirs = replace(ENDING.syncer, finalizers=("example.com/theirs",))
+    assert asked_about(*(replace(ENDING, syncer=one) for one in (abandon, theirs))) == set()
 
 
 def test_what_a_deletion_waits_for_is_said_in_the_same_words_by_every_pass() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eurekube_sync.desired.catalog import Catalog
-from eurekube_sync.desired.claims import Desired, NotServed, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
@@ -21,6 +22,7 @@ from tests.unit.worlds.build import DENIED, NAMING, NS, REF, endpoint, listed, n
 YOUNGER = SyncerRef(NS, "younger")
 SYNCERS = (syncer(), syncer("younger", created=2000))
 OTHER = service("second")
+NOSUCH = {"app": "nosuch"}
 SERVICE, SLICE = service(), piece(endpoint(1), endpoint(2, ready=False))
 
 
@@ -92,6 +94,35 @@ def test_a_selector_is_looked_for_again_only_among_other_services(monkeypatch: p
     claim_all(more, NAMING, Scope(most_syncers=1), earlier)  # the younger one is not asked
     found = claim_all(more, NAMING, Scope(), earlier)
     assert serving(found, YOUNGER).services == ("rating", "second")
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"selector": NOSUCH}, "NoMatchingService"),
+        ({"port": "nosuch"}, "NoSuchPort"),
+        ({"limit": "much"}, "InvalidSpec"),
+        ({"deleted": 5.0}, "Deleting"),
+        ({"deleted": 5.0, "limit": "much"}, "Deleting"),
+    ],
+)
+def test_what_is_not_served_is_not_made_again_either(
+    spec: dict[str, Any], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant may have thousands of them. Another Service, or another object, makes it anew."""
+    one, earlier = listed([syncer(**spec)]), EarlierClaims()
+
+    def claim() -> Claim:
+        return claim_all(of_the_article(syncers=one), NAMING, Scope(), earlier).claims[REF]
+
+    first = claim()
+    assert getattr(first, "reason", "Deleting") == found
+    with monkeypatch.context() as made:
+        for name in ("parse", "serve_pods"):
+            made.setattr(f"eurekube_sync.desired.resolve.{name}", None)
+        made.setattr(Catalog, "matching", None)
+        assert replace(claim(), proof=first.proof) == first if isinstance(first, Deleting) else claim() is first
+    claimed(earlier, of_the_article(syncers=one, services=listed([replace(SERVICE), service("b", labels=NOSUCH)])))
 
 
 UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))

@@ -10,6 +10,7 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import (
     ClusterView,
@@ -56,7 +57,9 @@ def syncer(
     status: SyncerStatus | None = None,
     **spec: Any,
 ) -> SyncerObject:
-    """A syncer whose spec is the keywords; by default it selects `app: rating`."""
+    """A syncer whose spec is the keywords; by default it selects `app: rating`. One that is being deleted has our
+    finalizer, or it would be gone."""
+    ours = () if deleted is None else (CLEANUP_FINALIZER,)
     return SyncerObject(
         namespace=namespace,
         name=name,
@@ -65,7 +68,7 @@ def syncer(
         resource_version="1",
         created=created,
         deleted=deleted,
-        finalizers=finalizers,
+        finalizers=finalizers or ours,
         annotations=annotations or {},
         spec={"selector": {"app": "rating"}, **spec},
         status=status,
