@@ -231,7 +231,7 @@ def _condition(claim: Claim, verdict: Aspect, before: SyncerStatus, now: int) ->
 
 
 def _short(message: str) -> str:
-    message = printable(message)
+    message = printable(message[: _LONGEST_MESSAGE + 1])  # of a large selector it is long
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
 
 

@@ -10,7 +10,10 @@ import pytest
 import requests
 import yaml
 
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS, refusal
+from eurekube_sync.desired.resolve import claim_all
+from eurekube_sync.desired.scope import Scope
 from tests.deployment.rendered import CRONJOB
 from tests.integration.hand_made import (
     events_of,
@@ -24,6 +27,8 @@ from tests.integration.hand_made import (
 from tests.integration.program import Program, Registry
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
+from tests.unit.worlds.build import NAMING, REF, endpoint, piece, service, view
+from tests.unit.worlds.build import syncer as made_syncer
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -252,3 +257,61 @@ def test_the_policy_refuses_at_admission(
         tenant.request("PATCH", path, {"spec": {"limit": 1}})
     tenant.request("PATCH", path, {"metadata": {"finalizers": ["eurekube.io/cleanup"]}})
     tenant.request("PATCH", path, {"metadata": {"finalizers": None}})
+
+
+NETWORK = ("10.1.0.0/16", "10.1.2.3")
+GRANTED_HOSTS = {
+    "*": "169.254.169.254 127.0.0.1 0.0.0.7 224.0.0.1 239.1.2.3 255.255.255.255 240.0.0.1 198.51.100.7 localhost "
+    "a.localhost localhost6 localhost.localdomain ip6-loopback a-localhost localhosts 127.1 2130706433 0 0177.0.0.1 "
+    "0x7f.1 a.0x7f000001 0x 169.254.43518 256.1.1.1 a.1 127.0.0.1.example.com 169.254.example.com 1.2.3.4.5 1a x0",
+    "169.254.*,127.0.0.1,0x7f.1,localhost,*.1": "169.254.169.254 127.0.0.1 0x7f.1 localhost a.1 10.0.0.1",
+    "10.1.*": "10.1.2.3 10.1.evil.com 10.10.2.3 10.1.2 10.1.2.300",
+    "10.1.2.3": "10.1.2.3 10.1.2.30 10.1.2.3.evil.com",
+    "*.*.*.*": "10.1.2.3 a.b.c.evil",
+    "*7": "198.51.100.7 a7",
+    "f*,*.EXAMPLE.com": "f1 f.evil a.b.example.com example.com a.example.com.evil.com",
+    "a|.*,(evil),[a-z]*,evi.,e+vil,evil$": "evil a b",
+    "shop.*.example.com,b**": "shop.eu.example.com shop.a.b.example.com b.a bcd",
+    NETWORK[0]: "10.1.2.3 10.2.0.1 169.254.169.254",
+}
+"""What a Namespace may grant, and what a tenant then writes into `service.hostname`."""
+NO_HOST_NAMES = "::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1%eth0 [::1] 169.254.169.254. LOCALHOST"
+"""What the CRD takes from nobody."""
+
+
+def test_the_policy_is_never_laxer_than_the_program(
+    tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
+) -> None:
+    """Both judge each host alike, but for one that only a network grants: the policy cannot reckon with these."""
+    differ = []
+    for number, (granted, hosts) in enumerate(GRANTED_HOSTS.items()):
+        probe = f"probe-{number}.example.org"
+        grant(kubernetes_world, NS, "rating", f"{granted},{probe}")
+        wait_until(lambda probe=probe: taken(tenant, probe), "the policy does not see what is granted")
+        differ += [(granted, host) for host in hosts.split() if taken(tenant, host) is not served(granted, host)]
+    assert differ == [NETWORK]
+    assert served(*NETWORK)
+    for host in NO_HOST_NAMES.split():
+        with pytest.raises(requests.HTTPError, match=r"spec[.]service[.]hostname in body should match"):
+            taken(tenant, host)
+
+
+def taken(tenant: KubernetesWorld, host: str) -> bool:
+    """Whether the API server would take a syncer with this host."""
+    spec = {"mode": "service", "port": 443, "appName": "rating", "service": {"hostname": host}}
+    try:
+        tenant.request("POST", f"{syncers_of(NS)}?dryRun=All", syncer("asked", **spec))
+    except requests.HTTPError as error:
+        if error.response is None or "ValidatingAdmissionPolicy 'eurekube-sync'" not in error.response.text:
+            raise
+        return False
+    return True
+
+
+def served(granted: str, host: str) -> bool:
+    """Whether the program would register it."""
+    spec = {"mode": "service", "port": 443, "service": {"hostname": host}}
+    desired = claim_all(view([made_syncer(**spec)], [service()], [piece(endpoint(1))]), NAMING, Scope())
+    claim = desired.claims[REF]
+    assert isinstance(claim, Serving)
+    return refusal(claim, {ALLOWED_APPS: "rating", ALLOWED_HOSTS: granted}) is None

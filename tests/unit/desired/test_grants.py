@@ -200,6 +200,9 @@ def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
         "64:ff9b::a9fe:a9fe",
         "2002:a9fe:a9fe::1",
         "fd00:ec2::254",
+        "FD00:EC2:0:0::254",
+        "::FFFF:A9FE:A9FE",
+        "0:0:0:0:0:ffff:7f00:1",
     ],
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
