@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -287,7 +288,7 @@ def test_the_policy_is_never_laxer_than_the_program(
     for number, (granted, hosts) in enumerate(GRANTED_HOSTS.items()):
         probe = f"probe-{number}.example.org"
         grant(kubernetes_world, NS, "rating", f"{granted},{probe}")
-        wait_until(lambda probe=probe: taken(tenant, probe), "the policy does not see what is granted")
+        wait_until(partial(taken, tenant, probe), "the policy does not see what is granted")
         differ += [(granted, host) for host in hosts.split() if taken(tenant, host) is not served(granted, host)]
     assert differ == [NETWORK]
     assert served(*NETWORK)
@@ -310,7 +311,7 @@ def taken(tenant: KubernetesWorld, host: str) -> bool:
 
 def served(granted: str, host: str) -> bool:
     """Whether the program would register it."""
-    spec = {"mode": "service", "port": 443, "service": {"hostname": host}}
+    spec: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": host}}
     desired = claim_all(view([made_syncer(**spec)], [service()], [piece(endpoint(1))]), NAMING, Scope())
     claim = desired.claims[REF]
     assert isinstance(claim, Serving)
