@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -44,10 +44,9 @@ _log = logging.getLogger(__name__)
 class Recorder:
     """Writes a file for each pass. Raises ConfigurationError where a file stands in place of the folder."""
 
-    def __init__(self, folder: Path, *, most_bytes: int, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, folder: Path, *, most_bytes: int) -> None:
         self._folder = folder
         self._most = most_bytes
-        self._secrets = tuple(secrets)
         self._failing = False
         if os.path.isfile(folder):
             raise ConfigurationError(f"--record {folder} is a file, and not a folder")
@@ -78,7 +77,7 @@ class Recorder:
         )
         with self._warned():
             self._make()
-            self._prune(self._write(report.at, msgspec.json.encode(to_data(record, self._secrets))))
+            self._prune(self._write(report.at, msgspec.json.encode(to_data(record))))
 
     @contextmanager
     def _warned(self) -> Iterator[None]:

@@ -1,12 +1,15 @@
 """What a pass decided from, as plain values that JSON can hold, and back; and nothing secret in it. Pure.
 
-Only the classes that are named here can come back: a record is data, whoever wrote it.
+Only the classes that are named here can come back: a record is data, whoever wrote it. A secret gets the same name
+wherever metadata or annotations have it, so that what is equal stays equal and a replay plans the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isinf
 from typing import Any
@@ -14,16 +17,18 @@ from typing import Any
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.limits import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis
-from eurekube_sync.controller.record_secrets import OURS, hiding, sources_of_metadata
+from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model import eureka, kubernetes
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, Namespace, Pod, Service, SyncerObject
+from eurekube_sync.model.foreign_text import sounds_secret
+from eurekube_sync.model.kubernetes import Namespace, SyncerObject
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Observed, Unread
 
@@ -40,6 +45,11 @@ _CLASSES: Mapping[str, type] = {
 }
 
 
+_OURS = "eurekube."
+"""How each mark in an instance's metadata, and each annotation that means something to us, begins."""
+_LOGIN_IN_URL = re.compile(r"(?<=://)[^/@\s\"]+(?=@)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One pass: its report as data, and what it planned from, if it could plan."""
@@ -54,22 +64,21 @@ class Record:
     basis: Basis | None
 
 
-def to_data(record: Record, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """As JSON holds it. `secrets` are hidden wherever they stand, the value of a secret key only under that key."""
-    basis = _lean(record.basis) if record.basis else None
-    data = (
-        {one.name: _encode(getattr(basis, one.name)) for one in fields(Basis) if one.name != "braked"}
-        if basis
-        else None
-    )
-    hidden = hiding(record.report, record.decided, data or {}, basis.view if basis else None, secrets)
+def to_data(record: Record) -> dict[str, Any]:
+    """As JSON holds it. The report has none of our own logins."""
+    secrets = _secrets(record.basis) if record.basis else {}
+    basis = _lean(record.basis, secrets) if record.basis else None
+    told = json.dumps([_unchanged(record.report, secrets), list(record.decided)])
+    report, decided = json.loads(_LOGIN_IN_URL.sub("hidden", told))
     return {
         "format": FORMAT,
         "version": record.version,
         "at": record.at,
-        "report": hidden.of(record.report),
-        "decided": [[kind, app, id_, hidden.text(why)] for kind, app, id_, why in record.decided],
-        "basis": {name: hidden.of(value) for name, value in data.items()} if data else None,
+        "report": report,
+        "decided": decided,
+        "basis": {one.name: _encode(getattr(basis, one.name)) for one in fields(Basis) if one.name != "braked"}
+        if basis
+        else None,
     }
 
 
@@ -96,49 +105,100 @@ def _moment(at: Any) -> float:
     return float(at)
 
 
-# --- Only what a plan reads ------------------------------------------------------------------------------------------
+# --- Only what a plan reads, and no secret ----------------------------------------------------------------------------
 
 
-def _lean(basis: Basis) -> Basis:
-    """Without what no plan reads: others' metadata, which may hold a login, and annotations that are not ours."""
-    registry = basis.registry
+def _secrets(basis: Basis) -> Mapping[str, str]:
+    """A name for each value of metadata whose key sounds like a secret, and of each annotation that has such a name or
+    gives metadata of such a key. Labels are compared with selectors, so what they show as well is not hidden."""
+    view, found = basis.view, set[object]()
+    sources = {
+        str(name) for entry in _sources(basis) if sounds_secret(str(entry.get("key"))) for name in entry.values()
+    }
+    shown = {value for one in (*_all(view.services), *_all(view.pods)) for value in one.labels.values()}
+    ours = basis.registry.data.ours.values() if isinstance(basis.registry, Complete) else ()
+    listed = (view.syncers, view.services, view.pods, view.namespaces)
+    annotations = [one.annotations for each in listed for one in _all(each)]
+    metadata = [one.spec.get("metadata") for one in every(view.syncers)]
+    for texts in (*annotations, *metadata, *(one.metadata for one in ours)):
+        if isinstance(texts, Mapping):
+            given = ((key, value) for key, value in texts.items() if not key.startswith(_OURS))
+            found |= {value for key, value in given if key in sources or sounds_secret(key)}
+    hidden = sorted(one for one in found - shown if isinstance(one, str) and one)
+    return {secret: f"hidden-{number}" for number, secret in enumerate(hidden)}
+
+
+def _sources(basis: Basis) -> Iterator[Mapping[str, Any]]:
+    """Each entry of a `metadataFrom`."""
+    for syncer in every(basis.view.syncers):
+        entries = syncer.spec.get("metadataFrom")
+        yield from (one for one in entries if isinstance(one, Mapping)) if isinstance(entries, list) else ()
+
+
+def _all(listed: Listed[Any] | None) -> Iterator[Any]:
+    for source in (*listed.by_namespace.values(), listed.elsewhere) if listed else ():
+        yield from source.data if isinstance(source, Complete) else ()
+
+
+def _hidden(texts: Any, secrets: Mapping[str, str]) -> Any:
+    """Metadata or annotations without secrets."""
+    if not isinstance(texts, Mapping):
+        return texts
+    return {
+        key: secrets.get(value, value) if isinstance(value, str) and not key.startswith(_OURS) else value
+        for key, value in texts.items()
+    }
+
+
+def _unchanged(report: Any, secrets: Mapping[str, str]) -> Any:
+    """The report, whose changes of metadata show no secret."""
+    match report:
+        case {"field": str(name), "was": _, "becomes": _} if name.startswith("metadata."):
+            return {**report, **_hidden({side: report[side] for side in ("was", "becomes")}, secrets)}
+        case Mapping():
+            return {key: _unchanged(value, secrets) for key, value in report.items()}
+        case list() | tuple():
+            return [_unchanged(one, secrets) for one in report]
+        case _:
+            return report
+
+
+def _lean(basis: Basis, secrets: Mapping[str, str]) -> Basis:
+    """Without secrets, and without what no plan reads: others' metadata, which may hold a login, and annotations that
+    are not ours."""
+    view, registry = basis.view, basis.registry
+    used = {str(name) for entry in _sources(basis) for name in entry.values()}
+
+    def annotated(one: Any) -> Any:
+        kept = {key: value for key, value in one.annotations.items() if key.startswith(_OURS) or key in used}
+        kept = _hidden(kept, secrets)
+        return one._replace(annotations=kept) if isinstance(one, Namespace) else replace(one, annotations=kept)
+
+    def syncer(one: SyncerObject) -> SyncerObject:
+        metadata = {"metadata": _hidden(one.spec["metadata"], secrets)} if "metadata" in one.spec else {}
+        return replace(one, annotations=annotated(one).annotations, spec={**one.spec, **metadata})
+
     if isinstance(registry, Complete):
+        ours = {key: _with(one, _hidden(one.metadata, secrets)) for key, one in registry.data.ours.items()}
         others = {key: _bare(one) for key, one in registry.data.others.items()}
-        registry = Complete(data=replace(registry.data, others=others))
-    return replace(basis, registry=registry, view=_lean_view(basis.view))
+        registry = Complete(data=replace(registry.data, ours=ours, others=others))
+    view = replace(
+        view,
+        namespaces=_each(annotated, view.namespaces) if view.namespaces else None,
+        syncers=_each(syncer, view.syncers),
+        services=_each(annotated, view.services),
+        pods=_each(annotated, view.pods) if view.pods else None,
+    )
+    return replace(basis, registry=registry, view=view)
+
+
+def _with(one: ObservedInstance, metadata: Mapping[str, str]) -> ObservedInstance:
+    return replace(one, instance=replace(one.instance, metadata=metadata))
 
 
 def _bare(one: ObservedInstance) -> ObservedInstance:
-    marks = {key: value for key, value in one.metadata.items() if key.startswith(OURS)}
-    instance = replace(one.instance, metadata=marks, home_page_url="", status_page_url="", health_check_url="")
-    return replace(one, instance=instance)
-
-
-def _lean_view(view: ClusterView) -> ClusterView:
-    used = {name for _, _, name in sources_of_metadata(view)}
-
-    def own(annotations: Mapping[str, str]) -> Mapping[str, str]:
-        return {key: value for key, value in annotations.items() if key.startswith(OURS) or key in used}
-
-    def syncer(one: SyncerObject) -> SyncerObject:
-        return replace(one, annotations=own(one.annotations))
-
-    def service(one: Service) -> Service:
-        return replace(one, annotations=own(one.annotations))
-
-    def pod(one: Pod) -> Pod:
-        return replace(one, annotations=own(one.annotations))
-
-    def namespace(one: Namespace) -> Namespace:
-        return one._replace(annotations=own(one.annotations))
-
-    return replace(
-        view,
-        namespaces=_each(namespace, view.namespaces) if view.namespaces else None,
-        syncers=_each(syncer, view.syncers),
-        services=_each(service, view.services),
-        pods=_each(pod, view.pods) if view.pods else None,
-    )
+    marked = _with(one, {key: value for key, value in one.metadata.items() if key.startswith(_OURS)})
+    return replace(marked, instance=replace(marked.instance, home_page_url="", status_page_url="", health_check_url=""))
 
 
 def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
@@ -158,8 +218,10 @@ def _encode(value: Any) -> Any:
     match value:
         case Enum():
             return {"=": [type(value).__name__, value.value]}
-        case None | bool() | int() | str():
+        case None | bool() | int():
             return value
+        case str():
+            return _LOGIN_IN_URL.sub("hidden", value) if "://" in value else value
         case float():
             return {"inf": value > 0} if isinf(value) else value
         case tuple() if hasattr(value, "_fields"):

@@ -24,7 +24,6 @@ from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import (
     Monitoring,
     Recording,
-    given_secrets,
     monitoring_options,
     recording_options,
 )
@@ -141,8 +140,7 @@ def command(
     if recording.record:
         from eurekube_sync.cli.recording import Recorder
 
-        given = given_secrets(eureka)
-        tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes, secrets=given).beside(tell)
+        tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes).beside(tell)
     with stopped_by_signals(clock), watched(monitoring, clock, settings.owner, settings.scope, passes) as watch:
         connection = installation.connection(
             eureka_batch=eureka_batch,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE, EurekaAccess
 from eurekube_sync.cli.values import File, Value
-from eurekube_sync.files import open_regular
 from eurekube_sync.model.values import dataclass
 
 
@@ -106,27 +102,6 @@ class Recording:
     def most_bytes(self) -> int:
         """Of all records together."""
         return self.record_limit * _MEBIBYTE
-
-
-def given_secrets(eureka: EurekaAccess) -> tuple[str, ...]:
-    """What this process was given to log in to Eureka."""
-    return tuple(one for one in _secrets(eureka) if one)
-
-
-def _secrets(eureka: EurekaAccess) -> Iterator[str]:
-    yield os.environ.get(PASSWORD_VARIABLE, "")
-    if eureka.eureka_password_file:
-        try:
-            with open_regular(eureka.eureka_password_file, follow=True) as file:
-                yield file.read(4096).decode(errors="replace").strip()
-        except OSError:
-            pass  # the connection will say so
-    for url in eureka.eureka_url.split(","):
-        try:
-            password = urlsplit(url).password or ""
-        except ValueError:
-            continue
-        yield from (password, unquote(password))
 
 
 recording_options = group(

@@ -35,7 +35,7 @@ PLANNED = partial(Basis, braked=Braked(plan=Plan(), held=None))
 PLANTED = "hunter2-s3cr3t"
 
 
-def recorded(report: PassReport, *secrets: str) -> Any:
+def recorded(report: PassReport) -> Any:
     """As a file holds it."""
     assert report.basis is not None
     record = Record(
@@ -45,7 +45,7 @@ def recorded(report: PassReport, *secrets: str) -> Any:
         decided=decisions(report.basis.braked),
         basis=report.basis,
     )
-    return json.loads(json.dumps(to_data(record, secrets), allow_nan=False))
+    return json.loads(json.dumps(to_data(record), allow_nan=False))
 
 
 def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
@@ -105,8 +105,8 @@ def world() -> FakeWorld:
 
 
 def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
-    """Neither under a key that sounds like one, nor in a URL, nor others' metadata, nor what the process was given; and
-    the plan is the same, for what was equal is equal."""
+    """Neither under a key that sounds like one, nor in a URL, nor others' metadata; and the plan is the same, for what
+    was equal is equal."""
     report = world.run()
     assert report.basis is not None
     view = report.basis.view
@@ -122,11 +122,10 @@ def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
         ),
     )
     report = replace(report, basis=replace(report.basis, view=noisy), owner=report.owner)
-    data = recorded(report, "Bearer-given-to-us")
+    data = recorded(report)
     assert PLANTED in repr(report.basis)
     text = json.dumps(data)
     assert PLANTED not in text
-    assert "Bearer-given-to-us" not in text
     assert "hidden-" in text
     assert [kind for kind, *_ in data["decided"]] == ["register", "cancel"]
     assert planned_again(data) == [tuple(one) for one in data["decided"]]
@@ -137,7 +136,7 @@ def _annotated(one: Any) -> Any:
         one,
         annotations={
             "kubectl.kubernetes.io/last-applied-configuration": f'{{"password": "{PLANTED}"}}',
-            "note": f"the login is {PLANTED}, given by Bearer-given-to-us",
+            "note": f"the login is {PLANTED}",
         },
     )
 
@@ -170,15 +169,6 @@ def test_what_others_write_does_not_falsify_a_record(key: str, value: str) -> No
         assert {**change, "changes": 0} == {**as_data(report, ExitCode.OK)["actions"][0], "changes": 0}
         assert (f'"{key}", "{value}"' in json.dumps(data)) == (number == 1 and key == "author")
         world.later(60)
-
-
-@pytest.mark.parametrize("given", ["record", "team-a", "Service", "app"])
-def test_a_login_of_ours_that_is_a_word_of_a_record_does_not_falsify_it(given: str) -> None:
-    """Nor one that is part of a name."""
-    world = FakeWorld()
-    add_app(world, "team-app", 1)
-    data = recorded(world.run(), given)
-    assert planned_again(data) == [tuple(one) for one in data["decided"]]
 
 
 def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() -> None:
