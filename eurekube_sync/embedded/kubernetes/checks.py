@@ -73,7 +73,7 @@ def typed(resource: Resource, body: Any) -> Object:
             raise errors.unreadable(resource.kind, resource.version, why)
         if None in values.values():
             metadata[field] = {key: value or "" for key, value in values.items()}  # as Go reads it
-    for field in ("name", "generateName", "namespace"):
+    for field in ("name", "namespace"):
         if not isinstance(metadata.get(field), str | None):
             why = f"json: cannot unmarshal number into Go struct field ObjectMeta.{field} of type string"
             raise errors.unreadable(resource.kind, resource.version, why)
@@ -83,16 +83,6 @@ def typed(resource: Resource, body: Any) -> Object:
     if kind != resource.kind:
         raise errors.unreadable(resource.kind, resource.version, f"converting ({kind}): unknown conversion")
     return {**body, "kind": kind, "apiVersion": version, **({"metadata": metadata} if "metadata" in body else {})}
-
-
-def check_event(event: Object) -> None:
-    """An Event lives in its object's namespace."""
-    metadata = event["metadata"]
-    namespace = (event.get("involvedObject") or {}).get("namespace") or "default"
-    if namespace != metadata["namespace"]:
-        text = f'Invalid value: "{namespace}": does not match event.namespace'
-        fault = ("involvedObject.namespace", "FieldValueInvalid", text)
-        raise errors.invalid("Event", "", metadata["name"], [fault])
 
 
 def check_identity(resource: Resource, stored: Stored, metadata: Mapping[str, Any], options: WriteOptions) -> None:
@@ -117,8 +107,6 @@ def check_identity(resource: Resource, stored: Stored, metadata: Mapping[str, An
     if not revision and resource.custom:
         fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
         raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
-    if revision and not str(revision).isdigit():
-        raise errors.without_reason(f'strconv.ParseUint: parsing "{revision}": invalid syntax')
     if revision and revision != old["resourceVersion"]:
         raise errors.conflict(resource.plural, resource.group, stored.name)
 
@@ -156,18 +144,12 @@ def grace_seconds(resource: Resource, obj: Mapping[str, Any], options: DeleteOpt
     return int(obj["spec"]["terminationGracePeriodSeconds"])
 
 
-def check_name(resource: Resource, metadata: Mapping[str, Any]) -> None:
+def check_name(resource: Resource, name: str) -> None:
     """A name is given, and a DNS subdomain."""
-    name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
     if not name:
         faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
         faults += [_UNCHECKED] if resource.custom else []
         raise errors.invalid(resource.kind, resource.group, "", faults)
-    whole = f"{prefix[:-2]}a" if prefix[1:].endswith("-") else prefix
-    faults = [
-        (f"metadata.{field}", "FieldValueInvalid", f'Invalid value: "{given}": {_SUBDOMAIN_TEXT}')
-        for field, given, judged in (("generateName", prefix, whole), ("name", name, name))
-        if given and (not re.fullmatch(_SUBDOMAIN, judged) or len(judged) > 253)
-    ]
-    if faults:
-        raise errors.invalid(resource.kind, resource.group, name, faults)
+    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
+        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
+        raise errors.invalid(resource.kind, resource.group, name, [fault])

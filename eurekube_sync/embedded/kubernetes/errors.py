@@ -15,17 +15,14 @@ class ApiError(Exception):
     def __init__(
         self,
         code: int,
-        reason: str | None,
+        reason: str,
         message: str,
         *,
         details: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.retry_after = retry_after
-        head = {"kind": "Status", "apiVersion": "v1", "metadata": metadata or {}, "status": "Failure"}
+        head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         given = {"reason": reason, "details": details}
         known = {name: value for name, value in given.items() if value is not None}
         self.body: Mapping[str, Any] = {**head, "message": message, **known, "code": code}
@@ -75,21 +72,6 @@ def unreadable(kind: str, version: str, why: str) -> ApiError:
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
-def without_reason(message: str) -> ApiError:
-    """500 of an error that the real server did not foresee: it has no reason."""
-    return ApiError(500, None, message)
-
-
-def too_large_resource_version(asked: int, current: int) -> ApiError:
-    """504 for a revision of the future."""
-    found = {
-        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-        "retryAfterSeconds": 1,
-    }
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return ApiError(504, "Timeout", message, details=found, retry_after=1)
-
-
 def unprocessable_patch() -> ApiError:
     """422 for a JSON Patch that cannot be applied, a failed `test` included; the message names no cause."""
     message = "the server rejected our request due to an error in our request"
@@ -131,15 +113,9 @@ def method_not_allowed() -> ApiError:
     return ApiError(405, "MethodNotAllowed", message, details={})
 
 
-def expired(token: str) -> ApiError:
-    """410 for a `continue` whose snapshot is gone, with the new token that gives an inconsistent rest."""
-    message = (
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
-        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
-        "modified, or deleted between the time the first chunk was returned and now may show up in the list."
-    )
-    return ApiError(410, "Expired", message, metadata={"continue": token})
+def expired() -> ApiError:
+    """410 for a `continue` whose snapshot is gone."""
+    return ApiError(410, "Expired", "The provided continue parameter is too old to display a consistent list result.")
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiError:

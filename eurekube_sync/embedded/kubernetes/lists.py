@@ -1,7 +1,7 @@
 """LIST: one page of a resource, consistent with the page before it.
 
-Owns the `continue` tokens. A token names the revision of its first page; when that snapshot is gone the answer is 410
-with a token for an inconsistent rest, as the real server's after compaction.
+Owns the `continue` tokens. A token names the revision of its first page; when that snapshot is gone the answer is 410,
+as the real server's after compaction.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.selection import field_test, label_test
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
 
-_INCONSISTENT = -1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -33,10 +31,8 @@ def page(store: Store, resource: Resource, namespace: str, query: Mapping[str, s
     """Answer one LIST."""
     labels = label_test(query.get("labelSelector", ""))
     fields = field_test(query.get("fieldSelector", ""), resource.plural)
-    limit = _number(query, "limit")
-    revision, start, found = _source(store, resource, namespace, query, limit)
-    if query.get("resourceVersion") == "0" and not query.get("continue"):
-        limit = 0  # served from the watch cache, which ignores the limit
+    limit = int(query.get("limit") or 0)
+    revision, start, found = _source(store, resource, namespace, query.get("continue", ""), limit)
     first = next((i for i, stored in enumerate(found) if stored.path >= start), len(found)) if start else 0
     items: list[Stored] = []
     position = first
@@ -59,41 +55,20 @@ def page(store: Store, resource: Resource, namespace: str, query: Mapping[str, s
     return Page(items=tuple(items), metadata=metadata)
 
 
-def _number(query: Mapping[str, str], name: str) -> int:
-    text = query.get(name) or "0"
-    if not text.isdigit():
-        raise errors.bad_request(f'{name}: strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
-
-
 def _source(
-    store: Store, resource: Resource, namespace: str, query: Mapping[str, str], limit: int
+    store: Store, resource: Resource, namespace: str, token: str, limit: int
 ) -> tuple[int, str, tuple[Stored, ...]]:
     """The revision, the key to start at, and what there was to list."""
-
-    def current() -> tuple[Stored, ...]:
-        return store.within(resource.key, namespace) if namespace else store.all(resource.key)
-
-    given = _number(query, "resourceVersion")
-    token = query.get("continue", "")
-    if not token:
-        if given > store.revision:
-            raise errors.too_large_resource_version(given, store.revision)
-        found = current()
-        if limit:
-            store.keep_snapshot(_scope(resource, namespace), store.revision, found)
-        return store.revision, "", found
-    revision, start = _parsed(token)
-    if given:
-        raise errors.bad_request("specifying resource version is not allowed when using continue")
-    if revision == _INCONSISTENT:
-        found = current()
+    if token:
+        revision, start = _parsed(token)
+        snapshot = store.snapshot(_scope(resource, namespace), revision)
+        if snapshot is None:
+            raise errors.expired()
+        return revision, start, snapshot
+    found = store.within(resource.key, namespace) if namespace else store.all(resource.key)
+    if limit:
         store.keep_snapshot(_scope(resource, namespace), store.revision, found)
-        return store.revision, start, found
-    snapshot = store.snapshot(_scope(resource, namespace), revision)
-    if snapshot is None:
-        raise errors.expired(_token(_INCONSISTENT, start))
-    return revision, start, snapshot
+    return store.revision, "", found
 
 
 def _scope(resource: Resource, namespace: str) -> tuple[str, str]:

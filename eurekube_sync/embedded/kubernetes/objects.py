@@ -20,7 +20,6 @@ Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[tupl
 """(new object, old object or None) -> field, reason and text of each fault."""
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_KEPT_NAMESPACES = ("default", "kube-public", "kube-system")
 _SET_BY_SERVER = (
     "uid",
     "creationTimestamp",
@@ -44,7 +43,6 @@ class Objects:
         revision: int = 1,
     ) -> None:
         self.store = Store(seed=seed, revision=revision)
-        self.warnings: list[str] = []
         self._now = now
         self._addresses = defaults.Addresses(families)
         self._derived: dict[str, frozenset[str]] = {}
@@ -81,8 +79,7 @@ class Objects:
         self._admit(resource, namespace, name)
         if self.store.get(resource.key, namespace, name) is not None:
             raise errors.already_exists(resource.plural, resource.group, name)
-        if metadata.pop("resourceVersion", None):
-            raise errors.without_reason("resourceVersion should not be set on objects to be created")
+        metadata.pop("resourceVersion", None)
         if resource.has_status and resource.kind != "Node":
             obj.pop("status", None)
         obj = self._complete(resource, obj, None)
@@ -106,7 +103,7 @@ class Objects:
         elif resource.has_status:
             obj = {k: v for k, v in obj.items() if k != "status"}
             obj |= {"status": old["status"]} if "status" in old else {}
-        for name in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion", "generateName"):
+        for name in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion"):
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
@@ -132,8 +129,6 @@ class Objects:
     def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
         """Delete, or begin to; the object and whether it is gone."""
         metadata = stored.obj["metadata"]
-        if resource == resources.NAMESPACES and stored.name in _KEPT_NAMESPACES:
-            raise errors.forbidden(resource.plural, "", stored.name, "this namespace may not be deleted")
         grace = checks.grace_seconds(resource, stored.obj, options)
         waits = metadata.get("finalizers") or grace or resource == resources.NAMESPACES
         if options.dry_run:
@@ -213,11 +208,8 @@ class Objects:
         for name in (*_SET_BY_SERVER, "managedFields"):
             metadata.pop(name, None)
         _drop_empty(metadata)
-        uid = self.store.new_uid()
-        if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = metadata["generateName"] + uid[:5]
-        checks.check_name(resource, metadata)
-        metadata |= {"uid": uid, "creationTimestamp": self.time()}
+        checks.check_name(resource, metadata.get("name") or "")
+        metadata |= {"uid": self.store.new_uid(), "creationTimestamp": self.time()}
         if resource.generation:
             metadata["generation"] = 1
         return metadata
@@ -240,11 +232,9 @@ class Objects:
         if not resource.custom:
             return obj
         pruned, unknown = schema.prune(obj, resource.schema)
-        texts = [f'unknown field "{field}"' for field in unknown]
-        if texts and options.strict:
-            why = f"strict decoding error: {', '.join(texts)}"
-            raise errors.unreadable(resource.kind, resource.version, why)
-        self.warnings.extend(texts)
+        if unknown and options.strict:
+            texts = ", ".join(f'unknown field "{field}"' for field in unknown)
+            raise errors.unreadable(resource.kind, resource.version, f"strict decoding error: {texts}")
         return pruned
 
     def _complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
@@ -258,8 +248,6 @@ class Objects:
                 defaults.complete_namespace(obj)
             case resources.SLICES:
                 defaults.complete_slice(obj)
-            case resources.EVENTS:
-                checks.check_event(obj)
             case resources.DEFINITIONS:
                 defaults.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:

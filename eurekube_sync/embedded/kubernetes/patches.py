@@ -89,10 +89,6 @@ def strategic_merge_patch(target: Json, patch: Json) -> Json:
         return patch
     result = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
-        if name.startswith("$deleteFromPrimitiveList/"):
-            field = name.partition("/")[2]
-            result[field] = [item for item in result.get(field) or [] if item not in value]
-    for name, value in patch.items():
         if name.startswith("$"):
             continue
         if value is None:
@@ -105,8 +101,6 @@ def strategic_merge_patch(target: Json, patch: Json) -> Json:
 
 
 def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
-    if name == "finalizers":
-        return [*old, *(item for item in new if item not in old)]
     key = _merge_key(name, [*old, *new])
     if key is None or any(not isinstance(item, dict) for item in [*old, *new]):
         return list(new)

@@ -144,12 +144,6 @@ def group_list(resources: Iterable[Resource]) -> dict[str, Any]:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def group(resources: Iterable[Resource], name: str) -> dict[str, Any] | None:
-    """`GET /apis/<group>`; None when nobody serves it."""
-    versions = _groups(resources).get(name)
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
-
-
 def resource_list(resources: Iterable[Resource], group_name: str, version: str) -> dict[str, Any] | None:
     """`GET /api/v1` and `GET /apis/<group>/<version>`; None when nobody serves it."""
     listed: list[dict[str, Any]] = []

@@ -101,15 +101,13 @@ class EmbeddedKubernetes:
     def handle(self, request: Request) -> Response:
         """Answer one request."""
         with self._changed:
-            self._objects.warnings.clear()
             before = self.revision
             try:
                 response = self._answer(request)
             except errors.PageNotFound:
                 return _text(404, "404 page not found\n")
             except errors.ApiError as error:
-                headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-                return _json(error.code, error.body, headers=headers | self._warnings())
+                return _json(error.code, error.body)
             if self.revision != before:
                 self._changed.notify_all()
         accepted = request.headers.get("accept-encoding", "")
@@ -144,8 +142,6 @@ class EmbeddedKubernetes:
                 found = resources.group_list(served)
             case ["api", version]:
                 found = resources.resource_list(served, "", version)
-            case ["apis", group]:
-                found = resources.group(served, group)
             case ["apis", group, version]:
                 found = resources.resource_list(served, group, version)
             case ["openapi", "v3"]:
@@ -178,12 +174,12 @@ class EmbeddedKubernetes:
             case "create", "", "" if target.namespace or not resource.namespaced:
                 body = requests.body(request)
                 obj = self._objects.create(resource, target.namespace, body, requests.options(request))
-                return self._object(201, obj)
+                return _json(201, obj)
             case "get", name, _ if name:
                 stored = self._objects.get(resource, target.namespace, name)
                 if requests.wants(request, "Table"):
                     return self._table(request, resource, [stored], {})
-                return self._object(200, stored.obj)
+                return _json(200, stored.obj)
             case (("update" | "patch"), name, _) if name:
                 return self._write(request, target)
             case "delete", name, "" if name:
@@ -273,33 +269,26 @@ class EmbeddedKubernetes:
         stored = self._objects.get(resource, target.namespace, target.name)
         body = requests.body(request) if request.method == "PUT" else requests.patched(request, resource, stored)
         status = target.subresource == "status"
-        return self._object(200, self._objects.update(resource, stored, body, requests.options(request), status=status))
+        return _json(200, self._objects.update(resource, stored, body, requests.options(request), status=status))
 
     def _delete(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         stored = self._objects.get(resource, target.namespace, target.name)
         obj, gone = self._objects.delete(resource, stored, requests.delete_options(request))
         if not gone or resource.kind in _RETURNED_WHEN_GONE:
-            return self._object(200, obj)
+            return _json(200, obj)
         found = errors.details(resource.plural, resource.group, target.name)
         found["uid"] = obj["metadata"]["uid"]
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return _json(200, {**head, "details": found})
-
-    def _object(self, status: int, obj: Mapping[str, Any]) -> Response:
-        return _json(status, obj, headers=self._warnings())
-
-    def _warnings(self) -> dict[str, str]:
-        warnings = ", ".join('299 - "' + text.replace('"', '\\"') + '"' for text in self._objects.warnings)
-        return {"Warning": warnings} if warnings else {}
 
 
 def _no_resource() -> errors.ApiError:
     return errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def _json(status: int, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status=status, body=msgspec.json.encode(body) + b"\n", headers=headers or {})
+def _json(status: int, body: Mapping[str, Any]) -> Response:
+    return Response(status=status, body=msgspec.json.encode(body) + b"\n")
 
 
 def _text(status: int, text: str) -> Response:

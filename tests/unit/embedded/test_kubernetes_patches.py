@@ -113,5 +113,3 @@ def test_strategic_merge_follows_the_merge_keys() -> None:
     pod = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     changed = strategic_merge_patch(pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     assert changed["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
-    finalizers = strategic_merge_patch({"finalizers": ["a", "b"]}, {"$deleteFromPrimitiveList/finalizers": ["a"]})
-    assert finalizers == {"finalizers": ["b"]}
