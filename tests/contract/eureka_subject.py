@@ -122,8 +122,8 @@ def timed(story: Callable[_P, None]) -> Callable[_P, None]:
 
     @functools.wraps(story)
     def told(*arguments: _P.args, **fixtures: _P.kwargs) -> None:
-        subject, app = (fixtures.get("eureka") or fixtures["stock_eureka"]), fixtures["app"]
-        assert isinstance(subject, EurekaSubject)
+        subject = next(one for one in fixtures.values() if isinstance(one, EurekaSubject))
+        app = fixtures["app"]
         begun = time.monotonic()
         for number in itertools.count(1):
             try:
