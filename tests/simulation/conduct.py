@@ -256,4 +256,4 @@ def _marks(instance: InstanceInfo) -> dict[str, str]:
 def _content(instance: InstanceInfo) -> tuple[object, ...]:
     """All that a person's spec decides, but for the status."""
     users = {key: value for key, value in instance.metadata.items() if not key.startswith("eurekube.")}
-    return (instance.vip, instance.ip_addr, instance.port, instance.host_name, users)
+    return (instance.vip_address, instance.ip_addr, instance.port, instance.host_name, users)

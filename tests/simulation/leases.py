@@ -119,7 +119,7 @@ def written(listed: Listed) -> float:
 
 def duration(listed: Listed) -> float:
     """Seconds, as it was registered."""
-    return listed[0].lease.duration if listed[0].lease else 90.0
+    return float(listed[0].lease.duration)
 
 
 def renewed(listed: Listed) -> float:

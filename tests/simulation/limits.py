@@ -172,7 +172,7 @@ class Limits:
         mine = set(self._standing(syncer, state))
         return sum(
             is_up(listed)
-            and (listed[0].vip or "").lower() == vip
+            and (listed[0].vip_address or "").lower() == vip
             and key not in mine
             and not (key in self._truth.eligible and self._truth.eligible[key].holder == syncer.ref)
             for key, listed in state.items()

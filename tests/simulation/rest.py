@@ -70,8 +70,10 @@ class Rest:
         elif not is_up(listed) and not self._is_out(key, listed) and not self._gave_way(key, state, syncer):
             self._judge.tenants.judge_loss(key)
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
-        elif listed[0].vip != vip or syncer is None:
-            raise Violation("rest", f"{key} stands as it should not: VIP {listed[0].vip}, {syncer_of(listed[0])}")
+        elif listed[0].vip_address != vip or syncer is None:
+            raise Violation(
+                "rest", f"{key} stands as it should not: VIP {listed[0].vip_address}, {syncer_of(listed[0])}"
+            )
         version = listed[0].metadata.get("version", "")
         changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
         if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:

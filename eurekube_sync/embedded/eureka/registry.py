@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from eurekube_sync.embedded.eureka.instance import (
     ActionType,
     Applications,
     InstanceInfo,
-    LeaseSettings,
     LeaseTimes,
     Listed,
     Status,
@@ -91,7 +92,7 @@ class LeaseRegistry:
         """`AbstractInstanceRegistry.register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
         app, instance_id = instance.app, _required_id(instance)
         existing = self._leases.get(app, {}).get(instance_id)
-        duration = (instance.lease or LeaseSettings()).duration * 1000
+        duration = instance.lease.duration * 1000
         if existing is None:
             self._expected_clients += 1 if self._expected_clients > 0 else 0
         elif existing.instance.last_dirty > instance.last_dirty:
