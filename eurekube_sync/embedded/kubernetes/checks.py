@@ -37,7 +37,7 @@ class WriteOptions:
     patch: bool = False
     """The object is the outcome of a PATCH: its uid is no precondition."""
     strict: bool = False
-    """fieldValidation=Strict: an unknown field is a 400 instead of a warning."""
+    """fieldValidation=Strict: an unknown field is a 400 instead of being dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
 from eurekube_sync.cli.options.brake import read_approval
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
-from eurekube_sync.cli.options.monitoring import given_secrets
 from eurekube_sync.manifests import validate_paths
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
@@ -65,11 +64,6 @@ def test_what_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe
     read, words = READERS[option]
     with pytest.raises(ConfigurationError, match=words):
         read(pipe if kind == "pipe" else "/dev/zero")
-
-
-def test_a_pipe_holds_no_secret_to_hide(pipe: str) -> None:
-    """The records leave out what is in the file of the password."""
-    assert given_secrets(EurekaAccess(eureka_url="", eureka_password_file=pipe)) == ()
 
 
 @pytest.mark.parametrize("option", ["--kubeconfig", "--eureka-ca-file"])
