@@ -165,16 +165,6 @@ def _moment(name: str) -> datetime:
     return datetime.strptime(found[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
 
 
-class _Told(msgspec.Struct):
-    """A record without its basis, which is skipped."""
-
-    format: str
-    version: str
-    at: float
-    report: dict[str, Any]
-    decided: list[Any]
-
-
 def _unpacked(path: Path, *, whole: bool) -> Any:
     try:
         with open_regular(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
@@ -184,11 +174,10 @@ def _unpacked(path: Path, *, whole: bool) -> Any:
     if len(text) > _MOST_BYTES:
         raise ConfigurationError("is too large for a record")
     try:
-        if whole:
-            return msgspec.json.decode(text)
-        return {**msgspec.structs.asdict(msgspec.json.decode(text, type=_Told)), "basis": None}
+        found = msgspec.json.decode(text)
     except UNREADABLE as error:
         raise ConfigurationError("is cut, or not a record") from error
+    return found if whole or not isinstance(found, dict) else {**found, "basis": None}
 
 
 def _mark() -> str:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from eurekube_sync.embedded.kubernetes import errors, resources
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Stored
@@ -48,6 +50,15 @@ class DeleteOptions:
     grace_seconds: int | None = None
 
 
+class _Metadata(msgspec.Struct):
+    """What of ObjectMeta has to be text; a null is as Go reads it."""
+
+    name: str | None = None
+    namespace: str | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+
+
 def typed(resource: Resource, body: Any) -> Object:
     """The body with its kind and apiVersion, or a refusal if it is of another kind or shape."""
     if not isinstance(body, dict):
@@ -62,21 +73,13 @@ def typed(resource: Resource, body: Any) -> Object:
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
         )
     metadata = body.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
-        raise errors.unreadable(resource.kind, resource.version, why)
-    metadata = {**metadata}
-    for field in ("labels", "annotations"):
-        values = metadata.get(field) or {}
-        if not isinstance(values, dict) or any(not isinstance(value, str | None) for value in values.values()):
-            why = f"json: cannot unmarshal into Go struct field ObjectMeta.{field} of type string"
-            raise errors.unreadable(resource.kind, resource.version, why)
-        if None in values.values():
-            metadata[field] = {key: value or "" for key, value in values.items()}  # as Go reads it
-    for field in ("name", "namespace"):
-        if not isinstance(metadata.get(field), str | None):
-            why = f"json: cannot unmarshal number into Go struct field ObjectMeta.{field} of type string"
-            raise errors.unreadable(resource.kind, resource.version, why)
+    try:
+        msgspec.convert(metadata, _Metadata)
+    except msgspec.ValidationError as error:
+        raise errors.unreadable(resource.kind, resource.version, f"json: cannot unmarshal metadata: {error}") from None
+    texts = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
+    no_nulls = {field: {key: value or "" for key, value in values.items()} for field, values in texts.items()}
+    metadata = {**metadata, **no_nulls}
     if kind != resource.kind and resource.custom:
         fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
         raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])

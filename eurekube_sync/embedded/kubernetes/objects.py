@@ -208,8 +208,12 @@ class Objects:
         for name in (*_SET_BY_SERVER, "managedFields"):
             metadata.pop(name, None)
         _drop_empty(metadata)
+        uid = self.store.new_uid()
+        if not metadata.get("name") and metadata.get("generateName"):
+            checks.check_name(resource, metadata["generateName"].removesuffix("-"))
+            metadata["name"] = metadata["generateName"] + uid[:5]
         checks.check_name(resource, metadata.get("name") or "")
-        metadata |= {"uid": self.store.new_uid(), "creationTimestamp": self.time()}
+        metadata |= {"uid": uid, "creationTimestamp": self.time()}
         if resource.generation:
             metadata["generation"] = 1
         return metadata
