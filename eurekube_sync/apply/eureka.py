@@ -31,9 +31,6 @@ from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ports import Batched, Batches, Clock, Registry, Workers
 from eurekube_sync.observe.eureka import Unread
 
-FEW = 50
-"""Keys that no list shows, of which each is read by its own call."""
-
 A = TypeVar("A", bound=Action)
 B = TypeVar("B", bound=Action)
 T = TypeVar("T")
@@ -67,15 +64,17 @@ class Applier:
         unlisted: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
     ) -> dict[InstanceKey, ObservedInstance | Unread | None]:
-        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Of
-        `unlisted`, which no list shows, most are absent, and where they are many batches tell which. Another owner's
-        instance is read in the turn of the one that it is `in_the_way_of`."""
+        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Those that are
+        `unlisted` have to be free everywhere before they are registered: most are, and batches tell which. Another
+        owner's instance is read in the turn of the one that it is `in_the_way_of`."""
+        free = frozenset(unlisted)
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
             if why := self._single.give_up(self._reads):
                 return Unread(why=why, late=self._deadline.passed)
             try:
-                reading = self._registry.read_instance(key)
+                one = self._registry.read_everywhere if key in free else self._registry.read_instance
+                reading = one(key)
             except RegistryError as error:
                 self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
                 return Unread(why=str(error))
@@ -83,13 +82,12 @@ class Applier:
             return reading
 
         def absent(chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
-            """Which no server holds, by a heartbeat of each: its 404 comes from no cache either. What has one is read
-            singly. Of a few each is, for a heartbeat is a 404 also of an instance whose status is UNKNOWN."""
+            """Which no server holds. The others are read singly."""
             batches = self._registry.batches()
             if batches is None or self._single.give_up(self._reads):
                 return []
-            answers = zip(chunk, batches.renew(chunk), strict=True)
-            return [(key, None) for key, answer in answers if answer is Batched.ABSENT]
+            found = batches.absent(chunk)
+            return [(key, None) for key in chunk if key in found]
 
         def singly(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
             return [(key, read(key))]
@@ -99,13 +97,12 @@ class Applier:
 
         batches = self._registry.batches()
         wanted = in_turn(rotated(list(dict.fromkeys(keys)), self._clock.now()), whose)
-        if batches is None or len(unlisted) <= FEW:
+        if batches is None:
             return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
-        batched = set(unlisted)
         found = dict(
             self._beside(
-                [partial(absent, some) for some in chunks([key for key in wanted if key in batched], batches.size)],
-                [partial(singly, key) for key in wanted if key not in batched],
+                [partial(absent, some) for some in chunks([key for key in wanted if key in free], batches.size)],
+                [partial(singly, key) for key in wanted if key not in free],
             )
         )
         left = [key for key in wanted if key not in found]
@@ -156,7 +153,8 @@ class Applier:
         if self._registry.batches() is not None:
             free = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
             expired = [action for action in free if isinstance(action, Renew)]
-            readings = self.read([action.key for action in expired])
+            gone = [action.key for action in expired]
+            readings = self.read(gone, unlisted=gone)
             many += [action for action in free if isinstance(action, Register)]
             many += [action for action in expired if readings[action.key] is None]
         chosen = {action.key for action in many}

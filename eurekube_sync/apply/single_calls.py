@@ -92,7 +92,7 @@ class SingleCalls:
     def _register_again(self, action: Renew) -> Outcome:
         assert action.if_gone is not None  # only such renewals are handed back
         try:
-            registered = self._registry.read_instance(action.key)
+            registered = self._registry.read_everywhere(action.key)
         except RegistryError:
             if action.status is not None:
                 raise

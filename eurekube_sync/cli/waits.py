@@ -31,6 +31,7 @@ _WORDS = {
     "list_instances": "Eureka: its list of instances",
     "list_elsewhere": "Eureka: the lists of its peers",
     "read_instance": "Eureka: reading instances again",
+    "read_everywhere": "Eureka: reading instances again",
     "register": "Eureka: registering instances",
     "renew": "Eureka: renewing instances",
     "cancel": "Eureka: cancelling instances",

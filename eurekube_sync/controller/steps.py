@@ -74,9 +74,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         unread = [key for key in suspects if key not in read]
         if not unread:
             break
-        # A heartbeat finds no stranger whose status is UNKNOWN, so what would be cancelled unseen is read.
-        comes = comes_back.union(action.key for action in plan.of(Register))
-        absent = [key for key in dict.fromkeys(unread) if key in comes]
+        absent = [key for key in unread if key not in observed.ours and key not in observed.others]
         observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
         read.update(unread)
     plan = _finished(plan, choice, observed, last_up)

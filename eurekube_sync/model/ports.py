@@ -98,6 +98,9 @@ class Batches(Protocol):
     size: int
     """The most items of a call."""
 
+    def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """Those that no server holds, of all that can be reached; uncached, and nothing is renewed by it."""
+
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """Renew each lease on every server that holds it: DONE, PARTLY, ABSENT or UNSETTLED."""
 
@@ -131,6 +134,11 @@ class Registry(Protocol):
         Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
         Of several servers it is one's list, and once in a while also what is registered on another alone.
         """
+
+    def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
+        """As `read_instance`, but None only when no server that can be reached holds one: to be asked before an id is
+        registered that may be another's."""
+        return self.read_instance(key)
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """What the other servers hold beside the last list, which is `listed`: each that can be reached is listed now.

@@ -95,6 +95,27 @@ def test_a_heartbeat_of_an_unknown_status_is_a_404(eureka: EurekaSubject, app: s
     assert eureka.get(f"/apps/{app}/a").status_code == 200
 
 
+@timed
+def test_a_change_of_status_that_names_none_tells_whether_an_instance_is_registered(
+    eureka: EurekaSubject, app: str
+) -> None:
+    """Exactly as an uncached read does: a 404 where nothing is, or what is has expired; else a 500. It changes
+    nothing, also not the lease."""
+    lease = {"renewalIntervalInSecs": 1, "durationInSecs": 2}
+    items = [registration(app, "up"), registration(app, "short", leaseInfo=lease)]
+    items += [registration(app, status, status=status) for status in ("UNKNOWN", "DOWN", "OUT_OF_SERVICE", "STARTING")]
+    assert codes(eureka, *items) == [200] * 6
+    eureka.put(f"/apps/{app}/up/status", value="OUT_OF_SERVICE")
+    there = ["up", "UNKNOWN", "DOWN", "OUT_OF_SERVICE", "STARTING"]
+    before = [eureka.instance(app, id_) for id_ in there]
+    asked = [item("StatusUpdate", app, id_) for id_ in (*there, "short", "nothing")]
+    assert codes(eureka, *asked) == [500] * 6 + [404]
+    assert codes(eureka, item("StatusUpdate", f"{app}X", "up")) == [404]
+    assert [eureka.instance(app, id_) for id_ in there] == before
+    eureka.wait(3)
+    assert codes(eureka, *asked) == [500] * 5 + [404] * 2
+
+
 def test_a_registration_that_is_refused_is_a_200(eureka: EurekaSubject, app: str) -> None:
     """Only the heartbeat after it shows that it is not there; the others of the batch are."""
     items = [

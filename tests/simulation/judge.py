@@ -195,7 +195,7 @@ class Judge:
         # A DELETE that meets a 404 makes sure, no more: with peers, and as long as a deletion waits.
         awaited = len(self.world.eurekas) > 1 or self.truth.a_deletion_waits
         made_sure = call is Call.CANCEL and before.keys() == now.keys() and awaited
-        if (call is not Call.RENEW and not made_sure) or before.keys() != now.keys():
+        if (call not in (Call.READ, Call.RENEW) and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
         changed = [key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))]
         excused = bool(changed) and self.strays.excuses(view)

@@ -129,7 +129,7 @@ def batched(request: Request) -> list[dict[str, str]]:
     return items
 
 
-_BATCHED = {"Heartbeat": Call.RENEW, "Register": Call.REGISTER, "Cancel": Call.CANCEL}
+_BATCHED = {"StatusUpdate": Call.READ, "Heartbeat": Call.RENEW, "Register": Call.REGISTER, "Cancel": Call.CANCEL}
 _LISTS = {
     "eurekasyncers": Call.SYNCERS,
     "services": Call.SERVICES,

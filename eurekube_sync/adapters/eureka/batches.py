@@ -120,6 +120,9 @@ class BatchingRegistry:
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         return self._inner.read_instance(key)
 
+    def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
+        return self._inner.read_everywhere(key)
+
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)

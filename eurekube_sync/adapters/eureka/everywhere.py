@@ -58,6 +58,11 @@ class EverywhereBatches:
                 self._lacking[key] = frozenset(name for name, code in of_key.items() if code == 404)
         return [found[key] for key in keys]
 
+    def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """Those of which each server that can be reached says 404."""
+        codes = self._calls.everywhere([replication.question(key) for key in keys])
+        return frozenset(key for key, *of_key in zip(keys, *codes.values(), strict=False) if {*of_key} == {404})
+
     def _alike(self, key: InstanceKey) -> bool:
         """Whether all servers hold the same, which ends the doubt. One that lacks it shows in the heartbeat."""
         copies = [self._calls.read(name, key) for name in self._calls.usable()]

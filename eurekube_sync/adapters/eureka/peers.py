@@ -7,7 +7,7 @@ own replication, so a peer is changed by itself only where it holds what the oth
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import TypeVar
 
@@ -147,10 +147,17 @@ class EurekaPeers(Registry):
 
         A peer that does not answer now holds nothing that could be changed: the next sweep looks again.
         """
+        return self._read(key, self._strays.holders(key))
+
+    def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
+        """The first peer's answer; what is absent there is read on all others that can be reached."""
+        return self._read(key, tuple(self._peers))
+
+    def _read(self, key: InstanceKey, others: Collection[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
-        if found is not None or key not in self._strays:
-            return found
-        for other in self._holders(key, without=name):
+        for other in self._reachable(without=name) if found is None else ():
+            if other not in others:
+                continue
             try:
                 found = self._peers[other].read_instance(key)
             except RegistryError as error:
@@ -159,7 +166,7 @@ class EurekaPeers(Registry):
             if found is not None:
                 return found
             self._strays.gone(key, other)
-        return None
+        return found
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which replicates it."""
@@ -246,10 +253,6 @@ class EurekaPeers(Registry):
     def _reachable(self, *, without: str) -> list[str]:
         down = self._down()
         return [name for name in self._peers if name != without and name not in down]
-
-    def _holders(self, key: InstanceKey, *, without: str) -> list[str]:
-        holders = self._strays.holders(key)
-        return [name for name in self._reachable(without=without) if name in holders]
 
     def _renew_strays(self) -> None:
         now = self._clock.monotonic()

@@ -53,6 +53,12 @@ def heartbeat(key: InstanceKey) -> bytes:
     return _item("Heartbeat", key)
 
 
+def question(key: InstanceKey) -> bytes:
+    """Whether an instance is registered: a change of status that names no status. Eureka answers 404 where an uncached
+    read is a 404, and 500 of any instance, which it leaves as it is (`InstanceResource.statusUpdate`)."""
+    return _item("StatusUpdate", key)
+
+
 def cancel(key: InstanceKey) -> bytes:
     return _item("Cancel", key)
 

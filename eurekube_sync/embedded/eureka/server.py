@@ -161,7 +161,9 @@ class EmbeddedEureka:
                 if not complaint(item.instance, item.app or ""):
                     self._registry.register(item.instance, now=now)
                 return 200
-        return 500
+            case "StatusUpdate" if item.app and item.id and self._registry.find(item.app, item.id, now=now) is None:
+                return 404
+        return 500  # also of a change of status: nothing sends one with a status
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.adapters.workers import ThreadWorkers
-from eurekube_sync.apply import eureka
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.removals import failed_adds
@@ -453,34 +452,24 @@ def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) 
     assert (batching.status(2), batching.status(3)) == (UP, UP)
 
 
-def test_batches_tell_which_of_many_keys_are_absent(batching: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that is there, or of which a batch does not tell, is read by its own call, and nobody's is renewed twice."""
-    monkeypatch.setattr(eureka, "FEW", 2)
-    theirs = stored(instance(2), metadata={})
+def test_batches_tell_which_keys_are_absent(batching: Bench) -> None:
+    """Each that is there, whatever its status, or of which a batch does not tell, is read by its own call; no lease is
+    renewed."""
+    theirs = stored(instance(2), metadata={}, status=InstanceStatus.UNKNOWN)
     batching.registry.put(theirs)
     batching.registry.refuse[key(3)] = RegistryRejected("400: no address")
     keys = [key(number) for number in range(1, 5)]
     assert batching.applier.read([*keys, key(9)], keys) == {
         **dict.fromkeys((key(1), key(3), key(4), key(9))),
-        key(2): batching.registry.held[key(2)],
+        key(2): theirs,
     }
-    assert batching.wire.verbs().count("renew_batch") == 2
+    assert batching.wire.verbs().count("absent_batch") == 2
     read = {call for call in batching.wire.calls if call.startswith("read_instance")}
     assert read == {f"read_instance {key(number)}" for number in (2, 3, 9)}
 
 
-def test_few_keys_are_read_by_their_own_calls(batching: Bench) -> None:
-    """A heartbeat is a 404 also of an instance whose status is UNKNOWN."""
-    batching.registry.put(stored(instance(1), metadata={}, status=InstanceStatus.UNKNOWN))
-    keys = [key(1), key(2)]
-    found = batching.applier.read(keys, keys)
-    assert (found[key(1)], found[key(2)]) == (batching.registry.held[key(1)], None)
-    assert batching.wire.verbs() == ["read_instance", "read_instance"]
-
-
-def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> None:
     """Eureka does not answer: what is left is unread."""
-    monkeypatch.setattr(eureka, "FEW", 0)
     for number in range(20):
         batching.registry.refuse_read[key(number)] = DOWN_AGAIN
     batching.applier.read([key(number) for number in range(20)])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.apply import eureka
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
@@ -239,12 +238,11 @@ def test_what_was_cancelled_a_moment_ago_is_not_renewed() -> None:
     assert ours(world) == {A: "UP"}
 
 
-def test_the_question_has_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_has_time_of_its_own() -> None:
     """Slow reads of what is to be registered take all of their stage, and no pass would register anything."""
-    monkeypatch.setattr(eureka, "FEW", 100)
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
-    slow(world, "read_instance", 1.2)
+    slow(world, ("read_instance", "absent_batch"), 1.2)
     answer = world.cluster.identity
 
     def within_limit(*, anew: bool = False) -> Source[str]:

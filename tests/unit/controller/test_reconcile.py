@@ -131,8 +131,8 @@ def test_eureka_is_listed_before_kubernetes(world: FakeWorld) -> None:
     assert world.wire.calls[:5] == ["identity", "list_instances", "list_syncers", "list_services", "list_slices"]
 
 
-def slow(world: FakeWorld, call: str, seconds: float) -> None:
-    """From now on that call takes so long."""
+def slow(world: FakeWorld, call: str | tuple[str, ...], seconds: float) -> None:
+    """From now on such a call takes so long."""
     world.wire.then = lambda: world.later(seconds) if world.wire.calls[-1].startswith(call) else None
 
 

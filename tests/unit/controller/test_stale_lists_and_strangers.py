@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.apply import eureka
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -60,17 +59,18 @@ def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
     assert world.registry.held[key(1)] == stranger
 
 
-def test_what_a_deleting_syncer_may_have_written_is_read_by_its_own_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heartbeat is a 404 also of a stranger whose status is UNKNOWN, and it came under our id after the list."""
-    monkeypatch.setattr(eureka, "FEW", 0)
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_stranger_with_an_unknown_status_that_came_after_the_list_stays(deleted: bool) -> None:
+    """Eureka answers a heartbeat for it with 404. It is neither overwritten, nor cancelled with a deleted syncer."""
     world = FakeWorld(cache=30)
-    deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
-    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), deleted)
+    of_deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), of_deleted if deleted else syncer())
     world.registry.list_instances()
     stranger = stored(instance(1), metadata={}, status=InstanceStatus.UNKNOWN)
     world.registry.held[key(1)] = stranger
     world.run()
     assert world.registry.held.get(key(1)) == stranger
+    assert (key(2) in world.registry.held) is not deleted
 
 
 def test_the_last_up_instance_stays_until_one_that_a_stale_list_calls_up_is_up_again() -> None:
@@ -127,7 +127,7 @@ def test_slow_reads_leave_time_for_what_they_found() -> None:
     """100 first registrations, each read in more than a second: every pass registers some."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
-    slow(world, "read_instance", 1.2)
+    slow(world, ("read_instance", "absent_batch"), 1.2)
     world.run(deadline=120)
     assert len(world.registry.held) > 20
     for _ in range(5):

@@ -132,7 +132,7 @@ class Wire:
 
     def writes(self) -> list[str]:
         """The calls that are neither reads nor renewals."""
-        no_writes = _READS | {"crd_live", "renew", "renew_batch"}
+        no_writes = _READS | {"crd_live", "renew", "renew_batch", "absent_batch"}
         return [call for call in self.calls if call.split()[0] not in no_writes]
 
     def _maybe_kill(self, number: int, when: When) -> None:
@@ -197,6 +197,9 @@ class Registry:
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         return self.wire.send(f"read_instance {key}", lambda: self._read(key), _registry_down)
+
+    def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
+        return self.read_instance(key)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         self.wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
@@ -303,6 +306,14 @@ class FakeBatches:
     def __init__(self, registry: Registry, size: int) -> None:
         self._registry = registry
         self.size = size
+
+    def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        def effect() -> frozenset[InstanceKey]:
+            registry = self._registry
+            told = (key for key in keys if key not in registry.refuse and key not in registry.refuse_read)
+            return frozenset(key for key in told if key not in registry.held)
+
+        return self._registry.wire.send(f"absent_batch {len(keys)}", effect, frozenset)
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         def one(key: InstanceKey) -> Batched:

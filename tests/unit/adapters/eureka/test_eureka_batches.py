@@ -712,6 +712,9 @@ def out_of_service(number: int) -> Request:
     return Request(method="PUT", path=path, query={"value": "OUT_OF_SERVICE"})
 
 
+_LIST = Request(method="GET", path="/eureka/apps", headers={"accept": "application/json"})
+
+
 class Story:
     """Passes of the whole program over two servers that replicate nothing."""
 
@@ -816,6 +819,24 @@ class TestPasses:
             story.run()
         assert REF not in story.world.cluster.syncers
         assert story.held() == [{of_a_stranger().key}, set()]
+
+    @pytest.mark.parametrize("which", [0, 1])
+    @pytest.mark.parametrize("status", [InstanceStatus.UP, InstanceStatus.UNKNOWN])
+    def test_an_id_that_a_stranger_has_on_one_server_is_taken_on_none(self, status: InstanceStatus, which: int) -> None:
+        """Also while lists do not show it, and Eureka answers a heartbeat for it with 404."""
+        story = Story()
+        server = story.site.servers[which]
+        server.answers["/eureka/apps"] = server.handle(_LIST)
+        theirs = replace(instance(1), status=status, metadata={})
+        server.client.register(theirs, dirty_timestamp=1)
+        story.site.clock.sleep(30)
+        report = story.world.run()
+        del server.answers["/eureka/apps"]
+        assert report.outcomes.by_key.keys() == {key(2)}
+        assert story.held() == [{key(1), key(2)} if one is server else {key(2)} for one in story.site.servers]
+        stands = server.client.read_instance(key(1))
+        assert stands is not None
+        assert stands.instance == theirs
 
     def test_a_404_brings_back_nothing_that_is_not_desired(self) -> None:
         """A frozen instance that one server lacks stays where it stands, and is renewed there."""

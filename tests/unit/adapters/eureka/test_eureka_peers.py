@@ -197,6 +197,7 @@ class TestChoice:
         """So do the calls after it, without another try at the first."""
         pair.clock.sleep(REPLICATION_SECONDS)  # what was registered has come to the next one
         pair.one.calls.clear()
+        pair.two.calls.clear()
         pair.one.trouble = DOWN
         calls: dict[str, Callable[[], object]] = {
             "read": lambda: pair.peers.read_instance(key(1)),
@@ -574,6 +575,36 @@ class TestGhosts:
             assert key(1) in pair.two.held.held
             pair.run()
         pair.peers.renew_left()
+
+    def test_an_id_that_a_stranger_has_on_a_later_peer_is_not_taken(self) -> None:
+        """It bears no owner's mark, so lists of that peer tell nothing of it. The rest is registered."""
+        pair = Pair()
+        theirs = changed(foreign(), key=key(1))
+        pair.two.held.put(theirs)
+        pair.run()
+        assert pair.standing() == ({key(2)}, OURS)
+        assert pair.two.held.held[key(1)] == theirs
+
+    def test_an_id_that_only_a_later_peer_has_is_not_registered_again_over_a_stranger(self, pair: Pair) -> None:
+        """The first peer lost our lease, and its list does not know yet."""
+        theirs = changed(foreign(), key=key(1))
+        pair.two.held.held[key(1)] = theirs
+        pair.one.held.cached_for(60)
+        del pair.one.held.held[key(1)]
+        _, report = pair.run()
+        assert report.outcomes.by_key[key(1)].result is Result.CONFLICT
+        assert pair.two.held.held[key(1)] == theirs
+
+    def test_while_a_later_peer_is_away_ids_are_registered_all_the_same(self) -> None:
+        """Whatever it holds: it is asked once."""
+        pair = Pair()
+        pair.run()
+        pair.world.cluster.apply(piece(*(endpoint(number) for number in range(1, 5))))
+        pair.two.trouble = DOWN
+        pair.clock.sleep(30)
+        pair.run()
+        assert set(pair.one.held.held) == {key(number) for number in range(1, 5)}
+        assert pair.two.calls == ["read"]
 
     def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""
