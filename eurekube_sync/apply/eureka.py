@@ -64,9 +64,9 @@ class Applier:
         unlisted: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
     ) -> dict[InstanceKey, ObservedInstance | Unread | None]:
-        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Those that are
-        `unlisted` have to be free everywhere before they are registered: most are, and batches tell which. Another
-        owner's instance is read in the turn of the one that it is `in_the_way_of`."""
+        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Those that no
+        list shows, `unlisted`, are read on every server: most are free, and batches tell which. Another owner's
+        instance is read in the turn of the one that it is `in_the_way_of`."""
         free = frozenset(unlisted)
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:

@@ -112,6 +112,31 @@ def test_300_renewals_are_two_calls_to_each_peer(
             assert {Registry(url=server.url).status("SHOP", id_) for id_ in gone} == {None}
 
 
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_an_id_that_a_stranger_has_on_the_second_peer_alone_is_not_taken(
+    mode: str,
+    servers: tuple[EurekaServer, EurekaServer],
+    kubernetes_servers: KubernetesServers,
+    kubernetes_world: KubernetesWorld,
+) -> None:
+    """Whatever its status. No list of the first peer shows it, and a heartbeat of one that is UNKNOWN is a 404."""
+    addresses = give_endpoints(kubernetes_world, 3)
+    create_syncer(kubernetes_world)
+    ids = [f"taken-{mode}:safety:shop:{address}:8080" for address in addresses]
+    first, second = (Registry(url=server.url) for server in servers)
+    register_on(servers[1], ids[0], {})
+    register_on(servers[1], ids[1], {}, status="UNKNOWN")
+    theirs = [second.instance("SHOP", id_) for id_ in ids[:2]]
+    with program(kubernetes_servers, first.url, second.url, mode=mode) as world:
+        report = reconcile(world, PassSettings(owner=f"taken-{mode}", registry_cache=3))
+        batching = world.registry.batching()
+        assert (batching is not None and batching.on) is (mode == "auto")
+        assert report.outcomes.succeeded == 1
+        wait_until(lambda: second.status("SHOP", ids[2]) == "UP", "the third one was not registered")
+    assert [first.status("SHOP", id_) for id_ in ids] == [None, None, "UP"]
+    assert [second.instance("SHOP", id_) for id_ in ids[:2]] == theirs
+
+
 def test_with_auto_a_peer_that_comes_back_empty_is_brought_level(
     servers: tuple[EurekaServer, EurekaServer],
     kubernetes_servers: KubernetesServers,

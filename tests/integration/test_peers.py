@@ -246,7 +246,7 @@ def test_a_ghost_on_one_peer_goes(pair: Pair, kubernetes_world: KubernetesWorld)
         requests.delete(f"{pair.second.url}/apps/SHOP/{stranger}", timeout=30).raise_for_status()
 
 
-def register_on(server: EurekaServer, id_: str, metadata: dict[str, str]) -> None:
+def register_on(server: EurekaServer, id_: str, metadata: dict[str, str], *, status: str = "UP") -> None:
     """Registers an instance on this peer alone, with a long lease."""
     body = {
         "instance": {
@@ -255,7 +255,7 @@ def register_on(server: EurekaServer, id_: str, metadata: dict[str, str]) -> Non
             "ipAddr": "10.20.9.9",
             "app": "SHOP",
             "vipAddress": "shop",
-            "status": "UP",
+            "status": status,
             "port": {"$": 8080, "@enabled": "true"},
             "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 3600},
             "dataCenterInfo": {

@@ -21,6 +21,7 @@
     teams       stories of many apps, of which several are taken away at once, and what goes on beside a hold
     shares      stories in which a percentage is to be UP, of pods that are not all ready, or beside others
     sharing     stories in which two syncers serve the same pods behind a gate, and when that opens
+    taken       stories in which somebody else has the id that a pod is about to get, where no list shows it
     starving    stories in which one kind of call takes all the time of its stage, and what gets done all the same
     steady      what is written to Kubernetes while nothing changes
     wire        every outgoing call of a copy of the program, on its way between adapter and server

@@ -21,6 +21,7 @@ from .sharing import with_shared_pods
 from .starving import a_slow_stage
 from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
+from .taken import with_taken_ids
 from .teams import with_teams
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .wishes import THEMES, WEIGHTED, random_wish, theme
@@ -46,6 +47,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.28, "shared gates", with_shared_pods),
     (0.29, "a share", with_a_share),
     (0.295, "a slow stage", a_slow_stage),
+    (0.315, "taken ids", with_taken_ids),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

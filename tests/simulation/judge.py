@@ -255,6 +255,8 @@ class Judge:
             raise Violation("unread", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
         if stands is not None and not self.ours(stands):
             raise Violation("other owner", f"{key} is ours, and was made somebody else's")
+        if was is None and self.is_taken(key) and self._arrived[key] <= view.looked[key] and not self.story.troubles:
+            raise Violation("other owner", f"{key} was registered, and is somebody else's on another server")
         self.conduct.judge(view, key, was, stands, now)
         if was is not None and stands is None:
             self.overrides.judge_cancel(view, key, before)

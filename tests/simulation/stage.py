@@ -116,9 +116,9 @@ class Stage:
         if self.telling and what:
             self.tale.append((self.clock.time, what))
 
-    def is_ours(self, key: Key) -> bool:
+    def is_ours(self, key: Key, peer: int = 0) -> bool:
         """Whether an instance of ours stands under the key."""
-        found = self.world.standing(0).get(key)
+        found = self.world.standing(peer).get(key)
         return found is not None and self.judge.ours(found)
 
     def one_of_ours(self, which: int) -> Key | None:

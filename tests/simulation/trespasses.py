@@ -1,16 +1,20 @@
-"""The product made wrong in what it lets the syncers of one namespace do to another's."""
+"""The product made wrong in what it lets the syncers of one namespace do to another's, and ours to somebody else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.desired import catalog
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import Right
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.ports import Batched
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan import make
 from eurekube_sync.plan.left_out import first_registered
@@ -57,6 +61,10 @@ def _kept_up(view: ClusterView) -> Any:
     return replace(view.services, by_namespace=services)
 
 
+def _by_heartbeats(self: EverywhereBatches, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+    return frozenset(key for key, found in zip(keys, self.renew(keys), strict=True) if found is Batched.ABSENT)
+
+
 def trespasses() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
     return (
@@ -79,5 +87,15 @@ def trespasses() -> tuple[Defect, ...]:
             name="slices of any namespace prove that a pod is gone",
             about="neighbours",
             patches=((catalog, "pods_by_socket", _of_any_namespace(catalog.pods_by_socket)),),
+        ),
+        Defect(
+            name="a heartbeat shows whether an id is free",
+            about="taken ids",
+            patches=((EverywhereBatches, "absent", _by_heartbeats),),
+        ),
+        Defect(
+            name="an id is free when the first server lacks it",
+            about="taken ids",
+            patches=((EurekaPeers, "read_everywhere", EurekaPeers.read_instance),),
         ),
     )

@@ -69,6 +69,8 @@ class Stranger:
     metadata: tuple[tuple[str, str], ...] = ()
     vip: str = ""
     status: str = "UP"
+    older: bool = False
+    """Whether every write of ours wins over it; else none does that does not know it."""
 
 
 @cache
@@ -191,8 +193,9 @@ class World:
             fresh.warming_up = True
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
 
-    def register(self, stranger: Stranger) -> None:
-        """Somebody registers an instance, with a lease that outlives the story, and renews it each half minute."""
+    def register(self, stranger: Stranger, *, peer: int | None = None) -> None:
+        """Somebody registers an instance, with a lease that outlives the story, and renews it each half minute; where
+        one server alone is to have it, nobody does."""
         document = {
             "instanceId": stranger.key.id,
             "hostName": stranger.host or stranger.ip,
@@ -204,8 +207,11 @@ class World:
             "dataCenterInfo": _DATA_CENTER,
             "leaseInfo": {"durationInSecs": 100_000},
             "metadata": dict(stranger.metadata),
-            "lastDirtyTimestamp": str(int(self.clock.now() * 1000) + 10**9),
+            "lastDirtyTimestamp": "1" if stranger.older else str(int(self.clock.now() * 1000) + 10**9),
         }
+        if peer is not None:
+            self._of_eureka(peer, _registration(stranger.key.app, document))
+            return
         self.ask_eureka(0, _registration(stranger.key.app, document))
         if stranger.key not in self._renewed:
             self._renewed.add(stranger.key)
