@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import gzip
+import io
 import json
 import subprocess
 from collections.abc import Generator
@@ -70,9 +71,27 @@ def search_call(request: Request) -> None:
     search(f"{request.path} {dict(request.query)} {body}", f"{request.method} {request.path}")
 
 
+class _Lines(io.TextIOWrapper):
+    """What a process says while it goes on."""
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # which iteration calls, too
+        line = super().readline(size)
+        search(line, "a line of a process that goes on")
+        return line
+
+
 def _search_processes() -> None:
     """Wherever a test starts one."""
-    communicate = subprocess.Popen.communicate
+    start, communicate = subprocess.Popen.__init__, subprocess.Popen.communicate
+
+    @functools.wraps(start)
+    def started(self: subprocess.Popen[Any], *given: Any, **more: Any) -> None:
+        start(self, *given, **more)
+        for name in ("stdout", "stderr"):
+            stream = getattr(self, name)
+            if isinstance(stream, io.TextIOWrapper):
+                encoding, errors = stream.encoding, stream.errors
+                setattr(self, name, _Lines(stream.detach(), encoding=encoding, errors=errors))
 
     @functools.wraps(communicate)
     def searched(self: subprocess.Popen[Any], *given: Any, **more: Any) -> tuple[Any, Any]:
@@ -87,6 +106,7 @@ def _search_processes() -> None:
                 search(gzip.decompress(file.read_bytes()), "a record")
         return streams
 
+    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
     subprocess.Popen.communicate = searched  # type: ignore[method-assign]
 
 

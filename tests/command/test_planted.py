@@ -17,6 +17,8 @@ SHOWN = {
     "a log": "logging.getLogger().error('cannot log in as %s', planted.LOGIN)",
     "a process": "subprocess.run([sys.executable, '-c', 'import os; print(os.environ[\"P\"])'], "
     "env={'P': planted.EUREKA_PASSWORD}, capture_output=True)",
+    "a process that goes on": "with subprocess.Popen([sys.executable, '-c', 'import os; print(os.environ[\"P\"])'], "
+    "env={'P': planted.EUREKA_PASSWORD}, stdout=subprocess.PIPE, text=True) as one: next(one.stdout)",
     "an encoded login": "print(base64.b64encode(planted.LOGIN.encode()))",
     "a status": "planted.search_call(Request(method='PATCH', path='/apis/x/status', headers={}, "
     "body=planted.METADATA_PASSWORD.encode()))",
