@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import IO
 
 from eurekube_sync.files import open_named, open_regular
-from eurekube_sync.manifests.findings import Finding, Report, Severity
+from eurekube_sync.manifests.findings import Finding, Report
 from eurekube_sync.manifests.validation import validate_text
 
 STDIN = "-"
@@ -21,16 +21,9 @@ MAX_BYTES = 32 * 1024 * 1024
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
     """Check files, folders (recursively) and `-`.
 
-    A named file or folder without any EurekaSyncer is a warning. No EurekaSyncer anywhere is an error, unless
-    `allow_empty`.
+    No EurekaSyncer anywhere is an error, unless `allow_empty`.
     """
-    report = Report()
-    for path in dict.fromkeys(paths):
-        found = sum(_reports(path, stdin), Report())
-        if os.path.isdir(path) and not found.syncers:
-            reason = f"no EurekaSyncer in any {', '.join(SUFFIXES)} file of this folder"
-            found += Report(findings=(_finding(path, reason, severity=Severity.WARNING),))
-        report += found
+    report = sum((one for path in dict.fromkeys(paths) for one in _reports(path, stdin)), Report())
     if not (report.syncers or allow_empty or report.errors):
         report = replace(report, findings=(_nothing(paths, report),))
     return report
@@ -45,7 +38,7 @@ def _nothing(paths: Sequence[str], report: Report) -> Finding:
 def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
     """One for each file of the path, in a fixed order."""
     if path == STDIN:
-        yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1), named=True)
+        yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1))
     elif os.path.isdir(path):
         yield from _of_folder(path)
     else:
@@ -77,14 +70,14 @@ def _of_file(path: str, *, named: bool) -> Report:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return _unread(path, f"cannot be read: {reason}")
-    return _of_content(path, content, named=named)
+    return _of_content(path, content)
 
 
-def _of_content(file: str, content: bytes, *, named: bool) -> Report:
+def _of_content(file: str, content: bytes) -> Report:
     if len(content) > MAX_BYTES:
         return _unread(file, f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
     try:
-        return validate_text(content.decode("utf-8-sig"), file, expected=named)
+        return validate_text(content.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         return _unread(file, "is not UTF-8 text", line=content.count(b"\n", 0, error.start) + 1)
 
@@ -93,5 +86,5 @@ def _unread(file: str, reason: str, *, line: int | None = None) -> Report:
     return Report(findings=(_finding(file, reason, line=line),), files=1)
 
 
-def _finding(file: str, reason: str, *, line: int | None = None, severity: Severity = Severity.ERROR) -> Finding:
-    return Finding(file=file, document=None, line=line, path="$", reason=reason, severity=severity)
+def _finding(file: str, reason: str, *, line: int | None = None) -> Finding:
+    return Finding(file=file, document=None, line=line, path="$", reason=reason)

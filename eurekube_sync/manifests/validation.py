@@ -19,9 +19,8 @@ def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
     return tuple(_of_syncer(Document(file="", number=1, value=obj), (), obj))
 
 
-def validate_text(text: str, file: str, *, expected: bool = True) -> Report:
-    """Check all EurekaSyncers of a YAML stream or of JSON, and count what else is in it. Where one is `expected`, it is
-    a warning that there is none."""
+def validate_text(text: str, file: str) -> Report:
+    """Check all EurekaSyncers of a YAML stream or of JSON, and count what else is in it."""
     findings: list[Finding] = []
     documents = syncers = others = 0
     for document in read_documents(text, file=file):
@@ -40,12 +39,7 @@ def validate_text(text: str, file: str, *, expected: bool = True) -> Report:
             found = [replace(_finding(document, (), _TEMPLATE), line=document.template)]
         findings.extend(found)
     unique = tuple(dict.fromkeys(findings))
-    report = Report(findings=unique, files=1, documents=documents, syncers=syncers, others=others)
-    if expected and not syncers and report.ok:
-        reason = f"no EurekaSyncer here, {report.only}"
-        warning = Finding(file=file, document=1, line=1, path="$", reason=reason, severity=Severity.WARNING)
-        report += Report(findings=(warning,))
-    return report
+    return Report(findings=unique, files=1, documents=documents, syncers=syncers, others=others)
 
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

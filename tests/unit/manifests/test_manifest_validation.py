@@ -57,14 +57,6 @@ def test_lists_are_opened() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "there"), [("", "nothing at all"), ("apiVersion: v1\nkind: Pod", "only 1 object of other kinds")]
-)
-def test_a_text_without_a_syncer_is_a_warning(text: str, there: str) -> None:
-    """A text that holds no EurekaSyncer is reported as such."""
-    assert said(validate_text(text, "f")) == [f"1 warning $ no EurekaSyncer here, {there}"]
-
-
 @pytest.mark.parametrize("text", ["word", "[]", "a: 1", "kind: Pod", "apiVersion: v1\nkind: 7"])
 def test_what_is_no_object_is_refused(text: str) -> None:
     """A document without apiVersion and kind is an error, as it is for kubectl."""
