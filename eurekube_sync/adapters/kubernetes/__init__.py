@@ -2,7 +2,7 @@
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Connection, ConnectionSettings, connect
+from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
-from eurekube_sync.adapters.kubernetes.own_pod import own_namespace
 
 __all__ = ["Connection", "ConnectionSettings", "KubernetesCluster", "LeaseObject", "connect", "own_namespace"]

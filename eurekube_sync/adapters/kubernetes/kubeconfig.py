@@ -1,5 +1,5 @@
 """What is read of a kubeconfig before the official client does: it says in many errors, or not at all, what is one
-sentence here."""
+sentence here. And the namespace of a pod, which has no kubeconfig."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
+_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _MOST_BYTES = 4 * 1024 * 1024
 """YAML takes seconds for each megabyte."""
 
@@ -81,3 +82,18 @@ def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[s
 def first_line(error: BaseException) -> str:
     """The first line of what an error says, cut: a message is one sentence."""
     return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)
+
+
+def own_namespace(
+    environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "", file: Path = _NAMESPACE
+) -> str | None:
+    """The namespace of this pod; None outside of a cluster, or where a kubeconfig leads to another one. Raises
+    ConfigurationError."""
+    if kubeconfig or context or not environ.get("KUBERNETES_SERVICE_HOST"):
+        return None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"the namespace of this pod cannot be read in {file}: give --lock NAMESPACE/NAME, or --lock off"
+        ) from error

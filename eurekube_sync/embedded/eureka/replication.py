@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from eurekube_sync.embedded.eureka import codec
-from eurekube_sync.embedded.eureka.instance import InstanceInfo
-
-_ACTIONS = ("Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(msgspec.Struct):
     """`ReplicationInstance`, as far as it is acted on; what is missing is None."""
 
-    action: str | None
-    app: str | None
-    id: str | None
-    instance: InstanceInfo | None
+    action: Literal["Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride"] | None = None
+    app: str | None = msgspec.field(name="appName", default=None)
+    id: str | None = None
+    instance: Any = msgspec.field(name="instanceInfo", default=None)
+    """An `InstanceInfo`, once it is read."""
+
+
+class _Batch(msgspec.Struct):
+    items: list[Item] = msgspec.field(name="replicationList")
 
 
 def parse_batch(body: bytes, *, now_ms: int) -> list[Item]:
-    """Read a body; a `ValueError` or `TypeError` where Jackson throws, which makes a 400 of the whole."""
-    items = json.loads(body)["replicationList"]
-    if not isinstance(items, list):
-        raise ValueError("the list is none")
-    return [_item(item, now_ms) for item in items]
+    """Read a body; a `ValueError` where Jackson throws, which makes a 400 of the whole."""
+    try:
+        items = msgspec.json.decode(body, type=_Batch).items
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from error
+    for item in items:
+        if item.instance is not None:
+            item.instance = codec.parse_instance(item.instance, now_ms=now_ms)
+    return items
 
 
 def write_answers(codes: Sequence[int]) -> bytes:
@@ -53,15 +59,3 @@ def status_document(replicas: Sequence[str], host: str) -> dict[str, Any]:
             "status": "UP",
         },
     }
-
-
-def _item(item: Any, now_ms: int) -> Item:
-    if not isinstance(item, dict) or item.get("action") not in (*_ACTIONS, None):
-        raise ValueError("no item, or an unknown action")
-    given = item.get("instanceInfo")
-    return Item(
-        action=item.get("action"),
-        app=item.get("appName"),
-        id=item.get("id"),
-        instance=None if given is None else codec.parse_instance(given, now_ms=now_ms),
-    )
