@@ -34,12 +34,11 @@ class Addresses:
 
 
 def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: Addresses) -> None:
-    """Defaults, cluster IPs, families and node ports of a Service."""
+    """Defaults, cluster IPs, families and node ports of a Service, as far as somebody here reads them."""
     spec: Object = {**(service.get("spec") or {})}
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})
     spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
     if spec.get("ports"):
         spec["ports"] = [_service_port(port) for port in spec["ports"]]
     else:
@@ -49,7 +48,6 @@ def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: 
         for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             spec.pop(name, None)
         return
-    spec.setdefault("internalTrafficPolicy", "Cluster")
     _check_ports(service)
     _cluster_addresses(service, before, addresses)
     if spec["type"] in ("NodePort", "LoadBalancer"):
@@ -58,8 +56,6 @@ def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: 
         for port in spec.get("ports") or ():
             if "nodePort" not in port:
                 port["nodePort"] = kept.get(port["port"]) or addresses.take_port()
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
 def _service_port(port: Mapping[str, Any]) -> Object:
@@ -106,10 +102,7 @@ def complete_pod(pod: Object) -> None:
     name = pod["metadata"]["name"]
     if not spec.get("containers"):
         raise invalid("Pod", "", name, [("spec.containers", "FieldValueRequired", "Required value")])
-    spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
     spec["containers"] = [_container(container) for container in spec["containers"]]
     pod.setdefault("status", {"phase": "Pending", "qosClass": "BestEffort"})
 
