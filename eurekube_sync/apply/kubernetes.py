@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.finalizers import still_there, waits_for
-from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, flips, statuses, worth_writing
+from eurekube_sync.apply.status import Changed, EarlierStatuses, abandoned_event, changed_statuses, events_of, statuses
 from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
@@ -21,10 +20,6 @@ from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef,
 from eurekube_sync.model.ports import Clock, Cluster, Workers
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
-
-MOST_GOOD_NEWS = 100
-"""Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
-and clients of the API are limited; its condition tells the same."""
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -75,13 +70,6 @@ class Finished:
     """Of one that a person abandoned: what it leaves."""
 
 
-class Changed(NamedTuple):
-    """A status to be written."""
-
-    syncer: SyncerObject
-    status: SyncerStatus
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
     """What there is to write; false for nothing."""
@@ -126,12 +114,8 @@ def unsettled(
     ends = {one.syncer.ref for one in finished}
     due = statuses(result, waiting, options=options, now=now, earlier=earlier)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
-    changed = [
-        Changed(claims[ref].syncer, status)
-        for ref, status in left.items()
-        if worth_writing(claims[ref].syncer.status, status, words=words)
-    ]
-    return Unsettled(finished=tuple(finished), changed=tuple(changed), all_statuses=left)
+    changed = changed_statuses([Changed(claims[ref].syncer, status) for ref, status in left.items()], words=words)
+    return Unsettled(finished=tuple(finished), changed=changed, all_statuses=left)
 
 
 def settle(
@@ -140,7 +124,7 @@ def settle(
     """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
     were written."""
     now = clock.now()
-    events = _few_good_news(in_turn(due.changed, attrgetter("syncer.ref")))
+    events = events_of(in_turn(due.changed, attrgetter("syncer.ref")))
 
     def end(deletion: Finished) -> ClusterError | None:
         if deadline.passed:
@@ -176,17 +160,6 @@ def settle(
     ended = list(zip(writes, workers.each(write, writes), strict=True))
     written = {one.syncer.ref: one.status for one, error in ended if error is None and isinstance(one, Changed)}
     return written, tuple(error for _, error in ended if error)
-
-
-def _few_good_news(changed: Iterable[Changed]) -> dict[SyncerRef, list[EventRecord]]:
-    """The events of each syncer: all warnings, and so much of the rest."""
-    left, events = MOST_GOOD_NEWS, {}
-    for syncer, status in changed:
-        found = flips(syncer, status)
-        good = [event for event in found if not event.warning][:left]
-        left -= len(good)
-        events[syncer.ref] = [event for event in found if event.warning or event in good]
-    return events
 
 
 def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:

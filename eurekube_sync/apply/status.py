@@ -9,7 +9,7 @@ into every status would be a write per syncer and pass, to an API server that ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -37,6 +37,10 @@ REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
 FIRST_PART_SECONDS = 60.0
 """... and by a process that begins, only in its first part."""
+
+MOST_GOOD_NEWS = 100
+"""Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
+and clients of the API are limited; its condition tells the same."""
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -119,6 +123,17 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
         )
     troubles = {event.reason for event in events if not event.key.startswith("Ready")}
     return tuple(event for event in events if not (event.key.startswith("Ready") and event.reason in troubles))
+
+
+def events_of(changed: Iterable[Changed]) -> dict[SyncerRef, list[EventRecord]]:
+    """The events of each syncer: all warnings, and so much of the rest."""
+    left, events = MOST_GOOD_NEWS, {}
+    for syncer, status in changed:
+        found = flips(syncer, status)
+        good = [event for event in found if not event.warning][:left]
+        left -= len(good)
+        events[syncer.ref] = [event for event in found if event.warning or event in good]
+    return events
 
 
 def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float) -> EventRecord:
@@ -233,6 +248,18 @@ def _condition(claim: Claim, verdict: Aspect, before: SyncerStatus, now: int) ->
 def _short(message: str) -> str:
     message = printable(message[: _LONGEST_MESSAGE + 1])  # of a large selector it is long
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
+
+
+class Changed(NamedTuple):
+    """A status to be written where it differs."""
+
+    syncer: SyncerObject
+    status: SyncerStatus
+
+
+def changed_statuses(statuses: Iterable[Changed], *, words: bool) -> tuple[Changed, ...]:
+    """Those of them that are worth writing."""
+    return tuple(one for one in statuses if worth_writing(one.syncer.status, one.status, words=words))
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from eurekube_sync.desired.claims import Desired, NotServed, Serving
 from eurekube_sync.desired.drain import Kind, drainable
@@ -18,6 +18,8 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.needs import drain_needs_of, needs_of
 
+T = TypeVar("T")
+U = TypeVar("U")
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
@@ -137,7 +139,7 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
     needs = drain_needs_of(view, scope, wanted)
     if needs.pods:
         read = view.pods or _NOTHING
-        here = {name: _drained_pods(read.of(name)) for name in needs.pods if not _is_unread(read.of(name))}
+        here = {name: _made_of(read.of(name), _drained_pods) for name in needs.pods if not _is_unread(read.of(name))}
         rest = sorted(needs.pods - here.keys())
         many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
         more = cluster.list_pod_drains(None if many else rest) if rest else _NOTHING
@@ -146,23 +148,17 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
             view, pod_drains=Listed(by_namespace=by_namespace, elsewhere=_hinting(more.elsewhere, "services"))
         )
     if needs.nodes:
-        nodes = _hinting(cluster.list_node_drains(), "pods") if view.nodes is None else _drained_nodes(view.nodes)
-        view = replace(view, node_drains=nodes)
+        read_nodes = _made_of(view.nodes, _drained_nodes) if view.nodes is not None else None
+        view = replace(view, node_drains=read_nodes or _hinting(cluster.list_node_drains(), "pods"))
     return view
 
 
-def _drained_pods(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
-    if isinstance(source, Unknown):
-        return source
-    return Complete(data=tuple(drainable(pod.uid, pod.annotations) for pod in source.data))
+def _drained_pods(pods: Iterable[Pod]) -> tuple[Drainable, ...]:
+    return tuple(drainable(pod.uid, pod.annotations) for pod in pods)
 
 
-def _drained_nodes(source: Source[tuple[Node, ...]]) -> Source[tuple[Drainable, ...]]:
-    if isinstance(source, Unknown):
-        return source
-    return Complete(
-        data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in source.data)
-    )
+def _drained_nodes(nodes: Iterable[Node]) -> tuple[Drainable, ...]:
+    return tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes)
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
@@ -207,13 +203,15 @@ def pods_behind(
     rest = sorted(namespaces - here.keys())
     many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
     more = cluster.list_pods(None if many else rest) if rest else _NOTHING
-    return {name: _uids(here.get(name) or more.of(name)) for name in sorted(namespaces)}
+    return {name: _made_of(here.get(name) or more.of(name), _uids) for name in sorted(namespaces)}
 
 
-def _uids(source: Source[tuple[Pod, ...]]) -> Source[frozenset[str]]:
-    if isinstance(source, Unknown):
-        return source
-    return Complete(data=frozenset(pod.uid for pod in source.data))
+def _uids(pods: Iterable[Pod]) -> frozenset[str]:
+    return frozenset(pod.uid for pod in pods)
+
+
+def _made_of(source: Source[T], change: Callable[[T], U]) -> Source[U]:
+    return source if isinstance(source, Unknown) else Complete(data=change(source.data))
 
 
 def _is_unread(source: Source[Any]) -> bool:
@@ -224,7 +222,7 @@ def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
     """UIDs of the pods of each namespace whose list is complete."""
     listed = view.pods.by_namespace if view.pods else {}
     return {
-        namespace: Complete(data=frozenset(pod.uid for pod in source.data))
+        namespace: Complete(data=_uids(source.data))
         for namespace, source in listed.items()
         if isinstance(source, Complete)
     }

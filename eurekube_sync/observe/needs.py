@@ -18,7 +18,7 @@ from eurekube_sync.model.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What has to be read beside Services and slices."""
+    """What has to be read beside Services and slices, or where the drain annotation is looked for."""
 
     pods: frozenset[str] = frozenset()
     """Namespaces."""
@@ -27,18 +27,9 @@ class Needs:
     """Namespaces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainNeeds:
-    """Where the drain annotation is looked for beside Services."""
-
-    pods: frozenset[str] = frozenset()
-    """Namespaces."""
-    nodes: bool = False
-
-
-def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> DrainNeeds:
-    """Pods where syncers of mode pod select, and Nodes for these, and for node ports, for which they were read; as far
-    as it is `wanted`. What is being deleted is not drained any more."""
+def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
+    """Where the drain annotation is looked for, as far as it is `wanted`: Pods where syncers of mode pod select, and
+    Nodes for these, and for node ports, for which they were read. What is being deleted is not drained any more."""
     namespaces = {
         selected_namespace(syncer)
         for syncer in (every(view.syncers) if wanted else ())
@@ -47,7 +38,7 @@ def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) ->
         and scope.takes(syncer)
         and scope.may_select(syncer)
     }
-    return DrainNeeds(
+    return Needs(
         pods=frozenset(namespaces if Kind.POD in wanted else ()),
         nodes=Kind.NODE in wanted and (view.nodes is not None or bool(namespaces)),
     )

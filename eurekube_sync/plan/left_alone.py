@@ -95,34 +95,34 @@ _OURS = "eurekube."
 def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collection[InstanceKey]) -> Plan:
     """The plan without what a policy forbids."""
 
-    def restrained(action: Action) -> Iterator[Action]:
-        claim = desired.claims.get(action.syncer) if action.syncer else None
+    actions: list[Action] = []
+    for action in plan.actions:
         # What is wanted is renewed, whosever it is by its mark.
-        if (isinstance(action, Renew) and action.key in desired.wanted_by) or is_suspended(claim):
-            return iter((action,))
-        return _restrained(action, claim, observed.ours.get(action.key))
-
-    if not plan.changes and all(action.key in desired.wanted_by for action in plan.renewals):
-        return plan
-    actions = [kept for action in plan.actions for kept in restrained(action)]
+        wanted = isinstance(action, Renew) and action.key in desired.wanted_by
+        free = wanted or isinstance(action, Register)  # no policy forbids these
+        if kept := action if free else _restrained(action, desired, observed):
+            actions.append(kept)
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
-def _restrained(action: Action, claim: Claim | None, registered: ObservedInstance | None) -> Iterator[Action]:
+def _restrained(action: Action, desired: Desired, observed: Observed) -> Action | None:
+    """What is left of it; None for nothing."""
+    claim = desired.claims.get(action.syncer) if action.syncer else None
+    registered = observed.ours.get(action.key)
+    if is_suspended(claim):
+        return action
     policy = _policy(claim, registered)
     match action:
         case Renew() if registered is not None and is_gone(registered):
-            return
+            return None
         case Update() if registered is not None and no_longer_granted(claim, registered):
-            yield action
+            return action
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
-            yield _created_only(action, registered)
+            return _created_only(action, registered)
         case Cancel() if policy is not Policy.SYNC:
-            yield from (
-                [] if registered is None or is_gone(registered) else [_left_to_expire(action, registered, policy)]
-            )
+            return None if registered is None or is_gone(registered) else _left_to_expire(action, registered, policy)
         case _:
-            yield action
+            return action
 
 
 def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:

@@ -7,7 +7,7 @@ nothing out when it falls by itself: only an instance whose mark names a higher 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from zlib import crc32
 
@@ -17,7 +17,6 @@ from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
 
@@ -35,9 +34,8 @@ def within_limits(desired: Desired, observed: Observed) -> Choice:
         if limit is None or callers is None or not isinstance(claim, Serving):
             continue
         held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
-        choice = _choose(claim, limit, observed, callers, held)
-        limited[ref] = choice.claim
-        to_read += choice.to_read
+        limited[ref], unread = _choose(claim, limit, observed, callers, held)
+        to_read += unread
     if not limited:
         return Choice(desired=desired)
     claims = {**desired.claims, **limited}
@@ -52,16 +50,10 @@ def _limit(claim: Claim) -> Limit | None:
     return claim.conduct.limit if isinstance(claim, Serving) and not claim.conduct.suspend else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Limited:
-    claim: Serving
-    to_read: Iterable[InstanceKey]
-
-
 def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
-) -> _Limited:
-    """`held`: what bears the claim's mark, where it may stay without being wanted."""
+) -> tuple[Serving, list[InstanceKey]]:
+    """The claim, and what is to be read uncached. `held`: what bears its mark, and may stay without being wanted."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
     ready = sorted((key for key in up if not wanted[key].rival or _stands(key, observed)), key=_order)
@@ -70,13 +62,13 @@ def _choose(
     pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
     others = callers.others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
-    staying = [key for key in registered if not _may_go(key, limit, observed)]
+    staying = [key for key in registered if not limit.lowered_since(_mark(key, observed))]
     # What could not be read may be registered: nobody comes in for it. It may also be gone: nobody goes for it.
     drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
     # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
     # very limit: a lowered one would leave them nobody.
     rest = [key for key in registered if key not in staying and key not in drain_unknown]
-    served = [key for key in rest if _is_up(key, observed)]
+    served = [key for key in rest if observed.ours[key].status is InstanceStatus.UP]
     put_out = [key for key in rest if key not in served]
     kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
     newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
@@ -89,17 +81,9 @@ def _choose(
     out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
-    return _Limited(
-        claim=replace(
-            claim,
-            verdicts={
-                **claim.verdicts,
-                **{key: OverLimit(wanted=wanted[key], why=f"over the limit: {note}") for key in out},
-            },
-            notes=(*claim.notes, note),
-        ),
-        to_read=[key for key in newcomers if key in out] if comes else (),
-    )
+    left_out = {key: OverLimit(wanted=wanted[key], why=f"over the limit: {note}") for key in out}
+    limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
+    return limited, [key for key in newcomers if key in left_out] if comes else []
 
 
 def _stands(key: InstanceKey, observed: Observed) -> bool:
@@ -110,14 +94,6 @@ def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
     """Whether it stays although nobody knows this time that it is wanted: it has a place, or the limit would be
     exceeded for good once it is seen again."""
     return not claim.wanted_at(key) and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
-
-
-def _is_up(key: InstanceKey, observed: Observed) -> bool:
-    return observed.ours[key].status is InstanceStatus.UP
-
-
-def _may_go(key: InstanceKey, limit: Limit, observed: Observed) -> bool:
-    return limit.lowered_since(_mark(key, observed))
 
 
 def _mark(key: InstanceKey, observed: Observed) -> str:

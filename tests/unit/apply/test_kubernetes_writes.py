@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from eurekube_sync.apply.conditions import PassResult
-from eurekube_sync.apply.kubernetes import MOST_GOOD_NEWS, put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.status import MOST_GOOD_NEWS
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Register

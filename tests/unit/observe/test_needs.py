@@ -11,7 +11,7 @@ from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.needs import DrainNeeds, Needs, drain_needs_of, needs_of
+from eurekube_sync.observe.needs import Needs, drain_needs_of, needs_of
 from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, service, syncer, view
 
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "a", "podLabel": "b"}]}
@@ -87,26 +87,26 @@ def test_a_syncer_that_is_not_served_needs_nothing() -> None:
 BOTH = frozenset({Kind.POD, Kind.NODE})
 
 
-def drain_needs(one: SyncerObject, wanted: frozenset[Kind] = BOTH, scope: Scope | None = None) -> DrainNeeds:
+def drain_needs(one: SyncerObject, wanted: frozenset[Kind] = BOTH, scope: Scope | None = None) -> Needs:
     """Where drains are looked for because of one syncer."""
     return drain_needs_of(view([one]), scope or Scope(), wanted)
 
 
 def test_where_drains_are_looked_for() -> None:
     """Pods in the namespaces of mode pod, Nodes for these; neither for what is being deleted, or not ours."""
-    assert drain_needs(syncer()) == DrainNeeds(pods=frozenset({NS}), nodes=True)
-    assert drain_needs(syncer(suspend=True)) == DrainNeeds(pods=frozenset({NS}), nodes=True)
-    assert drain_needs(syncer(), frozenset({Kind.POD})) == DrainNeeds(pods=frozenset({NS}))
-    assert drain_needs(syncer(), frozenset({Kind.NODE})) == DrainNeeds(nodes=True)
-    assert drain_needs(syncer(), frozenset()) == DrainNeeds()
-    assert drain_needs(syncer(mode="service")) == DrainNeeds()
-    assert drain_needs(syncer(deleted=1.0)) == DrainNeeds()
-    assert drain_needs(syncer(), scope=Scope(syncer_class="other")) == DrainNeeds()
-    assert drain_needs(syncer(selector={"app": "rating", "namespace": "shared"})) == DrainNeeds()
+    assert drain_needs(syncer()) == Needs(pods=frozenset({NS}), nodes=True)
+    assert drain_needs(syncer(suspend=True)) == Needs(pods=frozenset({NS}), nodes=True)
+    assert drain_needs(syncer(), frozenset({Kind.POD})) == Needs(pods=frozenset({NS}))
+    assert drain_needs(syncer(), frozenset({Kind.NODE})) == Needs(nodes=True)
+    assert drain_needs(syncer(), frozenset()) == Needs()
+    assert drain_needs(syncer(mode="service")) == Needs()
+    assert drain_needs(syncer(deleted=1.0)) == Needs()
+    assert drain_needs(syncer(), scope=Scope(syncer_class="other")) == Needs()
+    assert drain_needs(syncer(selector={"app": "rating", "namespace": "shared"})) == Needs()
 
 
 def test_nodes_that_were_read_for_node_ports_tell_of_drains_too() -> None:
     """They are the instances' own."""
     ports = replace(view([syncer(mode="service")]), nodes=Complete(data=()))
-    assert drain_needs_of(ports, Scope(), BOTH) == DrainNeeds(nodes=True)
-    assert drain_needs_of(ports, Scope(), frozenset({Kind.POD})) == DrainNeeds()
+    assert drain_needs_of(ports, Scope(), BOTH) == Needs(nodes=True)
+    assert drain_needs_of(ports, Scope(), frozenset({Kind.POD})) == Needs()
