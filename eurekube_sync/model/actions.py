@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Proof
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.values import dataclass, derive
 
 
 class Grounds(StrEnum):
@@ -70,11 +70,11 @@ class Register:
     instance: Instance
     syncer: SyncerRef
     why: str
-    key: InstanceKey = field(init=False, repr=False, compare=False)
+    key: InstanceKey = field(init=False)
     """The instance's."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.instance.key)
+        derive(self, "key", self.instance.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,11 @@ class Update:
     """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
     override: InstanceStatus = InstanceStatus.UNKNOWN
     """A person's or a tool's status that Eureka keeps for it; UNKNOWN: none."""
-    key: InstanceKey = field(init=False, repr=False, compare=False)
+    key: InstanceKey = field(init=False)
     """The instance's."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.instance.key)
+        derive(self, "key", self.instance.key)
 
     @property
     def becomes(self) -> InstanceStatus:

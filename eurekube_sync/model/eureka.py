@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.values import dataclass, derive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +108,15 @@ class ObservedInstance:
     """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
     (Lease.renew). Two uncached reads that differ in it show that somebody renews."""
 
-    key: InstanceKey = field(init=False, repr=False, compare=False)
+    key: InstanceKey = field(init=False)
     """The instance's, as the two below."""
-    status: InstanceStatus = field(init=False, repr=False, compare=False)
-    metadata: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    status: InstanceStatus = field(init=False)
+    metadata: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("key", "status", "metadata"):
-            object.__setattr__(self, name, getattr(self.instance, name))
+        derive(self, "key", self.instance.key)
+        derive(self, "status", self.instance.status)
+        derive(self, "metadata", self.instance.metadata)
 
     @property
     def renewed(self) -> float:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.values import dataclass, derive
 
 
 class SyncerRef(NamedTuple):
@@ -93,11 +93,11 @@ class SyncerObject:
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
     status: SyncerStatus | None = None
-    ref: SyncerRef = field(init=False, repr=False, compare=False)
+    ref: SyncerRef = field(init=False)
     """Its `namespace/name`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ref", SyncerRef(self.namespace, self.name))
+        derive(self, "ref", SyncerRef(self.namespace, self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ else:
             if issubclass(cls, msgspec.Struct):  # as its base is, whose fields are all that it has
                 return marked(cls)
             fields = [value for value in vars(cls).values() if isinstance(value, dataclasses.Field)]
-            if hasattr(cls, "__post_init__") or not all(one.init and one.repr and one.compare for one in fields):
+            derives = any(not one.init for one in fields)
+            if hasattr(cls, "__post_init__") is not derives or not all(one.repr and one.compare for one in fields):
                 return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only)(cls)
             namespace = {
                 name: one for name, one in vars(marked(cls)).items() if name not in ("__dict__", "__weakref__")
@@ -39,7 +40,13 @@ else:
         return made
 
 
+derive = msgspec.structs.force_setattr
+"""Sets, in `__post_init__`, a field with `init=False`: one that is made of the others."""
+
+
 def _default(field: dataclasses.Field[Any]) -> Any:
+    if not field.init:
+        return msgspec.field(default=None)
     if field.default_factory is not dataclasses.MISSING:
         return msgspec.field(default_factory=field.default_factory)
     return msgspec.field() if field.default is dataclasses.MISSING else msgspec.field(default=field.default)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pytest
 
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.values import dataclass, derive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,22 @@ def test_a_field_that_is_hidden_stays_hidden() -> None:
     assert "secret" not in repr(Login(password="secret"))
     with pytest.raises(dataclasses.FrozenInstanceError):
         Login(password="secret").password = ""  # type: ignore[misc]
+
+
+def test_a_field_that_is_made_of_others_follows_them() -> None:
+    """Nobody gives it, and a copy with a change has it anew."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Named:
+        first: str
+        whole: str = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            derive(self, "whole", f"{self.first} Smith")
+
+    assert dataclasses.replace(Named(first="Ann"), first="Bob").whole == "Bob Smith"
+    with pytest.raises(TypeError):
+        dataclasses.replace(Named(first="Ann"), whole="Bob")
 
 
 def test_a_kind_of_a_value_is_told_from_it() -> None:
