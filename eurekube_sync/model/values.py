@@ -40,7 +40,7 @@ else:
         return made
 
 
-derive = msgspec.structs.force_setattr
+derive: Callable[[Any, str, Any], None] = msgspec.structs.force_setattr
 """Sets, in `__post_init__`, a field with `init=False`: one that is made of the others."""
 
 
