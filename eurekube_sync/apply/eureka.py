@@ -21,7 +21,7 @@ from eurekube_sync.apply.single_calls import (
     outcome_of_registration,
     outcome_of_renewal,
 )
-from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_action, whose_key
+from eurekube_sync.apply.turns import by_turns, chunks, in_turn, keys_in_turn, oldest_first, rotated, whose_action
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.deadline import Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
@@ -92,11 +92,8 @@ class Applier:
         def singly(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
             return [(key, read(key))]
 
-        def whose(key: InstanceKey) -> tuple[str, str]:
-            return whose_key(in_the_way_of.get(key, key))
-
         batches = self._registry.batches()
-        wanted = in_turn(rotated(list(dict.fromkeys(keys)), self._clock.now()), whose)
+        wanted = keys_in_turn(rotated(list(dict.fromkeys(keys)), self._clock.now()), in_the_way_of)
         if batches is None:
             return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
         found = dict(

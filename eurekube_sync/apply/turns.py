@@ -41,6 +41,11 @@ def whose_key(key: InstanceKey) -> tuple[str, str]:
     return "".join(key.id.split(":", 2)[1:2]), key.app
 
 
+def keys_in_turn(keys: Iterable[InstanceKey], in_the_way_of: Mapping[InstanceKey, InstanceKey]) -> list[InstanceKey]:
+    """The keys in turn. One that is in the way of another is in the turn of that one."""
+    return in_turn(keys, lambda key: whose_key(in_the_way_of.get(key, key)))
+
+
 def whose_action(action: Action) -> tuple[str, str]:
     """The same of an action's key."""
     return whose_key(action.key)
