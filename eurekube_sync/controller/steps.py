@@ -40,7 +40,7 @@ from eurekube_sync.observe.other_owner import served_by_others
 from eurekube_sync.plan import Choice, Plan, plan_blind, plan_renewals, warned, with_unread
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_for
-from eurekube_sync.plan.quota import beyond_quota, crowded
+from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
 
 
 def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
@@ -77,12 +77,11 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         absent = [key for key in unread if key not in observed.ours and key not in observed.others]
         observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
         read.update(unread)
-    plan = _finished(plan, choice, observed, last_up)
-    braked = apply_brake(plan, observed, brake)
+    choice, braked = _braked(drafted := (choice, plan), observed, last_up, brake)
     if unlisted := to_look_up(braked.held):
         pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
         brake = replace(brake, pods=pods)
-        braked = apply_brake(plan, observed, brake)
+        choice, braked = _braked(drafted, observed, last_up, brake)
     decided = Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
     return replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed)), decided
 
@@ -93,9 +92,21 @@ def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
         beyond = beyond_quota(desired, basis.scope, basis.last_up)
         return desired, Braked(plan=plan_blind(desired, basis.last_up, beyond), held=None)
     observed = basis.registry.data
-    choice, plan = draft(desired, observed, basis.last_up)
-    plan = _finished(plan, choice, observed, basis.last_up)
-    return warned(choice.desired, observed), apply_brake(plan, observed, basis.brake)
+    choice, braked = _braked(draft(desired, observed, basis.last_up), observed, basis.last_up, basis.brake)
+    return warned(choice.desired, observed), braked
+
+
+def _braked(
+    drafted: tuple[Choice, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
+) -> tuple[Choice, Braked]:
+    """The draft as the brake leaves it. What is held stays registered, so that a quota may have fewer places than it
+    seemed to have; and what then is not registered may be missed by what is removed."""
+    while True:
+        choice, plan = drafted
+        braked = apply_brake(_finished(plan, choice, observed, last_up), observed, brake)
+        drafted = within_quota(choice, plan, observed, last_up, braked.plan)
+        if drafted[1] is plan:
+            return choice, braked
 
 
 def _finished(plan: Plan, choice: Choice, observed: Observed, last_up: frozenset[InstanceKey]) -> Plan:

@@ -29,21 +29,23 @@ _Rank: TypeAlias = tuple[bool, tuple[float, SyncerRef], InstanceKey]
 
 
 def within_quota(
-    choice: Choice, plan: Plan, observed: Observed, last_up: Collection[InstanceKey]
+    choice: Choice, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
 ) -> tuple[Choice, Plan]:
-    """Both without what has no place. A shard has its share of the places."""
-    if len(plan.renewals) == len(plan.actions):
-        return choice, plan
-    most, changes = _places(observed.scope), {action.key: action for action in plan.changes}
+    """Both without what has no place. A shard has its share of the places. What `braked` does not cancel of the plan
+    stays; without it all goes that the plan cancels."""
+    most, changing = _places(observed.scope), len(plan.actions) - len(plan.renewals)
+    if not changing or len(observed.ours) + len(observed.others) + len(plan.blocked) + changing <= most:
+        return choice, plan  # so it is nearly always
+    changes = {action.key: action for action in plan.changes}
     coming: dict[str, list[InstanceKey]] = {}
     for action in plan.of(Register):
         coming.setdefault(action.syncer.namespace, []).append(action.key)
-    held = _held(plan, observed, coming)
+    held, cancelled = _held(plan, observed, coming), {action.key for action in (braked or plan).of(Cancel)}
     out: set[InstanceKey] = set()
     for namespace, keys in coming.items():
         if len(held[namespace]) + len(keys) > most:
             in_order = sorted(keys, key=lambda key: _rank(key, choice.desired, last_up))
-            out.update(_without_place(in_order, held[namespace], changes, most))
+            out.update(_without_place(in_order, held[namespace], changes, cancelled, most))
     if not out:
         return choice, plan
     actions = tuple(action for action in plan.actions if action.key not in out)
@@ -53,10 +55,10 @@ def within_quota(
 def crowded(desired: Desired, scope: Scope) -> Mapping[str, Sequence[Serving]]:
     """What is served in each namespace that wants more instances than it has places."""
     found: dict[str, list[Serving]] = {}
-    for claim in desired.claims.values():
+    most = _places(scope)
+    for claim in desired.claims.values() if len(desired.wanted_by) > most else ():
         if isinstance(claim, Serving):
             found.setdefault(claim.syncer.namespace, []).append(claim)
-    most = _places(scope)
     return {name: claims for name, claims in found.items() if sum(len(claim.wanted) for claim in claims) > most}
 
 
@@ -113,32 +115,31 @@ def _without_place(
     coming: Sequence[InstanceKey],
     held: Mapping[InstanceKey, InstanceStatus],
     changes: Mapping[InstanceKey, Action],
+    cancelled: Collection[InstanceKey],
     most: int,
 ) -> Iterator[InstanceKey]:
     """What replaces a cancelled instance of its app has its place, also while more are registered than may be. To what
-    else comes all counts that stays, but for its own app's instances that are not UP: its pods are replaced.
-
-    What is cancelled may be held for ever by the brake, and what is not ready may never be. So with what comes there
-    are at most twice as many as there are places, or as will be UP."""
-    going, idle, up = Counter[str](), Counter[str](), 0
+    else comes all counts that stays, but for its own app's instances that are not UP, or whose removal is held: its
+    pods are replaced. These may stay for ever, so in all there are at most twice as many as there are places."""
+    going, idle, stay = Counter[str](), Counter[str](), 0
     for key, status in held.items():
         action = changes.get(key)
-        if isinstance(action, Cancel):
+        if isinstance(action, Update):
+            status = action.instance.status
+        if key in cancelled:
             going[key.app] += 1
-        elif (action.instance.status if isinstance(action, Update) else status) in _STANDING:
-            up += 1
-        else:
+        elif status not in _STANDING or isinstance(action, Cancel):
             idle[key.app] += 1
+        stay += key not in cancelled
     replacing: list[InstanceKey] = []
     others: list[InstanceKey] = []
     for key in coming:
         (replacing if going[key.app] > 0 else others).append(key)
         going[key.app] -= 1
-    stay, added, twice = up + idle.total(), 0, 2 * max(most, up + len(replacing))
-    for number, key in enumerate((*replacing, *others)):
-        has_place = number < len(replacing) or stay - idle[key.app] + added < most
-        if has_place and len(held) + added < twice:
-            added += 1
+    stay += len(replacing)
+    for key in others:
+        if stay - idle[key.app] < most and stay < 2 * most:
+            stay += 1
         else:
             yield key
 
@@ -156,7 +157,7 @@ def _told(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
             f"namespace {ref.namespace} may have {counted(most, 'instance')}; the operator may allow more with "
             "--max-instances-per-namespace"
         )
-        over = {key: OverQuota(wanted=claim.wanted[key], why=why) for key in keys}
+        over = {**claim.of(OverQuota), **{key: OverQuota(wanted=claim.wanted[key], why=why) for key in keys}}
         told = f"{len(over)} ready and not registered: {why}"
         claims[ref] = replace(claim, verdicts={**claim.verdicts, **over}, over_quota=told)
     wanted_by = {key: ref for key, ref in desired.wanted_by.items() if key not in out}

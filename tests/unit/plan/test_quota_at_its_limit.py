@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
@@ -222,6 +223,29 @@ def test_removals_that_are_held_give_no_more_than_twice_the_quota(road: str) -> 
     assert len(world.registry.held) > 0
 
 
+def test_what_recovers_gives_no_way_beyond_twice_the_quota() -> None:
+    """Twice as many are UP as there are places: what stood in, and what recovered. All of them are to go, and are held,
+    and another syncer would take their app over."""
+    world = world_of(1, 2, 3)
+    world.brake = BrakeLimits()
+    world.cluster.apply(syncer(maxRemovalPercent=1))
+    world.run()
+    unready(world, *((number, number > 3) for number in range(1, 7)))
+    world.run()
+    world.run()
+    pods(world, 1, 2, 3, 4, 5, 6)
+    world.run()
+    assert standing(world) == {1, 2, 3, 4, 5, 6}
+    pods(world)
+    another(world, "green", *range(11, 20), appName="rating")
+    for _ in range(3):
+        world.run()
+        assert standing(world) == {1, 2, 3, 4, 5, 6}
+    world.later(30)
+    world.run()
+    assert standing(world) == {11, 12, 13, 14, 15, 16}
+
+
 def test_one_app_that_the_brake_holds_gives_no_way_beyond_twice_the_quota() -> None:
     """While another syncer's removals of it are held, each removal of it is, also where a successor comes for it."""
     most, world = 12, FakeWorld()
@@ -294,6 +318,7 @@ def test_while_eureka_cannot_be_read_no_more_than_the_quota_comes_back(remembers
     world.run()
     unready(world, (1, False), (2, True), (3, True), (4, True))
     young(world, 11, 12, 13)
+    another(world, "broken", 21, port="not a port of it")
     world.run()
     world.registry.held.clear()
     world.registry.unreadable = NOBODY_READS
