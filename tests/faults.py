@@ -240,7 +240,7 @@ FAULTS = (
         plant=lambda scene: _behind(scene, _late_clock),
     ),
     Fault(about="another cluster has the owner", check="Owner", says="cluster 99999999", plant=_another_cluster),
-    Fault(about="nobody runs", check="Heartbeat", says="the last good pass was 47 min ago", plant=_nobody_runs),
+    Fault(about="nobody runs", check="Heartbeat", says="last good pass: 47 min ago", plant=_nobody_runs),
     Fault(
         about="a pod ends too soon",
         check="DrainTime",

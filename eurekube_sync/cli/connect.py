@@ -36,7 +36,6 @@ from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
-    from eurekube_sync.adapters.eureka.address import EurekaAddress
     from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
@@ -78,18 +77,20 @@ class Connection:
 @contextmanager
 def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     """Connects to both; raises ConfigurationError."""
-    with _connected(connection, clock) as (world, _):
+    with _connected(connection, clock) as (world, _, _):
         yield world
 
 
 @contextmanager
-def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, ClusterConnection]]:
+def _connected(
+    connection: Connection, clock: Clock
+) -> Iterator[tuple[World, ClusterConnection, Mapping[str, EurekaClient]]]:
     """The clients are imported here: they are slow to load, and half of the commands need neither."""
     from eurekube_sync.adapters.kubernetes import KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
     to_cluster: ClusterConnection = connection.dumped or connect_cluster(cluster_settings(connection))
-    with connect_registry(connection, clock) as seen:
+    with _eureka(connection, clock) as (seen, servers):
         cluster: Cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
@@ -106,7 +107,7 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
             time_limit=seen.time_limit,
             memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=connection.registry_cache)),
         )
-        yield world, to_cluster
+        yield world, to_cluster, servers
 
 
 @contextmanager
@@ -116,9 +117,7 @@ def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) ->
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
     from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
 
-    with ExitStack() as opened:
-        world, to_cluster = opened.enter_context(_connected(connection, clock))
-        servers = opened.enter_context(_servers(connection, clock, world.time_limit))
+    with _connected(connection, clock) as (world, to_cluster, servers):
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
         versions = KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
@@ -184,54 +183,27 @@ def cluster_settings(connection: Connection) -> ConnectionSettings:
 @contextmanager
 def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryWorld]:
     """Connects to Eureka alone; raises ConfigurationError."""
+    with _eureka(connection, clock) as (world, _):
+        yield world
+
+
+@contextmanager
+def _eureka(connection: Connection, clock: Clock) -> Iterator[tuple[RegistryWorld, Mapping[str, EurekaClient]]]:
     limit = TimeLimit(clock)
-    with _registry(connection, clock, limit) as registry, ThreadWorkers(connection.calls.concurrency) as workers:
-        yield RegistryWorld(
+    opened = _registry(connection, clock, limit)
+    with opened as (registry, servers), ThreadWorkers(connection.calls.concurrency) as workers:
+        world = RegistryWorld(
             registry=connection.waits.of(registry),
             clock=clock,
             workers=workers,
             time_limit=limit,
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
-
-
-@contextmanager
-def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Mapping[str, EurekaClient]]:
-    """Each Eureka server by itself, by its address; none where no URL is given."""
-    if not connection.eureka.eureka_url:
-        yield {}
-        return
-    from eurekube_sync.adapters.eureka.address import parse_addresses
-
-    addresses = parse_addresses(connection.eureka.eureka_url)
-    with ExitStack() as opened:
-        options = _eureka_options(connection, addresses, clock, retries=1)
-        yield _clients(connection, options, addresses, clock, limit, opened)
-
-
-def _eureka_options(
-    connection: Connection, addresses: Sequence[EurekaAddress], clock: Clock, *, retries: int
-) -> ConnectionOptions:
-    """How to call the first of the servers."""
-    from eurekube_sync.adapters.eureka import ConnectionOptions
-
-    options = ConnectionOptions(
-        address=addresses[0],
-        connect_timeout=min(5.0, connection.calls.call_timeout),
-        read_timeout=connection.calls.call_timeout,
-        concurrency=connection.calls.concurrency,
-        retries=retries,
-    )
-    return with_access(options, connection.eureka, addresses, clock)
+        yield world, servers
 
 
 def _clients(
-    connection: Connection,
-    options: ConnectionOptions,
-    addresses: Sequence[EurekaAddress],
-    clock: Clock,
-    limit: TimeLimit,
-    opened: ExitStack,
+    connection: Connection, options: Sequence[ConnectionOptions], clock: Clock, limit: TimeLimit, opened: ExitStack
 ) -> dict[str, EurekaClient]:
     """A client of each server, by its address; `opened` closes them."""
     from eurekube_sync.adapters.eureka import EurekaClient
@@ -239,39 +211,48 @@ def _clients(
 
     decoded = Decoded()  # most servers list the same
     chance, count = random.Random(), partial(connection.count, Server.EUREKA)
-    clients = {
-        address.url: EurekaClient(
-            replace(options, address=address), clock=clock, random=chance, limit=limit, count=count, decoded=decoded
+    return {
+        one.address.url: opened.enter_context(
+            EurekaClient(one, clock=clock, random=chance, limit=limit, count=count, decoded=decoded)
         )
-        for address in addresses
+        for one in options
     }
-    for client in clients.values():
-        opened.enter_context(client)
-    return clients
 
 
 @contextmanager
-def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Registry]:
+def _registry(
+    connection: Connection, clock: Clock, limit: TimeLimit
+) -> Iterator[tuple[Registry, Mapping[str, EurekaClient]]]:
+    """All servers as one, and each by itself, by its address; none where no URL is given."""
     if not connection.eureka.eureka_url:
         from eurekube_sync.adapters.eureka.unnamed import UnnamedEureka
 
-        yield UnnamedEureka()
+        yield UnnamedEureka(), {}
         return
+    from eurekube_sync.adapters.eureka import ConnectionOptions
     from eurekube_sync.adapters.eureka.address import parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.doubts import Doubts
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 
-    addresses = parse_addresses(connection.eureka.eureka_url)
+    addresses, calls = parse_addresses(connection.eureka.eureka_url), connection.calls
     single = len(addresses) == 1
-    options = _eureka_options(connection, addresses, clock, retries=2 if single else 1)  # the next peer is another try
+    first = ConnectionOptions(
+        address=addresses[0],
+        connect_timeout=min(5.0, calls.call_timeout),
+        read_timeout=calls.call_timeout,
+        concurrency=calls.concurrency,
+        retries=2 if single else 1,  # the next peer is another try
+    )
+    first = with_access(first, connection.eureka, addresses, clock)
+    options = [replace(first, address=address) for address in addresses]
     for warning in connection.eureka.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
     rests, doubts = None if single else Rests(clock), Doubts()
     with ExitStack() as opened:
-        servers = _clients(connection, options, addresses, clock, limit, opened)
+        servers = _clients(connection, options, clock, limit, opened)
         registry: Registry = servers[addresses[0].url]
         if not single:
             peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
@@ -279,14 +260,14 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
             registry = peers
         mode = BatchMode(connection.eureka_batch)
         if mode is BatchMode.OFF:
-            yield registry
+            yield registry, servers
             return
-        short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
-        quick = replace(options, connect_timeout=short, read_timeout=short, retries=0)
-        yield BatchingRegistry(
+        short = min(_ASK_TIMEOUT, calls.call_timeout)
+        quick = [replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in options]
+        batching = BatchingRegistry(
             registry,
             servers,
-            asked=_clients(connection, quick, addresses, clock, limit, opened),
+            asked=_clients(connection, quick, clock, limit, opened),
             mode=mode,
             clock=clock,
             limit=limit,
@@ -297,3 +278,4 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
             ask_seconds=sweep,
             lease_duration=connection.lease_duration,
         )
+        yield batching, servers

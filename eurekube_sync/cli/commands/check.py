@@ -15,7 +15,7 @@ from eurekube_sync.cli.output.check import findings_data, findings_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.check.everything import Checked, everything
+from eurekube_sync.explain.check.everything import everything
 from eurekube_sync.explain.check.findings import code_of
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.lock import LockName
@@ -40,17 +40,18 @@ def command(pre: bool, interval: float, installation: Installation, form: Report
     form.set_up_logs()
     connection, clock, lock = installation.connection(eureka_batch="auto"), SystemClock(), installation.lock
     with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen, connection.waits.seen():
-        asked = Checked(
-            seen=seen,
-            settings=installation.settings(),
-            schema=object_schema(),
-            interval=interval,
-            namespace=lock.namespace if isinstance(lock, LockName) else installed_in(installation.kubernetes),
-            locked=lock != "off",
-            source=installation.kubernetes.endpoints_source,
-            before=pre,
+        found = tuple(
+            everything(
+                seen,
+                installation.settings(),
+                schema=object_schema(),
+                interval=interval,
+                namespace=lock.namespace if isinstance(lock, LockName) else installed_in(installation.kubernetes),
+                locked=lock != "off",
+                source=installation.kubernetes.endpoints_source,
+                before=pre,
+            )
         )
-        found = tuple(everything(asked))
     code, notices = code_of(found), installation.eureka.notices
     form.write(lambda: findings_table(found, notices), lambda: findings_data(found, code, notices))
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -52,20 +53,10 @@ def summary(found: Sequence[Finding]) -> str:
 
 
 def findings_data(found: Sequence[Finding], code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
-    """The same; keys are camelCase."""
+    """The same, under the names of `Finding`."""
     return {
         "exitCode": int(code),
         "summary": summary(found),
-        "findings": [
-            {
-                "check": one.check.value,
-                "grade": one.grade.value,
-                "text": one.text,
-                "next": one.fix or None,
-                "manifest": one.manifest or None,
-                "docs": one.docs or None,
-            }
-            for one in found
-        ],
+        "findings": [{**msgspec.to_builtins(one), "docs": one.docs} for one in found],
         "messages": list(notices),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -13,7 +14,7 @@ from eurekube_sync.cli.output.lines import Line, Next, sign_of
 from eurekube_sync.cli.output.table import marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look
-from eurekube_sync.explain.links import Explanation, Link, Outcome
+from eurekube_sync.explain.links import Explanation, Outcome
 from eurekube_sync.model.sources import Complete
 
 _STYLES = {
@@ -51,39 +52,13 @@ def _lines(one: Explanation, *, several: bool) -> Iterator[RenderableType]:
 def explanations_data(
     explained: Sequence[Explanation], look: Look, code: ExitCode, notices: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The same as links with machine words; keys are camelCase."""
+    """The same as links with machine words, under the names of `Explanation` and `Link`."""
     identity = look.identity
     return {
         "exitCode": int(code),
         "owner": look.owner or None,
         "cluster": identity.data if isinstance(identity, Complete) else None,
         "onlyNamespace": look.narrowed or None,
-        "explanations": [_explanation(one) for one in explained],
+        "explanations": [{**msgspec.to_builtins(one), "reason": one.reason} for one in explained],
         "messages": list(notices),
-    }
-
-
-def _explanation(one: Explanation) -> dict[str, Any]:
-    return {
-        "about": one.about,
-        "syncer": one.syncer or None,
-        "outcome": one.outcome.value,
-        "reason": one.reason or None,
-        "up": one.up,
-        "endpoints": one.of,
-        "apps": list(one.apps),
-        "sentence": one.sentence,
-        "next": one.fix or None,
-        "links": [_link_data(link) for link in one.links],
-        "manifest": one.manifest or None,
-    }
-
-
-def _link_data(link: Link) -> dict[str, Any]:
-    return {
-        "link": link.part.value,
-        "mark": link.mark.value,
-        "reason": link.reason or None,
-        "text": link.text,
-        "details": list(link.details),
     }

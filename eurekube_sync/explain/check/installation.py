@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.check.findings import Check, Finding, fails, fine, warns
-from eurekube_sync.explain.heartbeat import RUNS, SILENT
+from eurekube_sync.explain.heartbeat import RUNS, heartbeat_link
+from eurekube_sync.explain.links import Mark
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import span
 
 
 def owner(look: Look) -> Iterator[Finding]:
@@ -32,22 +32,13 @@ def owner(look: Look) -> Iterator[Finding]:
         yield fine(Check.OWNER, f"owner {look.owner} is used by this cluster alone")
 
 
-def heartbeat(look: Look) -> Iterator[Finding]:
+def heartbeat(look: Look) -> Finding:
     """When the last good pass was, by the lock's annotations."""
-    beat = look.heartbeat
-    if beat is None:
-        return
-    found = beat.found
-    if isinstance(found, Unknown):
-        text = f"the heartbeat {beat.name} could not be looked at: {found.message}"
-        yield warns(Check.HEARTBEAT, text, "grant get on the Lease, or give --lock")
-    elif found is None or found.good is None:
-        text = f"no heartbeat: {'no good pass yet' if found else f'there is no Lease {beat.name}'}"
-        yield warns(Check.HEARTBEAT, text, f"give --lock as run does, or {RUNS}")
-    else:
-        age = look.at - found.good.at
-        text = f"the last good pass was {span(age)} ago, by {found.good.holder}"
-        if age > SILENT:
-            yield fails(Check.HEARTBEAT, text, RUNS)
-        else:
-            yield fine(Check.HEARTBEAT, text)
+    link = heartbeat_link(look, alone=True)
+    match link.mark:
+        case Mark.OK:
+            return fine(Check.HEARTBEAT, link.text)
+        case Mark.BROKEN:
+            return fails(Check.HEARTBEAT, link.text, RUNS)
+        case _:
+            return warns(Check.HEARTBEAT, link.text, f"give --owner and --lock as run does, or {RUNS}")
