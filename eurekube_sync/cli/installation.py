@@ -13,8 +13,10 @@ from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.declare import group
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
+from eurekube_sync.cli.options.leases import Leases
+from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.owner import named_owner, optional_owner_option, owner_option
+from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.scope import look_for_drains_option, scope_options
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.drain import Kind
@@ -48,6 +50,17 @@ class Installation:
         """To its servers, with `more` of its fields."""
         return Connection(eureka=self.eureka, kubernetes=self.kubernetes, calls=self.calls, dry_run=dry_run, **more)
 
+    def writing(self, eureka_batch: str, passes: Passes, leases: Leases, **more: Any) -> Connection:
+        """To its servers, for passes that renew leases, with `more` of its fields."""
+        return self.connection(
+            eureka_batch=eureka_batch,
+            dry_run=passes.dry_run,
+            renewal_slack=passes.renewal_slack,
+            lease_duration=leases.duration,
+            registry_cache=leases.registry_cache,
+            **more,
+        )
+
 
 def installation_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Declares these options; the command gets an `Installation`, named `installation`."""
@@ -57,7 +70,7 @@ def installation_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]
 _PLACES = (kubernetes_options, scope_options, call_options)
 written = (owner_option, eureka_options, *_PLACES)
 """Of a command that has to know whose instances, and where Eureka is."""
-looked_at = (optional_owner_option, optional_eureka_options, *_PLACES, look_at_lock_option)
+looked_at = (optional_owner_option, optional_eureka_options, *_PLACES, lock_option)
 """Of a command that finds the owner, and can do without Eureka."""
 look_options = installation_options(*looked_at, look_for_drains_option, brake_options)
 """Of a command that says what a dry pass found."""

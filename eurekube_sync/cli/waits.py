@@ -60,7 +60,7 @@ class Waits:
             return nullcontext()
         from eurekube_sync.cli.output.progress import waiting
 
-        return waiting(self.__str__)
+        return waiting(self)
 
     def of(self, port: P) -> P:
         """The same port, whose calls are noted while they last."""

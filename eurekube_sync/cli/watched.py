@@ -66,7 +66,7 @@ def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: P
     from eurekube_sync.cli.monitoring import exposition
 
     exports: list[Callable[[], None]] = []
-    if file := asked.file:
+    if file := asked.metrics_file:
         if at := exposition.good_in_file(file):
             monitor.was_good(at)
         exports.append(lambda: exposition.write_file(monitor, file))

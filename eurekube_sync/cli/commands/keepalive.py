@@ -58,12 +58,7 @@ def command(
         dry_run=passes.dry_run,
         deadline=passes.timeout,
     )
-    connection = installation.connection(
-        eureka_batch=eureka_batch,
-        dry_run=passes.dry_run,
-        renewal_slack=passes.renewal_slack,
-        lease_duration=leases.duration,
-    )
+    connection = installation.writing(eureka_batch, passes, leases)
     tell = teller(form, passes, installation.eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal)
     look_rarely_for_cycles()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -30,7 +29,7 @@ from eurekube_sync.cli.options.monitoring import (
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option
-from eurekube_sync.cli.output.passes import good_pass, teller
+from eurekube_sync.cli.output.passes import Tell, good_pass, teller
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
@@ -127,7 +126,7 @@ def command(
     schedule = exits.schedule(passes, form)
     installation, dumped = _of_files(installation, dumps, passes) if dumps else (installation, None)
     look_rarely_for_cycles()
-    clock, eureka = SystemClock(), installation.eureka
+    clock = SystemClock()
     settings = installation.settings(
         lease=leases.times,
         approved=read_approval(approve, now=clock.now()) if approve else None,
@@ -136,21 +135,9 @@ def command(
         deadline=passes.timeout,
         registry_cache=leases.registry_cache,
     )
-    tell = teller(form, passes, eureka.notices)
-    if recording.record:
-        from eurekube_sync.cli.recording import Recorder
-
-        tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes).beside(tell)
+    tell = _reporting(form, passes, recording, installation.eureka.notices)
     with stopped_by_signals(clock), watched(monitoring, clock, settings.owner, settings.scope, passes) as watch:
-        connection = installation.connection(
-            eureka_batch=eureka_batch,
-            dry_run=passes.dry_run,
-            registry_cache=leases.registry_cache,
-            renewal_slack=passes.renewal_slack,
-            lease_duration=leases.duration,
-            dumped=dumped,
-            count=watch.monitor.called,
-        )
+        connection = installation.writing(eureka_batch, passes, leases, dumped=dumped, count=watch.monitor.called)
         process = _Process(connection=connection, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch)
         code = process.run(installation.lock, settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
@@ -158,6 +145,17 @@ def command(
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
+
+
+def _reporting(form: ReportForm, passes: Passes, recording: Recording, notices: Sequence[str]) -> Tell:
+    """Reports each pass, and records it where that was asked for."""
+    tell = teller(form, passes, notices)
+    if recording.record is None:
+        return tell
+    from eurekube_sync.cli.recording import Recorder
+
+    most = recording.record_limit * 1024 * 1024
+    return Recorder(recording.record, most_bytes=most).beside(tell)
 
 
 def _of_files(
@@ -182,7 +180,7 @@ class _Process:
     clock: SystemClock
     schedule: Schedule
     passes: Passes
-    tell: Callable[[PassReport, ExitCode], None]
+    tell: Tell
     watch: Watched
 
     def run(self, choice: LockChoice, settings: PassSettings) -> ExitCode:

@@ -33,21 +33,12 @@ def _lock(text: str) -> LockChoice:
 
 lock_option = option(
     "--lock",
-    section=Section.PASSES,
-    type=Value("auto|off|namespace/name", _lock),
-    default="auto",
-    help="Lease object that lets one of several copies work at a time. auto: in a cluster, a Lease in the pod's own "
-    "namespace; elsewhere, no lock. --dry-run takes no lock, and --approve without --daemon takes none.",
-)
-
-
-look_at_lock_option = option(
-    "--lock",
     section=Section.WHERE,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
-    help="The Lease object that shows when the last good pass was. auto: the Lease that run takes by default. It is "
-    "in the pod's own namespace; outside of a cluster, in the namespace eurekube-sync.",
+    help="Lease object that lets one of several copies of run work at a time, and shows when the last good pass was. "
+    "auto: in the pod's own namespace; outside of a cluster run takes none, and other commands read the one in the "
+    "namespace eurekube-sync. run --dry-run takes none, and run --approve without --daemon takes none.",
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -14,23 +13,14 @@ from eurekube_sync.cli.values import File, Value
 from eurekube_sync.model.values import dataclass
 
 
-class ListenAddress(NamedTuple):
-    host: str
-    """Empty: every address of the machine."""
-    port: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitoring:
     """Where metrics go; nowhere by default."""
 
-    listen: ListenAddress | None = None
-    metrics_file: str | None = None
+    listen: tuple[str, int] | None = None
+    """Host and port; an empty host is every address of the machine."""
+    metrics_file: Path | None = None
     push_metrics: str | None = None
-
-    @property
-    def file(self) -> Path | None:
-        return Path(self.metrics_file) if self.metrics_file else None
 
     @property
     def wanted(self) -> bool:
@@ -40,11 +30,11 @@ class Monitoring:
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
 
 
-def _address(text: str) -> ListenAddress:
+def _address(text: str) -> tuple[str, int]:
     found = _ADDRESS.fullmatch(text.strip())
     if not found or int(found[3]) > 65535:
         raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
-    return ListenAddress(found[1] or found[2] or "", int(found[3]))
+    return found[1] or found[2] or "", int(found[3])
 
 
 def _url(text: str) -> str:
@@ -56,15 +46,9 @@ def _url(text: str) -> str:
     return text.strip()
 
 
-def _parse(
-    listen: ListenAddress | None = None, metrics_file: str | None = None, push_metrics: str | None = None
-) -> Monitoring:
-    return Monitoring(listen=listen, metrics_file=metrics_file, push_metrics=push_metrics)
-
-
 monitoring_options = group(
     "monitoring",
-    _parse,
+    Monitoring,
     option(
         "--listen",
         type=Value("[host]:port", _address),
@@ -74,7 +58,7 @@ monitoring_options = group(
     ),
     option(
         "--metrics-file",
-        type=File(dir_okay=False),
+        type=File(dir_okay=False, path_type=Path),
         default=None,
         help="Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
     ),
@@ -88,20 +72,13 @@ monitoring_options = group(
 )
 
 
-_MEBIBYTE = 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """Where records go; nowhere by default."""
 
-    record: str | None = None
+    record: Path | None = None
     record_limit: int = 256
-
-    @property
-    def most_bytes(self) -> int:
-        """Of all records together."""
-        return self.record_limit * _MEBIBYTE
+    """MiB of all records together."""
 
 
 recording_options = group(
@@ -110,7 +87,7 @@ recording_options = group(
     option(
         "--record",
         metavar="DIR",
-        type=File(file_okay=False),
+        type=File(file_okay=False, path_type=Path),
         default=None,
         help="Keep in this folder what each pass read and decided, for eurekube-sync replay. Secrets are left out.",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from eurekube_sync.cli.monitoring.measure import scope_text
 from eurekube_sync.cli.options.passes import Passes
@@ -19,10 +20,11 @@ from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 
+Tell: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
 
 
-def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Callable[[PassReport, ExitCode], None]:
+def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tell:
     """Reports a pass. In the first that could read Eureka it also logs whether the passes come too rarely for its
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
     renewed_every = _renewed_every(passes)

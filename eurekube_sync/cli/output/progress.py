@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
@@ -25,11 +25,11 @@ _PATIENCE = 1.0
 
 
 @contextmanager
-def waiting(what: str | Callable[[], str], *, after: float = _PATIENCE) -> Iterator[None]:
-    """Shows `what`, and for how long it lasts, once it has lasted `after` seconds. What is given as a function may
-    change all the time."""
+def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
+    """Shows `what`, whose text may change all the time, and for how long it lasts, once it has lasted `after`
+    seconds."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn("line"), _Now(what if callable(what) else lambda: what), TimeElapsedColumn())
+    columns = (SpinnerColumn("line"), _Now(what), TimeElapsedColumn())
     line = Progress(*columns, console=console, transient=True, disable=not _watched(console))
     line.add_task("")
     timer = threading.Timer(after, line.start)
@@ -44,12 +44,12 @@ def waiting(what: str | Callable[[], str], *, after: float = _PATIENCE) -> Itera
 
 
 class _Now(ProgressColumn):
-    def __init__(self, what: Callable[[], str]) -> None:
+    def __init__(self, what: object) -> None:
         super().__init__()
         self._what = what
 
     def render(self, task: Task) -> Text:
-        return Text(self._what())
+        return Text(str(self._what))
 
 
 def _watched(console: Console) -> bool:

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.apply.conditions import nothing_wanted
-from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, one_or_more
 
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
 _SUSPENDED = "nothing is registered or cancelled; registered instances are renewed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One thing to see to, whole."""
+
+    text: str
+    note: bool = False
+    """Nothing is wrong: it is good to know."""
+    in_a_row: bool = False
+    """A row of the table says the same."""
+    reason: str = ""
+    """A machine word that several syncers may share; empty where the sentence has none."""
+    about: str = ""
+    """The syncer, where there is a reason."""
+
+
+def of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False) -> Sentence:
+    """A sentence about one syncer, under a machine word."""
+    return Sentence(text=f"syncer {ref}: {reason}: {message}", note=note, reason=reason, about=str(ref))
 
 
 def nobody_in_scope(report: PassReport) -> Iterator[Sentence]:
@@ -33,24 +53,18 @@ def nobody_in_scope(report: PassReport) -> Iterator[Sentence]:
 
 def _why_nobody(report: PassReport, listed: list[SyncerObject]) -> str:
     scope = report.scope
-    named = sorted(scope.namespaces or ())
-    if report.absent and len(report.absent) == len(named):
-        does = "does" if len(named) == 1 else "do"
-        return f"{_namespaces(named)} {does} not exist"
+    names = ", ".join(sorted(scope.namespaces or ()))
+    where = f"{one_or_more(len(scope.namespaces or ()), 'namespace', 'namespaces')} {names}" if names else "the cluster"
+    if scope.namespaces and len(report.absent) == len(scope.namespaces):
+        return f"{where} {one_or_more(len(report.absent), 'does', 'do')} not exist"
     if not listed:
-        return f"there is none in {_namespaces(named) if named else 'the cluster'}"
-    of_class = [one for one in listed if class_of(one) == scope.syncer_class]
-    if not of_class and scope.syncer_class:
-        return f"no syncer has class {scope.syncer_class}"
-    if not of_class:
-        return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
-    if not any(all(part.matches(one.labels) for part in scope.selector) for one in of_class):
-        return f"no syncer matches --selector {','.join(map(str, scope.selector))}"
-    return f"no syncer falls into shard {scope.shard}"
-
-
-def _namespaces(names: list[str]) -> str:
-    return f"{'namespace' if len(names) == 1 else 'namespaces'} {', '.join(names)}"
+        return f"there is none in {where}"
+    if any(class_of(one) == scope.syncer_class for one in listed):
+        return f"none of {len(listed)} is selected by {' '.join(scope.options)}"
+    has = f"no syncer has class {scope.syncer_class}"
+    return (
+        has if scope.syncer_class else f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
+    )
 
 
 def come_to_nothing(report: PassReport) -> Iterator[Sentence]:

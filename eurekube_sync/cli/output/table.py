@@ -13,8 +13,8 @@ from rich.text import Text
 
 from eurekube_sync.cli.output.lines import Line
 from eurekube_sync.cli.output.rows import Danger, Row, folded, in_order, rows_of, signs_in
-from eurekube_sync.cli.output.sentence import Sentence
 from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.syncers import Sentence
 from eurekube_sync.cli.output.words import gathered, told
 from eurekube_sync.controller.one_pass import PassReport
 

@@ -8,9 +8,8 @@ from typing import assert_never
 
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
-from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.cli.output.summary import not_tried
-from eurekube_sync.cli.output.syncers import come_to_nothing, nobody_in_scope
+from eurekube_sync.cli.output.syncers import Sentence, come_to_nothing, nobody_in_scope, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value

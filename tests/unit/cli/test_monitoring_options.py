@@ -56,4 +56,4 @@ def test_nothing_is_asked_for_by_default() -> None:
     """Neither is anything served then."""
     assert not read().wanted
     assert read("--push-metrics", "http://a:9091").push_metrics == "http://a:9091"
-    assert str(read("--metrics-file", "x.prom").file) == "x.prom"
+    assert str(read("--metrics-file", "x.prom").metrics_file) == "x.prom"

@@ -63,7 +63,7 @@ def test_what_is_waited_for_is_said_while_it_is(monkeypatch: pytest.MonkeyPatch)
 
     server = waits.of(Server())
     assert (str(waits), server.size()) == ("waiting for an answer", 3)
-    with waiting(waits.__str__, after=0), ThreadPoolExecutor(2) as workers:
+    with waiting(waits, after=0), ThreadPoolExecutor(2) as workers:
         calls = [workers.submit(server.list_services, None) for _ in range(2)]
         wait_until(lambda: "the list of Services (2 calls)" in shown.getvalue(), "nothing is told")
         goes_on.set()

@@ -394,7 +394,10 @@ def test_what_cancels_unready_pods_tells_of_them(world: FakeWorld) -> None:
         (Scope(namespaces=frozenset({"nosuch", "norsuch"})), "namespaces norsuch, nosuch do not exist"),
         (Scope(namespaces=frozenset({"idle"})), "there is none in namespace idle"),
         (Scope(syncer_class="nope"), "no syncer has class nope"),
-        (Scope(selector=parse_selector("team in (a, b),!old")), "no syncer matches --selector team in (a, b),!old"),
+        (
+            Scope(selector=parse_selector("team in (a, b),!old")),
+            "none of 10 is selected by --selector team in (a, b),!old",
+        ),
     ],
 )
 def test_a_scope_without_a_syncer_says_why(world: FakeWorld, scope: Scope, expected: str) -> None:
@@ -415,7 +418,7 @@ def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
         if not any(shard.holds(ref) for ref in world.cluster.syncers)
     )
     (told,) = [line for line in lines(world.run(dry_run=True)) if "in scope" in line]
-    assert told == f"! no EurekaSyncer in scope (no syncer falls into shard {world.scope.shard})"
+    assert told == f"! no EurekaSyncer in scope (none of 10 is selected by -n {NS} --shard {world.scope.shard})"
     world.scope = Scope(namespaces=frozenset({NS, "nosuch"}))
     assert "! namespace nosuch does not exist" in lines(world.run(dry_run=True))
     empty = FakeWorld()
