@@ -52,6 +52,5 @@ def command(pre: bool, interval: float, installation: Installation, form: Report
                 before=pre,
             )
         )
-    code, notices = code_of(found), installation.eureka.notices
-    form.write(lambda: findings_table(found, notices), lambda: findings_data(found, code, notices))
-    return code
+    notices = installation.eureka.notices
+    return form.answer(code_of(found), lambda: findings_table(found), lambda: findings_data(found), notices)

@@ -42,11 +42,12 @@ def command(what: What, installation: Installation, form: ReportForm) -> ExitCod
     looking = connect_to_look(connection, clock, installation.lock)
     with stopped_by_signals(clock), connection.waits.seen(), looking as seen:
         found, explained = _explained(seen, installation.settings(), what)
-    code, notices = code_of(explained, found), installation.eureka.notices
-    form.write(
-        lambda: explanations_table(explained, notices), lambda: explanations_data(explained, found, code, notices)
+    return form.answer(
+        code_of(explained, found),
+        lambda: explanations_table(explained),
+        lambda: explanations_data(explained, found),
+        installation.eureka.notices,
     )
-    return code
 
 
 def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:

@@ -34,5 +34,4 @@ def command(installation: Installation, detailed_exitcode: bool, form: ReportFor
     with stopped_by_signals(clock), connection.waits.seen(), connect(connection, clock) as world:
         orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
-    form.write(lambda: orphans_table(orphans, notices), lambda: orphans_data(orphans, code, notices))
-    return code
+    return form.answer(code, lambda: orphans_table(orphans), lambda: orphans_data(orphans), notices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import click
@@ -56,16 +57,12 @@ def command(folder: str, what: str | None, at: datetime | None, form: ReportForm
     --at, one recorded pass is planned again.
     """
     form.set_up_logs()
-    files = record_files(Path(folder))
-    if at is None:
-        found = [_as_recorded(file, what or "") for file in files]
-        form.write(lambda: replay_table(found), lambda: replay_data(found))
-    else:
-        found = [_planned_again(_last_before(files, at), what or "")]
-        form.write(lambda: pass_again_table(found[0]), lambda: replay_data(found))
-    if any(one.damaged for one in found):
-        return ExitCode.CONFIGURATION
-    return ExitCode.INCOMPLETE if any(one.differs for one in found) else ExitCode.OK
+    files, what = record_files(Path(folder)), what or ""
+    found = [_as_recorded(file, what) for file in files] if at is None else [_again(_last_before(files, at), what)]
+    code = ExitCode.INCOMPLETE if any(one.differs for one in found) else ExitCode.OK
+    code = ExitCode.CONFIGURATION if any(one.damaged for one in found) else code
+    table = partial(replay_table, found) if at is None else partial(pass_again_table, found[0])
+    return form.answer(code, table, lambda: replay_data(found))
 
 
 def _last_before(files: Sequence[RecordFile], end: datetime) -> RecordFile:
@@ -85,7 +82,7 @@ def _as_recorded(file: RecordFile, what: str) -> Replayed:
     return Replayed(at=record.at, what=what, record=record)
 
 
-def _planned_again(file: RecordFile, what: str) -> Replayed:
+def _again(file: RecordFile, what: str) -> Replayed:
     record = file.read()
     try:
         again = replayed(record.basis, record.at) if record.basis else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
@@ -59,12 +61,13 @@ def command(
         while True:
             with connection.waits.seen():
                 found = chosen_rows(_overview(seen, settings), app=app, condition=condition)
-            code = code_of_overview(found)
             if watch and form.at_terminal:
                 click.clear()
-            form.write(
-                lambda found=found: overview_table(found, servers, notices, everything=everything),  # type: ignore[misc]
-                lambda found=found, code=code: overview_data(found, servers, code, notices),  # type: ignore[misc]
+            code = form.answer(
+                code_of_overview(found),
+                partial(overview_table, found, servers, everything=everything),
+                partial(overview_data, found, servers),
+                notices,
                 one_of_many=watch,
             )
             if not watch:

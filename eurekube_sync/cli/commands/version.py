@@ -46,7 +46,10 @@ def command(client: bool, installation: Installation, form: ReportForm) -> ExitC
         found = {} if client else dict(_of_servers(installation))
     except ConfigurationError as error:
         found["Kubernetes"] = (Server.KUBERNETES, Unknown(cause=Cause.CONFIGURATION, message=str(error)))
-    form.write(lambda: _lines(found), lambda: _data(found))
+    return form.answer(_code(found), lambda: _lines(found), lambda: _data(found))
+
+
+def _code(found: dict[str, tuple[Server, Source[str]]]) -> ExitCode:
     for server, one in found.values():
         if isinstance(one, Unknown):
             return ExitCode.CONFIGURATION if one.cause is Cause.CONFIGURATION else of_unknown(server, one)

@@ -10,8 +10,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync.cli.output.lines import Line, Next, sign_of
-from eurekube_sync.cli.output.table import marked
-from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.check.findings import Finding, Grade
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.model.wording import counted
@@ -19,9 +17,9 @@ from eurekube_sync.model.wording import counted
 _STYLES = {Grade.OK: "bold green", Grade.WARNING: "bold yellow", Grade.FAILED: "bold red"}
 
 
-def findings_table(found: Sequence[Finding], notices: Sequence[str] = ()) -> RenderableType:
+def findings_table(found: Sequence[Finding]) -> RenderableType:
     """A line each with what to do, and one that counts them. Lines to add that are the same stand there once."""
-    parts: list[RenderableType] = [marked(notice) for notice in notices]
+    parts: list[RenderableType] = []
     shown: set[str] = set()
     for one in found:
         parts += list(_lines(one, again=one.manifest in shown))
@@ -52,11 +50,9 @@ def summary(found: Sequence[Finding]) -> str:
     return ", ".join([*parts, f"{fine} ok"])
 
 
-def findings_data(found: Sequence[Finding], code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
+def findings_data(found: Sequence[Finding]) -> dict[str, Any]:
     """The same, under the names of `Finding`."""
     return {
-        "exitCode": int(code),
         "summary": summary(found),
         "findings": [{**msgspec.to_builtins(one), "docs": one.docs} for one in found],
-        "messages": list(notices),
     }

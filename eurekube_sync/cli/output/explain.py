@@ -11,8 +11,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync.cli.output.lines import Line, Next, sign_of
-from eurekube_sync.cli.output.table import marked
-from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Outcome
 from eurekube_sync.model.sources import Complete
@@ -25,9 +23,9 @@ _STYLES = {
 }
 
 
-def explanations_table(explained: Sequence[Explanation], notices: Sequence[str] = ()) -> RenderableType:
+def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
     """One block for each syncer; the last line of each is the answer."""
-    parts: list[RenderableType] = [marked(notice) for notice in notices]
+    parts: list[RenderableType] = []
     for index, one in enumerate(explained):
         parts += [Text("")] if index else []
         parts += list(_lines(one, several=len(explained) > 1))
@@ -49,16 +47,12 @@ def _lines(one: Explanation, *, several: bool) -> Iterator[RenderableType]:
         yield from (Line(line, indent=2) for line in document.splitlines())
 
 
-def explanations_data(
-    explained: Sequence[Explanation], look: Look, code: ExitCode, notices: Sequence[str] = ()
-) -> dict[str, Any]:
+def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
     """The same as links with machine words, under the names of `Explanation` and `Link`."""
     identity = look.identity
     return {
-        "exitCode": int(code),
         "owner": look.owner or None,
         "cluster": identity.data if isinstance(identity, Complete) else None,
         "onlyNamespace": look.narrowed or None,
         "explanations": [{**msgspec.to_builtins(one), "reason": one.reason} for one in explained],
-        "messages": list(notices),
     }

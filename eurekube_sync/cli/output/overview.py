@@ -9,8 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync.cli.output.lines import Line, sign_of
-from eurekube_sync.cli.output.table import Cell, Columns, marked
-from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.cli.output.table import Cell, Columns
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.explain.overview import Overview, Row, State
 from eurekube_sync.model.foreign_text import printable
@@ -22,12 +21,9 @@ _SHOWN = 10
 """Services that no syncer selects."""
 
 
-def overview_table(
-    found: Overview, servers: Sequence[str], notices: Sequence[str] = (), *, everything: bool = False
-) -> RenderableType:
+def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
     """A line about the installation, the rows, and a line that counts them."""
-    parts: list[RenderableType] = [marked(notice) for notice in notices]
-    parts += [Line(line) for line in _head(found, servers)]
+    parts: list[RenderableType] = [Line(line) for line in _head(found, servers)]
     parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
     parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.absent]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
@@ -100,12 +96,9 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     )
 
 
-def overview_data(
-    found: Overview, servers: Sequence[str], code: ExitCode, notices: Sequence[str] = ()
-) -> dict[str, Any]:
+def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     """The same with every syncer; keys are camelCase, a number is null while it is unknown."""
     return {
-        "exitCode": int(code),
         "summary": summary(found),
         "at": rfc_3339(found.at),
         "owner": found.owner or None,
@@ -126,7 +119,6 @@ def overview_data(
         "unknown": [
             {"source": name, "cause": source.cause.value, "message": source.message} for name, source in found.unread
         ],
-        "messages": list(notices),
     }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import RenderableType
 
 from eurekube_sync.cli.output.rows import Row
 from eurekube_sync.cli.output.table import rows_table
-from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
@@ -26,38 +25,35 @@ _FATES = {
 }
 
 
-def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableType:
+def orphans_table(orphans: Orphans) -> RenderableType:
     """Each with what becomes of it; then what could not be read; then the summary."""
     rows = [
         _row(one.instance, *_FATES[one.fate], one.instance.status.value, one.why, syncer_of(one.instance))
         for one in orphans.found
     ]
-    return rows_table(rows, (*notices, *orphans.unknown), orphans.summary)
+    return rows_table(rows, orphans.unknown, orphans.summary)
 
 
-def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
+def orphans_data(orphans: Orphans) -> dict[str, Any]:
     return {
-        "exitCode": int(code),
         "summary": orphans.summary,
         "orphans": [{**_instance(one.instance), "run": one.fate.value, "why": one.why} for one in orphans.found],
         "unknown": list(orphans.unknown),
-        "messages": list(notices),
     }
 
 
-def owner_table(report: OwnerReport, notices: Sequence[str] = ()) -> RenderableType:
+def owner_table(report: OwnerReport) -> RenderableType:
     """Each instance that moves or is cancelled; then what to see to; then the summary."""
-    return rows_table(_rows(report), (*notices, *report.sentences), report.summary)
+    return rows_table(_rows(report), report.sentences, report.summary)
 
 
-def owner_data(report: OwnerReport, notices: Sequence[str] = ()) -> dict[str, Any]:
+def owner_data(report: OwnerReport) -> dict[str, Any]:
     return {
         "command": report.command,
         "dryRun": report.dry_run,
-        "exitCode": int(report.code),
         "summary": report.summary,
         "instances": [_affected(one) for one in report.affected],
-        "messages": [*notices, *report.sentences, *map(str, report.errors)],
+        "messages": [*report.sentences, *map(str, report.errors)],
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.apply.conditions import nothing_wanted
@@ -13,6 +12,7 @@ from eurekube_sync.desired.spec import class_of
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}

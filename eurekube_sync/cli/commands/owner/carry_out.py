@@ -40,8 +40,7 @@ class Servers:
             if isinstance(done, ExitCode):
                 return done
             report = told_whole(world, done)
-        self.form.write(lambda: owner_table(report, notices), lambda: owner_data(report, notices))
-        return report.code
+        return self.form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
 
     @contextmanager
     def _world(self, clock: SystemClock, *, asks_cluster: bool) -> Iterator[OwnerWorld]:
