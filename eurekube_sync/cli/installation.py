@@ -13,10 +13,9 @@ from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.declare import group
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.leases import Leases
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.owner import named_owner, optional_owner_option, owner_option
-from eurekube_sync.cli.options.passes import Passes
+from eurekube_sync.cli.options.passes import Leases, Passes
 from eurekube_sync.cli.options.scope import look_for_drains_option, scope_options
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.drain import Kind

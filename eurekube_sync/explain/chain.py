@@ -9,10 +9,9 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import OverLimit, Wanted
 from eurekube_sync.explain.conduct import brake_links, conduct_links
-from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted
 from eurekube_sync.explain.pods import pod_links
-from eurekube_sync.explain.registry import Standing, registry_links, standing_of
+from eurekube_sync.explain.registry import Standing, heartbeat_link, registry_links, standing_of
 from eurekube_sync.explain.serving import syncer_links
 from eurekube_sync.explain.subject import Subject, terminates
 from eurekube_sync.model.eureka import InstanceStatus

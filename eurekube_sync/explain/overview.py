@@ -12,10 +12,9 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
-from eurekube_sync.explain.registry import is_silent
+from eurekube_sync.explain.registry import heartbeat_link, is_silent
 from eurekube_sync.explain.serving import refused_by_its_installation
 from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer

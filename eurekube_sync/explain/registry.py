@@ -1,4 +1,4 @@
-"""The links of Eureka: what each server holds now, what callers still see, and who renews it."""
+"""The links of Eureka and of its passes: what each server holds now, what callers still see, and who renews it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from eurekube_sync.controller.look import Look, Reading
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.desired.verdicts import Wanted
-from eurekube_sync.explain.heartbeat import RUNS
-from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, holds, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -22,7 +22,10 @@ CALLERS_SECONDS = 95
 """How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
 balancer's (docs/eureka.md)."""
 _SILENT = 150.0
-"""Seconds without a renewal: five of them."""
+"""Seconds without a renewal, or a good pass: five renewals."""
+_LEASE_SECONDS = 600.0
+"""How long an instance lives after its last renewal, with the lease that `run` gives by default."""
+RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 _MOST = 6
 
 
@@ -248,3 +251,37 @@ def _callers(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]
             them = one_or_more(len(keys), "it", "them")
             first = counted(len(keys), "instance")
             yield noted(Part.CALLERS, text.format(first, them, CALLERS_SECONDS))
+
+
+def heartbeat_link(look: Look, *, alone: bool) -> Link:
+    """`alone`: nothing else says whether the instances are still renewed, so that a silence is what breaks."""
+    beat = look.heartbeat
+    if beat is None:
+        why = "no heartbeat: this installation uses no lock" if look.owner else "unknown; give --owner to look at it"
+        return noted(Part.LAST_PASS, f"last pass: {why}")
+    if isinstance(beat.found, Unknown):
+        text = f"last pass: the heartbeat {beat.name} could not be looked at: {beat.found.message}"
+        return unseen(Part.LAST_PASS, text)
+    if beat.found is None:
+        return noted(Part.LAST_PASS, f"last pass: no heartbeat: there is no Lease {beat.name} (--lock names another)")
+    good = beat.found.good
+    if good is None:
+        return noted(Part.LAST_PASS, "last pass: no pass was good yet")
+    return _of_pass(good, look.at - good.at, alone=alone)
+
+
+def _of_pass(good: GoodPass, age: float, *, alone: bool) -> Link:
+    text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
+    if age <= _SILENT:
+        return holds(Part.LAST_PASS, text)
+    if not alone:
+        return noted(Part.LAST_PASS, text)
+    expired = age > _LEASE_SECONDS
+    return breaks(
+        Part.LAST_PASS,
+        Why.EXPIRED if expired else Why.NOT_RENEWED,
+        text,
+        details=("the leases have expired since" if expired else "the leases expire 10 minutes after it",),
+        cause=f"no pass has been good for {span(age)}{', so its leases expired' if expired else ''}",
+        fix=RUNS,
+    )

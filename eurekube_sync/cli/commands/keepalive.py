@@ -12,9 +12,8 @@ from eurekube_sync.cli.options.calls import batch_option, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import eureka_options
-from eurekube_sync.cli.options.leases import Leases, kept_lease_options
 from eurekube_sync.cli.options.owner import owner_option
-from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.passes import Leases, Passes, kept_lease_options, pass_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.output.passes import teller

@@ -18,7 +18,6 @@ from eurekube_sync.cli.options.calls import batch_option
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, on_command_line, option
 from eurekube_sync.cli.options.kubernetes import from_option
-from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import (
     Monitoring,
@@ -26,7 +25,7 @@ from eurekube_sync.cli.options.monitoring import (
     monitoring_options,
     recording_options,
 )
-from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.passes import Leases, Passes, lease_options, pass_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output.passes import Tell, good_pass, teller

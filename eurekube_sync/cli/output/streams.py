@@ -1,10 +1,18 @@
-"""Standard output and error as the process got them: closed, of a narrow character set, or with nobody at the end."""
+"""Standard output and error as the process got them, and the logs on the latter: text, or one JSON object a line."""
 
 from __future__ import annotations
 
 import io
+import json
+import logging
 import os
 import sys
+from datetime import UTC, datetime
+
+from eurekube_sync.model.foreign_text import json_printable, printable
+
+_CALLS = "urllib3.connectionpool"
+"""Tells of each call to either server: method, path and status, neither header nor credential."""
 
 
 def prepare_streams() -> None:
@@ -22,3 +30,39 @@ def discard_output() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+class _Lines(logging.Formatter):
+    """`2026-11-22T03:15:53.197Z WARNING ...`; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_time(record)} {record.levelname} {printable(record.getMessage())}"
+        trace = self.formatException(record.exc_info).split("\n") if record.exc_info else []
+        return "\n".join((line, *map(printable, trace)))
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json_printable(json.dumps(entry, ensure_ascii=False))
+
+
+def set_up_logs(*, as_json: bool, verbose: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines() if as_json else _Lines())
+    for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+        logger.propagate = False

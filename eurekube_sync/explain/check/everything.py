@@ -1,4 +1,4 @@
-"""All checks in their order: what the others need comes first."""
+"""All checks in their order: what the others need comes first. And those of the installation itself."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.check.drain_time import drain_time
 from eurekube_sync.explain.check.eureka import replicas, servers
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
-from eurekube_sync.explain.check.installation import heartbeat, owner
+from eurekube_sync.explain.check.findings import Check, Finding, Grade, fails, fine, warns
 from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
 from eurekube_sync.explain.check.rights import of_a_pass, of_an_installation, rights
+from eurekube_sync.explain.links import Mark
+from eurekube_sync.explain.registry import RUNS, heartbeat_link
 from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.ownership import OWNER_PATTERN
+from eurekube_sync.model.sources import Unknown
 
 _MOST_NAMESPACES = 50
 """Whose Pods are listed for their drain time."""
@@ -76,3 +79,35 @@ def everything(
 def _syncers(seen: Look) -> Iterator[SyncerObject]:
     listed = seen.report.view.syncers if seen.report.view else None
     yield from (one for one in (every(listed) if listed else ()) if seen.asked.takes(one))
+
+
+def owner(look: Look) -> Iterator[Finding]:
+    """No other cluster has its name, and no other name stands where its instances would."""
+    if not look.owner or not OWNER_PATTERN.fullmatch(look.owner):
+        yield warns(Check.OWNER, "the owner is not known, so its use was not checked", "give --owner as run does")
+        return
+    registry = look.report.registry
+    if isinstance(registry, Unknown):
+        return
+    clashes, others = registry.data.clashes, look.report.other_owners
+    for cluster in clashes:
+        text = f"cluster {cluster} has instances of owner {look.owner}, too"
+        fix = f"give each cluster its own; if this one replaces it: eurekube-sync owner adopt --cluster {cluster}"
+        yield fails(Check.OWNER, text, fix)
+    for other in others:
+        fix = "use that name, or stop one of the two installations"
+        yield fails(Check.OWNER, other.question.partition(" Is --owner")[0].rstrip("."), fix)
+    if not clashes and not others:
+        yield fine(Check.OWNER, f"owner {look.owner} is used by this cluster alone")
+
+
+def heartbeat(look: Look) -> Finding:
+    """When the last good pass was, by the lock's annotations."""
+    link = heartbeat_link(look, alone=True)
+    match link.mark:
+        case Mark.OK:
+            return fine(Check.HEARTBEAT, link.text)
+        case Mark.BROKEN:
+            return fails(Check.HEARTBEAT, link.text, RUNS)
+        case _:
+            return warns(Check.HEARTBEAT, link.text, f"give --owner and --lock as run does, or {RUNS}")

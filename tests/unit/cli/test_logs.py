@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eurekube_sync.cli.output.logs import set_up_logs
+from eurekube_sync.cli.output.streams import set_up_logs
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
