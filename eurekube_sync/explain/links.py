@@ -107,9 +107,9 @@ def noted(part: Part, text: str, *, details: tuple[str, ...] = ()) -> Link:
     return Link(part=part, mark=Mark.NOTE, text=text, details=details)
 
 
-def unseen(part: Part, text: str, *, reason: str = Why.NOT_LOOKED_AT) -> Link:
+def unseen(part: Part, text: str, *, reason: str = Why.NOT_LOOKED_AT, details: tuple[str, ...] = ()) -> Link:
     """What could not be looked at."""
-    return Link(part=part, mark=Mark.UNKNOWN, text=text, reason=reason)
+    return Link(part=part, mark=Mark.UNKNOWN, text=text, reason=reason, details=details)
 
 
 def breaks(

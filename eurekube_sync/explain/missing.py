@@ -44,11 +44,17 @@ def _unread(what: What, part: Part, kind: str, source: Unknown, *links: Link) ->
 
 
 def _unknown(
-    what: What, part: Part, text: str, *links: Link, reason: str = Why.NOT_LOOKED_AT, fix: str = ""
+    what: What,
+    part: Part,
+    text: str,
+    *links: Link,
+    reason: str = Why.NOT_LOOKED_AT,
+    details: tuple[str, ...] = (),
+    fix: str = "",
 ) -> Explanation:
     """Too little was seen to say whether it should be registered."""
     sentence = f"Unknown whether it is registered: {text}"
-    links = (unseen(part, text, reason=reason), *links)
+    links = (unseen(part, text, reason=reason, details=details), *links)
     return Explanation(about=str(what), links=links, outcome=Outcome.UNKNOWN, sentence=sentence, fix=fix)
 
 
@@ -221,7 +227,7 @@ def _no_claim(what: What, look: Look) -> Explanation:
     fix = " ".join(("eurekube-sync status -a", *look.asked.options))
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
-        return _unknown(what, Part.SYNCER, text, fix=fix)
+        return _unknown(what, Part.SYNCER, text, details=tuple(details), fix=fix)
     text, cause = (
         f"nothing here is {what}: no syncer wants it, and Eureka lists none",
         f"nothing is registered as {what}",
