@@ -4,8 +4,7 @@ what the pass gathered about it, its tally. Pure.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
@@ -210,7 +209,7 @@ class Tally:
     conflicts: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    unreached: Counter[Cause] = field(default_factory=Counter)
+    unreached: dict[Cause, int] = field(default_factory=dict)
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
@@ -239,7 +238,10 @@ class PassResult:
     outcomes: Outcomes
 
 
-def tallies(result: PassResult) -> dict[SyncerRef, Tally]:
+def tallies(
+    result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
+) -> dict[SyncerRef, Tally]:
+    """By syncer. `registered` is what is registered of each, if that is known."""
     desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
     tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
 
@@ -250,18 +252,22 @@ def tallies(result: PassResult) -> dict[SyncerRef, Tally]:
             tallies[syncer] = Tally()
         return tallies[syncer]
 
-    registered = registry.data.ours if isinstance(registry, Complete) else {}
-    for key, one in registered.items():
-        if key not in outcomes.by_key:
-            of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.instance.status
-    for key, outcome in sorted(outcomes.by_key.items()):
-        tally = of(outcome.action.syncer)
-        if outcome.status is not None:
-            tally.registered[key] = outcome.status
+    for ref, those in registered.items() if registered is not None else ():
+        of(ref).registered = those
+    if registered is None:
+        for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
+            if key not in outcomes.by_key:
+                of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.status
+        for key, outcome in outcomes.by_key.items():
+            if outcome.status is not None:
+                of(outcome.action.syncer).registered[key] = outcome.status
+    for outcome in sorted(outcomes.others, key=lambda one: one.action.key):
+        key, tally = outcome.action.key, of(outcome.action.syncer)
         if outcome.result is Result.CONFLICT:
             tally.conflicts.append(f"{key}: {outcome.detail}")
         elif outcome.cause or outcome.result is Result.NOT_TRIED:
-            tally.unreached[outcome.cause or Cause.UNAVAILABLE] += 1
+            cause = outcome.cause or Cause.UNAVAILABLE
+            tally.unreached[cause] = tally.unreached.get(cause, 0) + 1
         elif outcome.failed:
             tally.failures.append(f"{key}: {outcome.detail}")
     for blocked in result.plan.blocked:

@@ -115,6 +115,8 @@ class Applier:
         that is to renew it next, and be left for the one after.
         """
         due = self.due(action.key for action in renewals)
+        if not due:
+            return []
         if len(due) < len(renewals):
             wanted = frozenset(due)
             renewals = [action for action in renewals if action.key in wanted]

@@ -32,6 +32,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Plan
 
 REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
@@ -63,6 +64,17 @@ class EarlierStatuses:
     """What the last pass made of syncers that stand as they did: changed by each pass."""
 
     stood: Mapping[SyncerRef, _Stood] = field(default_factory=dict)
+    _plan: Plan | None = None
+    _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
+
+    def tallies(self, result: PassResult) -> dict[SyncerRef, Tally]:
+        """Of this pass. The same plan renews the same instances, so if that is all that was done, the same is
+        registered as before."""
+        plain = isinstance(result.registry, Complete) and not result.outcomes.others
+        found = tallies(result, self._registered if plain and result.plan is self._plan else None)
+        self._plan = result.plan if plain else None
+        self._registered = {ref: tally.registered for ref, tally in found.items()} if plain else {}
+        return found
 
 
 def statuses(
@@ -76,14 +88,16 @@ def statuses(
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
     command to paste has to say of its scope; `now` in Unix seconds. What the last pass made of the same is taken from
     `earlier`."""
-    tallied, earlier = tallies(result), earlier or EarlierStatuses()
+    earlier = earlier or EarlierStatuses()
+    tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
     stands: dict[SyncerRef, _Stood] = {}
     for ref, claim in result.desired.claims.items():
         tally, known = tallied.get(ref, Tally()), earlier.stood.get(ref)
         alone = isinstance(result.registry, Complete) and not tally.troubled
-        if known and alone and known.claim == claim and known.registered == tally.registered:
+        same = known and (known.registered is tally.registered or known.registered == tally.registered)
+        if known and same and alone and known.claim == claim:
             stands[ref], found[ref] = known, known.status
             continue
         found[ref] = _status(claim, tally, result.registry, release, waiting.get(ref, ""), int(now))

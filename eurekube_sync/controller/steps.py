@@ -165,7 +165,7 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
     deadline.stage_of_rest(0.5, APPLYING)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     deadline.stage(APPLYING)
-    if any(map(comes_last, plan.actions)):
+    if any(map(comes_last, plan.changes)):
         deadline.stage_of_rest(0.5, APPLYING)  # however many come, some of what goes is cancelled
     done += applier.change(adds, barred)
     deadline.stage(APPLYING)

@@ -5,12 +5,12 @@ rests on this memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.model.actions import Cancel
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.eureka import Observed
@@ -20,33 +20,38 @@ class LastSeen:
     """What was UP after the last pass that could read Eureka: the memory of one process."""
 
     def __init__(self) -> None:
-        self._up: dict[InstanceKey, Instance] = {}
+        self._ours: Mapping[InstanceKey, ObservedInstance] = {}
+        """As that pass knew them."""
+        self._left: Mapping[InstanceKey, Instance | None] = {}
+        """Of what it wrote, and of what Eureka had lost before, what is UP; None for what is not."""
 
-    def note(self, observed: Observed, outcomes: Outcomes, renewed: Iterable[InstanceKey]) -> None:
-        """Remember what such a pass left of what this process renewed lately, and forget all else. What Eureka has no
-        more is remembered: it may come back in a later pass. By those very keys, which are kept in any case: those of
-        this pass may go with all else that it read."""
-        up = {key: seen for key, seen in self._up.items() if key not in observed.ours}
-        up |= {
-            key: registered.instance
-            for key, registered in observed.ours.items()
-            if registered.status is InstanceStatus.UP and key not in outcomes.by_key
-        }
-        for key, outcome in outcomes.by_key.items():
-            if isinstance(outcome.action, Cancel):
-                up.pop(key, None)
-            listed = observed.ours.get(key)
-            left = outcome.registered or (listed.instance if listed else None)
-            if outcome.status is InstanceStatus.UP and left is not None:
-                up[key] = left
-        self._up = {key: up[key] for key in renewed if key in up}
+    def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey]) -> None:
+        """Remember what such a pass left, and forget all else. What Eureka has no more is remembered while this process
+        renewed it lately: it may come back in a later pass."""
+        ours, left = observed.ours, dict[InstanceKey, Instance | None]()
+        if not self._left.keys() | self._ours.keys() <= ours.keys():
+            left |= {key: up for key in renewed if key not in ours and (up := self._up(key))}
+        for outcome in outcomes.others:
+            key = outcome.action.key
+            is_now = outcome.registered or (ours[key].instance if key in ours else None)
+            if outcome.status is InstanceStatus.UP and is_now is not None:
+                left[key] = is_now
+            elif key in ours or isinstance(outcome.action, Cancel):
+                left[key] = None
+        self._ours, self._left = ours, left
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
         """What was UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
         and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
         cancel since."""
-        wanted = ((key, desired.wanted(key)) for key in renewed if key in self._up)
-        return frozenset(key for key, one in wanted if one and _marks(one.instance) == _marks(self._up[key]))
+        pairs = ((key, self._up(key), desired.wanted(key)) for key in renewed)
+        return frozenset(key for key, up, one in pairs if up and one and _marks(one.instance) == _marks(up))
+
+    def _up(self, key: InstanceKey) -> Instance | None:
+        if key in self._left:
+            return self._left[key]
+        one = self._ours.get(key)
+        return one.instance if one is not None and one.status is InstanceStatus.UP else None
 
 
 def _marks(instance: Instance) -> tuple[str | None, str | None]:

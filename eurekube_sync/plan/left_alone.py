@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
@@ -95,6 +96,8 @@ _OURS = "eurekube."
 def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collection[InstanceKey]) -> Plan:
     """The plan without what a policy forbids."""
 
+    if not plan.changes and all(map(desired.wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
+        return plan
     actions: list[Action] = []
     for action in plan.actions:
         # What is wanted is renewed, whosever it is by its mark.

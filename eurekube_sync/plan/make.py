@@ -68,14 +68,15 @@ def plan_for(
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
     """The plan of a pass that knows what is registered. What the last one made of the same is taken from `earlier`."""
     earlier = earlier if earlier is not None else EarlierPlan()
+    if again := earlier.plan(desired, observed):
+        return again
     selves = to_give_way_to(desired, observed)
-    return earlier.planned(
-        [
-            *_of_registered(desired, observed, selves, earlier),
-            *_of_missing(desired, observed, selves),
-            *_make_sure(desired, observed),
-        ]
-    )
+    found = [
+        *_of_registered(desired, observed, selves, earlier),
+        *_of_missing(desired, observed, selves),
+        *_make_sure(desired, observed),
+    ]
+    return earlier.planned(found, desired, observed)
 
 
 def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:

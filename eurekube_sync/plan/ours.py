@@ -218,8 +218,16 @@ class EarlierPlan:
     """Changed by each plan that is made."""
 
     renewals: dict[InstanceKey, tuple[Wanted, Instance, Renew]] = field(default_factory=dict)
+    _made_of: Sequence[object] | None = None
+    """Of a plan that only renews what is wanted: all that it was made of, in its order."""
     _found: Sequence[Action | Blocked] = ()
     _plan: Plan = field(default_factory=Plan)
+
+    def plan(self, desired: Desired, observed: Observed) -> Plan | None:
+        """The last plan, if it only renewed what is wanted, and would be made of the same objects."""
+        known, made_of = self._made_of, _made_of(desired, observed)
+        same = known is not None and len(known) == len(made_of) and all(map(is_, known, made_of))
+        return self._plan if same and not observed.unread else None
 
     def renewal(self, syncer: SyncerRef, wanted: Wanted, instance: Instance) -> Renew | None:
         """What it came to that the instance is as its syncer wants it; None where it is to be compared."""
@@ -232,9 +240,12 @@ class EarlierPlan:
         """What the comparison came to."""
         self.renewals[instance.key] = (wanted, instance, renewal)
 
-    def planned(self, found: Sequence[Action | Blocked]) -> Plan:
+    def planned(self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed) -> Plan:
         """All that a plan comes to, sorted: the last plan itself, if it came to the same. What it does not renew is
         forgotten."""
+        known = [self.renewals.get(one.key) for one in found]
+        plain = all(was is not None and was[2] is one for was, one in zip(known, found, strict=True))
+        self._made_of = _made_of(desired, observed) if plain and not observed.unread else None
         if len(found) == len(self._found) and all(map(is_, found, self._found)):
             return self._plan
         for key in self.renewals.keys() - {one.key for one in found}:
@@ -242,3 +253,10 @@ class EarlierPlan:
         blocked = [one for one in found if isinstance(one, Blocked)]
         self._found, self._plan = found, sorted_plan((one for one in found if not isinstance(one, Blocked)), blocked)
         return self._plan
+
+
+def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
+    """What decides a plan that only renews what is wanted. Claims that serve nothing are made anew in each pass."""
+    claims = [claim.verdicts if isinstance(claim, Serving) else claim for claim in desired.claims.values()]
+    ours, others = ([one.instance for one in some.values()] for some in (observed.ours, observed.others))
+    return [desired.wanted_by, *claims, *ours, None, *others]

@@ -115,7 +115,7 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
 
 def _of_this_pass_alone(note: Callable[..., None]) -> Callable[..., None]:
     def wrong(memory: Any, *arguments: Any) -> None:
-        memory._up.clear()
+        memory._ours, memory._left = {}, {}
         note(memory, *arguments)
 
     return wrong

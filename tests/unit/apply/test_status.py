@@ -519,3 +519,23 @@ def test_what_is_merely_kept_is_counted_anew() -> None:
     """Its claim does not say what of it is meant."""
     kept = claims(services=[service(), service("second")])
     assert not twice(written(kept, status(kept, *BOTH)), *BOTH, then=BOTH)
+
+
+def test_after_the_same_plan_the_same_is_registered() -> None:
+    """Unless more was done than to renew, or Eureka could not be read."""
+    steady, plan, earlier = written(claims(), status(claims(), *BOTH)), Plan(), EarlierStatuses()
+    cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    changes = Outcomes.of([Outcome(action=cancel, result=Result.DONE)])
+
+    def after(outcomes: Outcomes, registry: Any = None) -> SyncerStatus:
+        registry = registry or Complete(data=observed(*BOTH))
+        result = PassResult(desired=steady, registry=registry, plan=plan, held=None, outcomes=outcomes)
+        found = statuses(result, {}, now=NOW, earlier=earlier)[REF]
+        assert found == statuses(result, {}, now=NOW)[REF]
+        return found
+
+    first = after(Outcomes.of(()))
+    assert after(Outcomes.of(())) is first
+    assert after(changes).registered == 1
+    assert after(Outcomes.of(()), DENIED).registered == 2
+    assert after(Outcomes.of(())) == first

@@ -7,13 +7,16 @@ from dataclasses import replace
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan import Plan, make_plan
 from eurekube_sync.plan.ours import EarlierPlan
 from tests.unit.worlds.build import (
     DOWN,
     REF,
+    changed,
     desired,
     endpoint,
+    foreign,
     instance,
     key,
     observed,
@@ -77,3 +80,23 @@ def test_what_is_gone_is_forgotten() -> None:
     planned(earlier, CLAIMS, *STANDS)
     planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1))]), STANDS[0])
     assert set(earlier.renewals) == {key(1)}
+
+
+def test_a_plan_of_the_same_is_not_made_again() -> None:
+    """Nor where another app's instance is the same; a new one beside ours is looked at."""
+    earlier = EarlierPlan()
+    pods_own = changed(foreign(), ip_addr=STANDS[0].instance.ip_addr)
+    first = planned(earlier, CLAIMS, *STANDS, foreign(app="dc"))
+    assert earlier.plan(CLAIMS, observed(*STANDS, foreign(app="dc"))) is None  # another object
+    assert planned(earlier, CLAIMS, *STANDS) is first
+    assert earlier.plan(CLAIMS, observed(*STANDS)) is first
+    assert earlier.plan(CLAIMS, observed(*STANDS, pods_own)) is None
+
+
+def test_a_read_that_failed_is_planned_for() -> None:
+    """Though all else is the same."""
+    earlier = EarlierPlan()
+    planned(earlier, CLAIMS, *STANDS)
+    unread = observed(*STANDS).refreshed({key(1): Unread(why="it did not answer")})
+    assert make_plan(CLAIMS, unread, earlier) == make_plan(CLAIMS, unread)
+    assert make_plan(CLAIMS, observed(*STANDS), earlier) == make_plan(CLAIMS, observed(*STANDS))
