@@ -38,6 +38,100 @@ _BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
 """Reasons of Synced that do not keep a syncer from being Ready."""
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a pass gathered about one syncer."""
+
+    registered: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    unreached: dict[Cause, int] = field(default_factory=dict)
+    """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
+    unread: int = 0
+    held: list[Removal] = field(default_factory=list)
+    hold: Hold | None = None
+    """The first that has some of its removals."""
+    awaited: Hold | None = None
+    """The first of those that await their confirmation."""
+
+    @property
+    def troubled(self) -> bool:
+        """Whether anything went wrong, or waits."""
+        return bool(self.conflicts or self.duplicates or self.failures or self.held)
+
+    def count(self, status: InstanceStatus) -> int:
+        return sum(one is status for one in self.registered.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassResult:
+    """What a pass found, planned and did: all that its statuses rest on."""
+
+    desired: Desired
+    registry: Complete[Observed] | Unknown
+    plan: Plan
+    held: Held | None
+    outcomes: Outcomes
+
+
+def tallies(
+    result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
+) -> dict[SyncerRef, Tally]:
+    """By syncer. `registered` is what is registered of each, if that is known."""
+    desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
+    tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
+
+    def of(syncer: SyncerRef | None) -> Tally:
+        if syncer is None:
+            return Tally()
+        if syncer not in tallies:
+            tallies[syncer] = Tally()
+        return tallies[syncer]
+
+    for ref, those in registered.items() if registered is not None else ():
+        of(ref).registered = those
+    if registered is None:
+        for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
+            if key not in outcomes.by_key:
+                of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.status
+        for key, outcome in outcomes.by_key.items():
+            if outcome.status is not None:
+                of(outcome.action.syncer).registered[key] = outcome.status
+    for outcome in sorted(outcomes.others, key=lambda one: one.action.key):
+        key, tally = outcome.action.key, of(outcome.action.syncer)
+        if outcome.result is Result.CONFLICT:
+            tally.conflicts.append(f"{key}: {outcome.detail}")
+        elif outcome.cause or outcome.result is Result.NOT_TRIED:
+            cause = outcome.cause or Cause.UNAVAILABLE
+            tally.unreached[cause] = tally.unreached.get(cause, 0) + 1
+        elif outcome.failed:
+            tally.failures.append(f"{key}: {outcome.detail}")
+    for blocked in result.plan.blocked:
+        if blocked.obstacle is Obstacle.DUPLICATE:
+            of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
+        elif blocked.obstacle is Obstacle.TAKEN:
+            of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
+        else:
+            of(blocked.syncer).unread += 1
+    for hold in held.holds if held else ():
+        for removal in hold.removals:
+            tally = of(removal.syncer)
+            tally.held.append(removal)
+            tally.hold = tally.hold or hold
+            tally.awaited = tally.awaited or (hold if hold.mark else None)
+    for claim in desired.claims.values():
+        if isinstance(claim, Serving):
+            of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
+    for tally in tallies.values():
+        for cause, count in sorted(tally.unreached.items()):
+            were = one_or_more(count, "was", "were")
+            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
+        if tally.unread:
+            tally.failures.append(f"{tally.unread} of its instances could not be read again")
+    return tallies
+
+
 @dataclass(frozen=True, slots=True)
 class Aspect:
     """A condition without its times; `value` None is Unknown."""
@@ -199,97 +293,3 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
 def _sample(troubles: Sequence[str]) -> str:
     more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
     return f"{troubles[0]}{more}"
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a pass gathered about one syncer."""
-
-    registered: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
-    conflicts: list[str] = field(default_factory=list)
-    duplicates: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    unreached: dict[Cause, int] = field(default_factory=dict)
-    """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
-    unread: int = 0
-    held: list[Removal] = field(default_factory=list)
-    hold: Hold | None = None
-    """The first that has some of its removals."""
-    awaited: Hold | None = None
-    """The first of those that await their confirmation."""
-
-    @property
-    def troubled(self) -> bool:
-        """Whether anything went wrong, or waits."""
-        return bool(self.conflicts or self.duplicates or self.failures or self.held)
-
-    def count(self, status: InstanceStatus) -> int:
-        return sum(one is status for one in self.registered.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassResult:
-    """What a pass found, planned and did: all that its statuses rest on."""
-
-    desired: Desired
-    registry: Complete[Observed] | Unknown
-    plan: Plan
-    held: Held | None
-    outcomes: Outcomes
-
-
-def tallies(
-    result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
-) -> dict[SyncerRef, Tally]:
-    """By syncer. `registered` is what is registered of each, if that is known."""
-    desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
-    tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
-
-    def of(syncer: SyncerRef | None) -> Tally:
-        if syncer is None:
-            return Tally()
-        if syncer not in tallies:
-            tallies[syncer] = Tally()
-        return tallies[syncer]
-
-    for ref, those in registered.items() if registered is not None else ():
-        of(ref).registered = those
-    if registered is None:
-        for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
-            if key not in outcomes.by_key:
-                of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.status
-        for key, outcome in outcomes.by_key.items():
-            if outcome.status is not None:
-                of(outcome.action.syncer).registered[key] = outcome.status
-    for outcome in sorted(outcomes.others, key=lambda one: one.action.key):
-        key, tally = outcome.action.key, of(outcome.action.syncer)
-        if outcome.result is Result.CONFLICT:
-            tally.conflicts.append(f"{key}: {outcome.detail}")
-        elif outcome.cause or outcome.result is Result.NOT_TRIED:
-            cause = outcome.cause or Cause.UNAVAILABLE
-            tally.unreached[cause] = tally.unreached.get(cause, 0) + 1
-        elif outcome.failed:
-            tally.failures.append(f"{key}: {outcome.detail}")
-    for blocked in result.plan.blocked:
-        if blocked.obstacle is Obstacle.DUPLICATE:
-            of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
-        elif blocked.obstacle is Obstacle.TAKEN:
-            of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
-        else:
-            of(blocked.syncer).unread += 1
-    for hold in held.holds if held else ():
-        for removal in hold.removals:
-            tally = of(removal.syncer)
-            tally.held.append(removal)
-            tally.hold = tally.hold or hold
-            tally.awaited = tally.awaited or (hold if hold.mark else None)
-    for claim in desired.claims.values():
-        if isinstance(claim, Serving):
-            of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
-    for tally in tallies.values():
-        for cause, count in sorted(tally.unreached.items()):
-            were = one_or_more(count, "was", "were")
-            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
-        if tally.unread:
-            tally.failures.append(f"{tally.unread} of its instances could not be read again")
-    return tallies
