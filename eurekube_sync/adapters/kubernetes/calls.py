@@ -73,8 +73,8 @@ class Calls:
             overloaded = f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
             return ClusterUnavailable(overloaded), answer.retry_after
 
-        where = f"{call} to the Kubernetes API at {self._connection.server}"
-        return self._tries.call(once, lambda why: ClusterUnavailable(f"{where} {why}"))
+        server = self._connection.server
+        return self._tries.call(once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}"))
 
     def expect(self, call: Call, *statuses: int) -> Answer:
         """Raises what another status than these means."""
