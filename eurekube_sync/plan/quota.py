@@ -119,27 +119,30 @@ def _without_place(
     most: int,
 ) -> Iterator[InstanceKey]:
     """What replaces a cancelled instance of its app has its place, also while more are registered than may be. To what
-    else comes all counts that stays, but for its own app's instances that are not UP, or whose removal is held: its
-    pods are replaced. These may stay for ever, so in all there are at most twice as many as there are places."""
-    going, idle, stay = Counter[str](), Counter[str](), 0
+    else comes all counts that stays, but to an app that has instances that are not UP, or whose removal is held, only
+    what is UP: its pods are replaced, first where one turns DOWN now. These may stay for ever, so in all there are at
+    most twice as many as there are places."""
+    going, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
     for key, status in held.items():
         action = changes.get(key)
-        if isinstance(action, Update):
-            status = action.instance.status
+        after = action.instance.status if isinstance(action, Update) else status
         if key in cancelled:
             going[key.app] += 1
-        elif status not in _STANDING or isinstance(action, Cancel):
+            continue
+        stay += 1
+        if after not in _STANDING or isinstance(action, Cancel):
             idle[key.app] += 1
-        stay += key not in cancelled
+            turning[key.app] += after is not status is InstanceStatus.UP
     replacing: list[InstanceKey] = []
     others: list[InstanceKey] = []
     for key in coming:
         (replacing if going[key.app] > 0 else others).append(key)
         going[key.app] -= 1
-    stay += len(replacing)
-    for key in others:
-        if stay - idle[key.app] < most and stay < 2 * most:
-            stay += 1
+    up, stay = stay - idle.total() + len(replacing), stay + len(replacing)
+    for key in sorted(others, key=lambda key: turning[key.app] == 0):
+        turns, turning[key.app] = turning[key.app] > 0, turning[key.app] - 1
+        if stay < 2 * most and (turns or (up if idle[key.app] > 0 else stay) < most):
+            up, stay = up + 1, stay + 1
         else:
             yield key
 

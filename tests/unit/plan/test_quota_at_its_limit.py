@@ -77,6 +77,27 @@ def test_a_pod_that_crashes_at_the_quota_is_replaced_at_once() -> None:
     assert standing(world) == {2, 3, 4, 5}
 
 
+def test_a_crash_of_one_app_takes_no_place_of_another() -> None:
+    """Both have a pod that is not ready, and get a new one for it, in the same pass or later; a third app that waits
+    gets none of their places."""
+    world = world_of(1, 2)
+    young(world, 11)
+    world.run()
+    another(world, "waiting", 21, created=1)
+    unready(world, (1, False), (2, True), (3, True))
+    world.run()
+    assert standing(world) == {2, 3, 11}
+    world.cluster.apply(piece(endpoint(11, ready=False), endpoint(12), service="young"))
+    world.run()
+    assert standing(world) == {2, 3, 12}
+    unready(world, (1, False), (2, False), (3, True))
+    world.run()
+    assert standing(world) == {3, 12}
+    unready(world, (1, False), (2, False), (3, True), (4, True))
+    world.run()
+    assert standing(world) == {3, 4, 12}
+
+
 def test_what_crashes_again_and_again_fills_no_more_than_twice_the_quota() -> None:
     """Each generation was ready once, and stays registered while its pods are there."""
     world = world_of(1, 2, 3)
