@@ -68,7 +68,7 @@ def _choose(
     # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
     # very limit: a lowered one would leave them nobody.
     rest = [key for key in registered if key not in staying and key not in drain_unknown]
-    served = [key for key in rest if observed.ours[key].status is InstanceStatus.UP]
+    served = [key for key in rest if _is_up(key, observed)]
     put_out = [key for key in rest if key not in served]
     kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
     newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
@@ -94,6 +94,10 @@ def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
     """Whether it stays although nobody knows this time that it is wanted: it has a place, or the limit would be
     exceeded for good once it is seen again."""
     return not claim.wanted_at(key) and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
+
+
+def _is_up(key: InstanceKey, observed: Observed) -> bool:
+    return observed.ours[key].status is InstanceStatus.UP
 
 
 def _mark(key: InstanceKey, observed: Observed) -> str:
