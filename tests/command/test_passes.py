@@ -47,7 +47,7 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
     lines = table.out.splitlines()
     assert lines[-1] == plan["summary"] == "dry run: 2 to register, 0 to renew"
     assert [line.split()[-8:] for line in lines[1:3]] == [
-        ["+", a["id"], a["status"], *a["why"].split(), a["syncer"]] for a in plan["actions"]
+        ["+", a["id"], a["status"], a["syncer"], *a["why"].split()] for a in plan["actions"]
     ]
     assert program.playground.kubernetes.revision == revision
     assert program.status() is None
