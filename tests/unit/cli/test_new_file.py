@@ -40,3 +40,12 @@ def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
     assert [one.name for one in tmp_path.iterdir()] == ["ours"]
+
+
+def test_a_pipe_or_a_device_in_its_place_stays(tmp_path: Path) -> None:
+    """Whoever names /dev/null as root would lose it."""
+    os.mkfifo(tmp_path / "ours")
+    with pytest.raises(OSError, match="it is a pipe or a device"):
+        write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o644)
+    assert (tmp_path / "ours").is_fifo()
+    assert [one.name for one in tmp_path.iterdir()] == ["ours"]
