@@ -27,9 +27,11 @@ class OwnWrites:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
-            elif outcome.result is Result.DONE and isinstance(outcome.action, Cancel):
+            elif isinstance(outcome.action, Cancel):
                 self._writes[key] = (now, None)
-            elif wrote := outcome.registered:
+            else:
+                wrote = outcome.registered
+                assert wrote  # what only renewed is none of the others
                 status = outcome.status or wrote.status
                 self._writes[key] = (now, ObservedInstance(instance=replace(wrote, status=status)))
 

@@ -147,7 +147,7 @@ class Transfer:
             return _ended(move, Result.CONFLICT, "it belongs to another owner now, and stays as it is")
         if current.status is InstanceStatus.UNKNOWN:
             return _ended(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
-        there = current if move.in_place else self.registry.read_instance(move.target)
+        there = current if move.in_place else self.registry.read_everywhere(move.target)
         if there is not None and not move.in_place and not move.made(there):
             return _ended(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
         made = move.made_of(current)

@@ -256,7 +256,7 @@ class EarlierPlan:
 
 
 def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
-    """What decides a plan that only renews what is wanted. Claims that serve nothing are made anew in each pass."""
+    """What decides a plan that only renews what is wanted."""
     claims = [claim.verdicts if isinstance(claim, Serving) else claim for claim in desired.claims.values()]
     ours, others = ([one.instance for one in some.values()] for some in (observed.ours, observed.others))
     return [desired.wanted_by, *claims, *ours, None, *others]

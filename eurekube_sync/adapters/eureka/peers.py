@@ -150,7 +150,8 @@ class EurekaPeers(Registry):
         return self._read(key, self._strays.holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on all others that can be reached."""
+        """The first peer's answer; what is absent there is read on all others. One that fails is passed over. Raises
+        RegistryError where one refuses this instance, or no time is left to ask."""
         return self._read(key, tuple(self._peers))
 
     def _read(self, key: InstanceKey, others: Collection[str]) -> ObservedInstance | None:
@@ -158,9 +159,15 @@ class EurekaPeers(Registry):
         for other in self._reachable(without=name) if found is None else ():
             if other not in others:
                 continue
+            if self._limit.left() <= 0:
+                raise RegistryUnavailable(f"{other} was not asked for it: no time was left.")
             try:
                 found = self._peers[other].read_instance(key)
+            except RegistryRejected:
+                raise
             except RegistryError as error:
+                if self._limit.left() <= 0:
+                    raise
                 self._rests.failed(other, error)
                 continue
             if found is not None:

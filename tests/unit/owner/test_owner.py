@@ -454,6 +454,19 @@ def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
     assert {key(1), renamed_key(1), renamed_key(2)} <= set(world.registry.held)
 
 
+def test_a_stranger_that_only_another_server_has_under_the_new_id_is_left() -> None:
+    """Eureka's replication would overwrite it."""
+    world = two_of_ours()
+    read = world.registry.read_instance
+
+    def read_everywhere(key: InstanceKey) -> ObservedInstance | None:
+        return changed(theirs(), key=key) if key == renamed_key(1) else read(key)
+
+    world.registry.read_everywhere = read_everywhere  # type: ignore[method-assign]
+    assert rename(world).summary == "1 renamed, 1 in conflict"
+    assert renamed_key(1) not in world.registry.held
+
+
 def rename_at(event: str, happens: Callable[[FakeWorld], object]) -> tuple[FakeWorld, OwnerReport]:
     """A rename in which something happens right after the first call of that name."""
     world = two_of_ours()

@@ -112,6 +112,39 @@ def test_what_crashes_again_and_again_fills_no_more_than_twice_the_quota() -> No
     assert len(standing(world)) <= 6
 
 
+@pytest.mark.parametrize("braked", [False, True])
+def test_an_app_whose_pods_all_crashed_is_replaced_whole(braked: bool) -> None:
+    """Half of what is registered of it is not ready, and what is ready is replaced at once."""
+    world = world_of(1, 2, most=2)
+    if braked:
+        world.brake = BrakeLimits()
+    world.run()
+    for seen in ((3, 4), (5, 6)):
+        unready(world, (1, False), (2, False), *((number, True) for number in seen))
+        for _ in range(4):
+            world.run()
+            world.later(30)
+            assert standing(world)
+
+
+def test_the_last_of_an_app_has_a_successor_whatever_crashes_beside_it() -> None:
+    """Three generations of another app crash; then the one pod of this app is replaced."""
+    world = world_of(1, 2, most=3)
+    world.brake = BrakeLimits()
+    young(world, 11)
+    world.run()
+    for ready_from, last in ((3, 2), (3, 4), (5, 4), (5, 5), (6, 5)):
+        unready(world, *((number, number >= ready_from) for number in range(1, last + 1)))
+        for _ in range(2):
+            world.run()
+            world.later(30)
+    for alive in ((11,), (11, 12), (12,), (12,), (12,)):
+        young(world, *alive)
+        world.run()
+        world.later(30)
+    assert 12 in standing(world)
+
+
 @pytest.mark.parametrize("elder", [False, True])
 def test_blue_gives_its_places_to_green(elder: bool) -> None:
     """Two syncers register one app. The pass that removes the one registers the other, although an older syncer

@@ -606,6 +606,36 @@ class TestGhosts:
         assert set(pair.one.held.held) == {key(number) for number in range(1, 5)}
         assert pair.two.calls == ["read"]
 
+    def test_an_id_is_not_free_when_no_time_is_left_to_ask_a_later_peer(self, pair: Pair) -> None:
+        """Nor is that peer blamed for it."""
+        limit = TimeLimit(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        limit.end_at(pair.clock.monotonic() + 1)
+        pair.one.takes = 1
+        with pytest.raises(RegistryUnavailable):
+            peers.read_everywhere(key(9))
+        limit.end_at(pair.clock.monotonic() + 2)
+        pair.two.takes, pair.two.trouble = 2, RegistryUnavailable("GET two was not answered in time.")
+        with pytest.raises(RegistryUnavailable):
+            peers.read_everywhere(key(9))
+
+    def test_an_id_is_not_free_when_a_later_peer_refuses_to_say_it_of_this_one(self, pair: Pair) -> None:
+        """It is the instance's fault, and the peer stays in use."""
+        pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
+        for _ in range(2):
+            with pytest.raises(RegistryRejected):
+                pair.peers.read_everywhere(key(9))
+        pair.two.trouble = None
+        assert pair.peers.read_everywhere(key(9)) is None
+
+    @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE], ids=["down", "401", "page"])
+    def test_a_later_peer_that_gives_no_answer_to_anybody_is_passed_over(
+        self, trouble: RegistryError, pair: Pair
+    ) -> None:
+        """One password that is wrong on one server must not stop all registrations."""
+        pair.two.trouble = trouble
+        assert pair.peers.read_everywhere(key(9)) is None
+
     def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""
         pair.two.others = []
