@@ -189,7 +189,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a percentage that falls takes out",
             about="limits",
-            patches=((admission, "_may_go", lambda key, limit, observed: True),),
+            patches=((Limit, "lowered_since", lambda limit, mark: True),),
         ),
         Defect(
             name="KeepWhileServing is read as Cancel",
