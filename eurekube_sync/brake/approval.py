@@ -101,7 +101,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
     """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
     if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
-        return f"was given {(now - approval.given) / 60:.0f} minutes ago, and is valid for {LONGEST // 60}: look again"
+        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
+        return f"was given {ago}, and is valid for {LONGEST // 60} minutes: look again"
     if not isinstance(approval, SavedDryRun):
         return None
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
@@ -110,7 +111,7 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
             f"{ownership.owner} in cluster {ownership.cluster}"
         )
     if now - approval.at > LONGEST:
-        return f"is {(now - approval.at) / 60:.0f} minutes old, more than {LONGEST // 60}: look again"
+        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: look again"
     if approval.at - now > _CLOCKS_APART:
         return "was saved in the future: the clocks of both machines differ"
     return None

@@ -86,7 +86,7 @@ def chosen_ports(
     if not chosen:
         there = "; ".join(f"{service.name}: {_ports(service)}" for service, _ in pairs[:5])
         wanted = "port" if port is None else f"port {port!r}"
-        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}; there are {there}")
+        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}; the ports are {there}")
     return chosen
 
 

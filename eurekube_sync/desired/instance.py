@@ -204,7 +204,8 @@ class Builder:
             if fault := value_fault(value):
                 self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
             elif size + size_of({entry.key: value}) > MOST_METADATA:
-                self.warn(f"metadata {entry.key} of {site.label} is left out: all has more than {MOST_METADATA} bytes")
+                too_much = f"with it, the metadata has more than {MOST_METADATA} bytes"
+                self.warn(f"metadata {entry.key} of {site.label} is left out: {too_much}")
             else:
                 found[entry.key] = value
                 size += size_of({entry.key: value})

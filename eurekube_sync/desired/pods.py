@@ -125,7 +125,7 @@ def _left_over(service: Service, catalog: Catalog) -> str:
     more, and a pod that has ended is ready there for ever (kubernetes/kubernetes#105986)."""
     if not service.is_external_name or not any(piece.endpoints for piece in catalog.slices_of(service)):
         return ""
-    return f"Service {service.name} is of type ExternalName, and its EndpointSlices are older than that: delete them"
+    return f"Service {service.name} became an ExternalName, and its EndpointSlices are left from before: delete them"
 
 
 def _without_health(slices: Sequence[EndpointSlice]) -> bool:

@@ -220,7 +220,7 @@ def _host_name(text: str | None, wrong: Faults, *, pods: bool) -> HostName:
         return HostName()
     parts = _HOST_NAME.fullmatch(text)
     if parts is None:
-        fault = "is not ip, podName or nodeName, alone or with a suffix that begins with a dot or a hyphen"
+        fault = "is not ip, podName or nodeName; a suffix after it begins with a dot or a hyphen"
         wrong.add(("hostName",), f"{text[:80]!r} {fault}")
         return HostName()
     base = Base(parts[1])

@@ -218,7 +218,7 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     if isinstance(found, Unknown):
         return _unknown(syncer, "SourceUnknown", found)
     if not found.data:
-        message = f"Namespace {syncer.namespace} was not found, and it has a syncer: its grants are unknown"
+        message = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
         return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
     annotations = found.data[0].annotations
     why = refusal(claim, annotations)
@@ -237,8 +237,8 @@ def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
     return NotServed(
         syncer=syncer,
         reason="OverQuota",
-        message=f"namespace {syncer.namespace} may have {counted(scope.most_syncers, 'syncer')}, and its oldest are "
-        f"served; the operator may allow more with --max-syncers-per-namespace{gated}",
+        message=f"namespace {syncer.namespace} may have {counted(scope.most_syncers, 'syncer')}, so only its oldest "
+        f"are served; the operator may allow more with --max-syncers-per-namespace{gated}",
     )
 
 

@@ -157,4 +157,6 @@ def _expression(part: str) -> Expression:
         return Expression(key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values)
     if found := _EXISTENCE.fullmatch(part):
         return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
-    raise ValueError(f"{part!r} is not part of a label selector; write team=a, tier!=db, zone in (x, y), team or !team")
+    raise ValueError(
+        f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), team or !team"
+    )

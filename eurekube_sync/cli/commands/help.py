@@ -66,7 +66,7 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
     variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides its variable. "
-        "Options that decide something once, such as --approve, have no variable."
+        "The limits of the brake have no variable, nor has what decides something once, such as --approve."
     )
     with formatter.section("Options"):
         formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)

@@ -49,7 +49,7 @@ def command(
     installation: Installation,
     form: ReportForm,
 ) -> ExitCode:
-    """Show the state of every syncer. The broken come first, with the reason and the time since then.
+    """Show the state of every syncer. The broken come first, each with the reason and since when it is broken.
 
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
     options or variables as run.

@@ -68,7 +68,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("See what would be cancelled:", "eurekube-sync owner purge --dry-run"),
         ("Only one namespace:", "eurekube-sync owner purge -n shop"),
         (
-            "A cluster that is lost, without being asked:",
+            "The instances of a cluster that is lost, without a question:",
             "eurekube-sync owner purge --cluster 341a66fe-0d2c-4b54-9f39-2f6d1c9a8a11 --yes",
         ),
     ),

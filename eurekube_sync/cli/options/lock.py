@@ -37,8 +37,8 @@ lock_option = option(
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
     help="Lease object that lets one of several copies of run work at a time, and shows when the last good pass was. "
-    "auto: in the pod's own namespace; outside of a cluster run takes none, and other commands read the one in the "
-    "namespace eurekube-sync. run --dry-run takes none, and run --approve without --daemon takes none.",
+    "auto: in the pod's own namespace. Outside of a cluster, run takes no lock, and other commands read the one in the "
+    "namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve without --daemon.",
 )
 
 

@@ -78,12 +78,14 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
     with pytest.raises(InvalidSyncer) as caught:
         chosen_ports([service("b", UNNAMED), service("a", HTTP, METRICS)], asked)
     assert caught.value.reason == "NoSuchPort"
-    assert str(caught.value) == f"no Service has the {wanted}; there are a: http (80), metrics (9090); b: unnamed (80)"
+    assert (
+        str(caught.value) == f"no Service has the {wanted}; the ports are a: http (80), metrics (9090); b: unnamed (80)"
+    )
 
 
 def test_a_service_without_ports_is_told_among_those_that_have_others() -> None:
     """A headless Service may have none."""
-    with pytest.raises(InvalidSyncer, match=r"there are a: http \(80\); b: none$"):
+    with pytest.raises(InvalidSyncer, match=r"the ports are a: http \(80\); b: none$"):
         chosen_ports([service("a", HTTP), Service(namespace=NS, name="b", labels={})], "grpc")
 
 

@@ -95,7 +95,7 @@ def test_all_that_is_refused_is_told_at_once() -> None:
     world.run()
     assert ready(world)[1] == (
         "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: the operator may add "
-        "them to the annotation eurekube.io/allowed-apps of the Namespace, which has eurekube.io/allowed-app instead; "
+        "them to the annotation eurekube.io/allowed-apps of the Namespace (it has eurekube.io/allowed-app); "
         "host rating-1, host rating-2 are not granted to namespace rating: the operator may add them to the annotation "
         "eurekube.io/allowed-hosts of the Namespace"
     )
@@ -386,7 +386,7 @@ def test_a_namespace_that_an_answer_lacks_is_unknown(scope: Scope) -> None:
     world.run()
     world.run()
     assert sorted(world.statuses()) == ["RATING 10.0.0.1:8080", "RATING 10.0.0.2:8080"]
-    message = "Namespace rating was not found, and it has a syncer: its grants are unknown"
+    message = "Namespace rating was not found, although it has a syncer: its grants are unknown"
     assert ready(world) == ("SourceUnknown", message)
 
 

@@ -130,4 +130,6 @@ def test_what_is_copied_from_a_service_is_left_out_where_it_is_too_much() -> Non
     (one,) = claim.wanted.values()
     assert {"long", "short"} <= set(one.instance.metadata)
     assert "more" not in one.instance.metadata
-    assert claim.warnings == ("metadata more of pod rating-1 is left out: all has more than 4096 bytes",)
+    assert claim.warnings == (
+        "metadata more of pod rating-1 is left out: with it, the metadata has more than 4096 bytes",
+    )

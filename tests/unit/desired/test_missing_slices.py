@@ -316,7 +316,7 @@ def test_the_slices_of_a_service_that_became_a_name_elsewhere_tell_nothing() -> 
     found.cluster.ended = {"uid-of-rating-3"}
     found.run()
     assert ours(found) == dict.fromkeys((A, B, "RATING 10.0.0.4:8080"), "UP")
-    assert (synced(found).reason, "are older than that" in synced(found).message) == ("NoEndpointSlices", True)
+    assert (synced(found).reason, "are left from before" in synced(found).message) == ("NoEndpointSlices", True)
 
 
 def test_a_syncer_whose_one_service_became_a_name_elsewhere_is_frozen() -> None:

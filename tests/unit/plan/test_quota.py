@@ -174,7 +174,7 @@ def test_what_a_syncer_beyond_the_quota_has_registered_is_kept() -> None:
     assert standing(world) == {1, 12}, "the pod of 11 is gone"
     assert ready(world, YOUNG) == (
         "OverQuota",
-        "namespace rating may have 1 syncer, and its oldest are served; the operator may allow more with "
+        "namespace rating may have 1 syncer, so only its oldest are served; the operator may allow more with "
         "--max-syncers-per-namespace",
     )
     assert [event.reason for event in world.cluster.events if event.syncer == YOUNG][-1] == "OverQuota"
