@@ -13,7 +13,7 @@ import pytest
 
 from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace
-from tests.deployment.rendered import NAMESPACE, ROOT
+from tests.deployment.rendered import NAME, NAMESPACE, ROOT
 from tests.integration.hand_made import make_app, make_namespace, remove_app
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
@@ -79,6 +79,7 @@ def checkout(
     world.request("PATCH", "/api/v1/namespaces/rating", hosts)
     make_app(world, "rating", "rating", ["10.34.0.1", "10.34.0.2"])
     yield Checkout(folder=folder, variables=variables, eureka_url=eureka_fast.url)
+    helm4("uninstall", NAME, "--namespace", NAMESPACE, "--ignore-not-found")  # where the page failed before
     remove_app(world, "rating", "rating")
     remove_namespace(world, NAMESPACE)
 

@@ -117,6 +117,11 @@ def test_the_api_server_takes_every_manifest(
         world.request("DELETE", f"{accounts}/{NAME}")
 
 
+def test_the_log_of_a_job_made_by_hand_can_be_read() -> None:
+    """`kubectl create job --from` makes one of the CronJob's own, so the schedule's next one must not remove it."""
+    assert workload(documents(FORMS["cronjob"].kustomized))["spec"].get("successfulJobsHistoryLimit", 3) >= 3
+
+
 def test_the_base_alone_names_no_installation() -> None:
     """Applied as it is, it asks in its log for the options that are missing, instead of using an example's."""
     form = Form()
