@@ -96,7 +96,7 @@ def test_a_daemon_beside_strangers_with_a_login_over_tls(soaks: Soaks, capsys: p
 
 def test_the_operator_is_killed_for_one_and_a_half_leases(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
     """Leases of 140 s outlive 210 s without us, and nothing is registered again."""
-    show(capsys, "The operator is killed", soaks["killed"].result())
+    show(capsys, "The daemon is killed", soaks["killed"].result())
 
 
 def test_a_cronjob_each_minute(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:

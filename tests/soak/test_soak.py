@@ -101,7 +101,7 @@ def test_the_operator_is_killed_for_nine_minutes(
             seconds=OUTAGE_SECONDS,
             options=("--interval=10s",),
         )
-        show(capsys, "The operator is killed", figures)
+        show(capsys, "The daemon is killed", figures)
 
 
 def test_a_cronjob_each_minute(
