@@ -22,7 +22,7 @@ SIGNS = {
     "=": "held by the brake",
     "-": "cancel",
     "x": "in conflict",
-    "?": "not read again, so not changed",
+    "?": "could not be read again, so not changed",
     "~": "change",
     "+": "register",
 }
