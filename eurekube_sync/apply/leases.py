@@ -9,7 +9,7 @@ all are due, which does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from math import ceil
 from zlib import crc32
 
@@ -47,15 +47,16 @@ class RenewalLedger:
         if self.slack >= self.period:
             return list(keys)  # where every pass renews, the very next one does: a feigned age may lie ahead
         last, again, age = self._last, self._again, self.period - self.slack
+        if not again:
+            return [key for key in keys if (at := last.get(key)) is None or now - at >= age]
         return [key for key in keys if key in again or (at := last.get(key)) is None or now - at >= age]
 
-    def falling_due(self, keys: Iterable[InstanceKey], moment: float) -> list[InstanceKey]:
+    def falling_due(self, keys: Set[InstanceKey], moment: float) -> list[InstanceKey]:
         """Those of these leases, renewed before by this process, that are a period old by then; the oldest first. What
         is due again is left to the next pass."""
         latest = moment - self.period
-        known = {key: at for key in keys if (at := self._last.get(key)) is not None and at <= latest}
-        last = {key: at for key, at in known.items() if key not in self._again}
-        return sorted(last, key=last.__getitem__)
+        old = {key: at for key, at in self._last.items() if at <= latest}
+        return sorted((key for key in old if key in keys and key not in self._again), key=old.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember that the lease was renewed.

@@ -65,10 +65,10 @@ class BetweenPasses:
         self._ledger.slack = busy / 2
         renewed = 0
         failed: set[InstanceKey] = set()
-        unanswered = Streak()
+        wanted, unanswered = frozenset(to_renew), Streak()
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
-            due = self._ledger.falling_due(to_renew, end + (busy / 2 if end == until else 0.0))
+            due = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
             groups = _groups([key for key in due if key not in failed], end - now, most)
             for number, group in enumerate(groups):
                 self._wait(now)

@@ -74,7 +74,7 @@ def _states(report: PassReport) -> Iterator[tuple[str, ...]]:
         elif not outcome.failed:
             states.pop(key, None)
     for key, status in states.items():
-        yield key.app, status.value
+        yield key.app, status
 
 
 def _conditions(report: PassReport) -> Iterator[tuple[str, ...]]:

@@ -47,7 +47,7 @@ def test_what_falls_due_between_two_passes_is_a_period_old_and_comes_oldest_firs
         ledger.note(one, 0)
         ledger.note(one, at)
     keys = [key(1), key(2), key(3), key(4)]
-    assert [ledger.falling_due(keys, moment) for moment in (119, 120, 129, 130)] == [
+    assert [ledger.falling_due(set(keys), moment) for moment in (119, 120, 129, 130)] == [
         [],
         [key(2)],
         [key(2), key(3)],
@@ -61,9 +61,9 @@ def test_where_each_pass_renews_all_a_new_lease_waits_for_more_than_half_a_perio
     keys = [key(number) for number in range(250)]
     for one in keys:
         ledger.note(one, 0)
-    assert ledger.falling_due(keys, 17.9) == []
-    assert 50 < len(ledger.falling_due(keys, 30)) < 200
-    assert len(ledger.falling_due(keys, 42)) == 250
+    assert ledger.falling_due(set(keys), 17.9) == []
+    assert 50 < len(ledger.falling_due(set(keys), 30)) < 200
+    assert len(ledger.falling_due(set(keys), 42)) == 250
 
 
 def test_leases_that_came_in_one_pass_are_spread_over_many_passes_too() -> None:
@@ -135,7 +135,7 @@ def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> Non
         ledger.note(key(number), 100)
     ledger.again(key(1))
     assert [ledger.due(key(number), 101) for number in (1, 2)] == [True, False]
-    assert ledger.falling_due([key(1), key(2)], 200) == [key(2)]  # a pass alone brings it there
+    assert ledger.falling_due({key(1), key(2)}, 200) == [key(2)]  # a pass alone brings it there
     assert set(ledger.renewed_lately()) == {key(1), key(2)}
     ledger.note(key(1), 101)
     assert not ledger.due(key(1), 102)
