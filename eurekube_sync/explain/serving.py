@@ -85,7 +85,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
     if not inside:
         own = f"class {name}" if name else "its name, labels or missing class"
-        text = f"{own}: no installation serves it, which was created {age} ago; the options given here are for {scope}"
+        given = f"the options given here are for {scope}"
+        text = f"{own}: no installation serves it; {given}; the syncer was created {age} ago"
         cause = f"no installation serves {'class ' + name if name else 'it'}"
     else:
         text, cause = f"no installation serves it: no pass has written its status in {age}", "no installation serves it"
