@@ -245,7 +245,7 @@ FAULTS = (
         about="a pod ends too soon",
         check="DrainTime",
         grade="warning",
-        says=f"serves 0 s after it begins to terminate, but callers may call it for {NEEDED} s",
+        says=f"goes on serving for 0 s after it begins to terminate, but callers may call it for {NEEDED} s",
         plant=_ends_too_soon,
     ),
 )

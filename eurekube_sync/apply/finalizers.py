@@ -56,7 +56,8 @@ def waits_for(
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < cache_seconds or unseen is None:
-        return f"the finalizer stays until {cache_seconds:g} s after the deletion, because lists may be that old"
+        until = f"the finalizer stays until {cache_seconds:g} s after the deletion"
+        return f"{until}, because Eureka's lists may be that old"
     if unseen and age < expires_after:
         may = f"may still hold an instance, which expires at the latest {expires_after:g} s after the deletion"
         return f"{' and '.join(unseen)} could not be listed and {may}"

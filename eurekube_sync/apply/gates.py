@@ -106,7 +106,7 @@ def _opening(
     now: float,
 ) -> Opening | None:
     if rival_of(verdict):
-        message = f"another syncer has its address, and {claim.syncer.ref} does not register it"
+        message = f"another syncer has the address of the pod, so syncer {claim.syncer.ref} does not register the pod"
         return Opening(pod=pod, reason="Conflict", message=message)
     if claim.conduct.suspend:
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")

@@ -107,6 +107,7 @@ def _swept(removals: Collection[Removal]) -> str:
     syncers = sorted({str(one.syncer) for one in removals})
     more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
     return (
-        f"{counted(len(removals), 'UP instance')} of {syncers[0]}{more} would be removed. They are "
-        "older than the CustomResourceDefinition, so their syncers may have been deleted together with an earlier one"
+        f"{counted(len(removals), 'UP instance')} of {syncers[0]}{more} would be removed. These instances are older "
+        "than the CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
+        "CustomResourceDefinition"
     )

@@ -51,7 +51,7 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 taken.add(one.key)
     for syncer, found in sorted(waiting.items()):
         own = tuple(one for _, one in found)
-        what = f"{len(own)} of these {one_or_more(len(own), 'has', 'have')} no pod any more"
+        what = f"{len(own)} of these instances {one_or_more(len(own), 'has', 'have')} no pod any more"
         why = f"{found[0][0]}; {what}; a pass {_when(brake)} later has to confirm it{_hint(own)}"
         kept.append(_awaiting(syncer, own, why, brake))
     return kept
@@ -118,7 +118,10 @@ def _hint(removals: Iterable[Removal]) -> str:
     return f"; {_SAME_PROCESS}" if orphaned else ""
 
 
-_SAME_PROCESS = "an orphan has no status, so only the same process can confirm it: use run --passes 2 or --daemon"
+_SAME_PROCESS = (
+    "no syncer is left whose status could remember this pass, so only the same process can confirm it: use run "
+    "--passes 2 or --daemon"
+)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]

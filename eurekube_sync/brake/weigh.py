@@ -198,9 +198,8 @@ def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mappin
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
         loss = loss_of(own[syncer], unread, gained).unexplained.total()
         if loss * 100 > limit * registered:
-            why = (
-                f"{loss} of {counted(registered, 'UP instance')} of {syncer} would be removed, more than its {limit} %"
-            )
+            of_syncer = f"{loss} of {counted(registered, 'UP instance')} of {syncer}"
+            why = f"{of_syncer} would be removed, more than its maxRemovalPercent of {limit} %"
             yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
 
 

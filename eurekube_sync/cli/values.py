@@ -124,7 +124,7 @@ def _part(text: str) -> Shard:
             )
     if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count)):
         which = f", {index}/{count}," if text.startswith("auto") else ""
-        raise ValueError(f"{text!r}{which} is not a shard; of three they are 0/3, 1/3 and 2/3")
+        raise ValueError(f"{text!r}{which} is not a shard; the shards of three are 0/3, 1/3 and 2/3")
     return Shard(index=int(index), count=int(count))
 
 

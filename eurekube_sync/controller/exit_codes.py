@@ -35,8 +35,8 @@ class ExitCode(IntEnum):
     CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
     NOT_REGISTERED = (
         6,
-        "`explain`: nothing is registered, or only a part. `status`: a syncer is broken or not completely UP, or a "
-        "namespace of `-n` does not exist",
+        "`explain`: nothing is registered and UP, or only a part. `status`: a syncer is broken or not completely UP, "
+        "or a namespace of `-n` does not exist",
     )
     CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
     KUBERNETES_UNREAD = (
@@ -58,7 +58,7 @@ class ExitCode(IntEnum):
         30,
         "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the next pass tries "
         "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
-        "version plans otherwise than the recorded one",
+        "version plans the pass differently from the version that recorded it",
     )
     REMOVAL_HELD = (31, "removals are held, or `--approve` released nothing. Everything else was done")
     OWNER_CLASH = (

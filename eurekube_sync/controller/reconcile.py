@@ -191,7 +191,9 @@ def _doubt(given: Given, early: Renewed, found: Found, braked: Braked) -> Unknow
     if given.settings.dry_run and given.settings.looks:
         return None  # nothing is changed, and a person is told what could not be read
     matters = plan.changes or braked.held or _writes_more(plan, found.desired, found.registry, early.outcomes)
-    otherwise = "its lists prove nothing" if given.settings.dry_run else "our instances are only renewed"
+    otherwise = (
+        "no change can be planned from its lists" if given.settings.dry_run else "our instances are only renewed"
+    )
     given.deadline.stage_of_rest(0.5, APPLYING)  # the reads may have used up their share
     return given.same.doubt(otherwise) if matters and not world.clock.stopping() else None
 

@@ -47,7 +47,7 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
     for host in reached:
         if _of_one_machine(host):
-            return f"{host} is an address that means another machine to each caller, so it is never registered"
+            return f"{host} leads each caller to a different machine, so it is never registered"
     names = [f"{kind} {name}" for name, kind in _names(claim).items() if not any(_matches(one, name) for one in apps)]
     strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
     asked = [(found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found]

@@ -283,12 +283,14 @@ def _check_twice(found: Presentation, specs: Sequence[MetadataFromSpec], wrong: 
     for index, entry in enumerate(specs):
         if entry.key in taken:
             in_both = entry.key in found.metadata
-            fault = "a key is either in metadata or in metadataFrom" if in_both else "another entry has the same key"
+            fault = (
+                "a key must not be in both metadata and metadataFrom" if in_both else "another entry has the same key"
+            )
             wrong.add(("metadataFrom", index, "key"), fault, "InvalidMetadata")
         taken.add(entry.key)
     if found.zones is not None and ZONE in found.metadata:
-        fault = "the metadata key zone is either given or taken from the endpoint"
+        fault = "metadata must not have the key zone if zone.fromEndpoint is true"
         wrong.add(("zone",), fault, "InvalidMetadata")
     if found.paths.management_port is not None and MANAGEMENT_PORT in found.metadata:
-        fault = "the metadata key management.port is either given or set by paths.managementPort"
+        fault = "metadata must not have the key management.port if paths.managementPort is set"
         wrong.add(("paths",), fault, "InvalidMetadata")

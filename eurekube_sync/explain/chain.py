@@ -132,6 +132,10 @@ def _sentence(
             return f"Still registered: {counts}; {cause}"
         case Outcome.PARTLY:
             return f"Registered in part: {counts}" + (f"; {cause}" if cause else "")
+        case Outcome.NOT_REGISTERED if not standing.known:
+            return f"What Eureka holds is unknown; {cause}"
+        case Outcome.NOT_REGISTERED if standing.held:
+            return f"Registered, but not UP: {cause or counts}"
         case Outcome.NOT_REGISTERED:
             return f"Not registered: {cause}" if cause else f"Not registered: {counts}"
         case _:
@@ -139,7 +143,7 @@ def _sentence(
             if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
                 return f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at"
             unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
-            why = unknown[-1].text if unknown else "a link could not be looked at"
+            why = unknown[-1].text if unknown else "a requirement could not be checked"
             return f"Unknown whether it is registered: {why}"
 
 

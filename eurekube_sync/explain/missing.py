@@ -76,7 +76,7 @@ def _missing(
         about=str(what),
         links=(broken, *links),
         outcome=Outcome.NOT_REGISTERED,
-        sentence=f"{'Not ours' if held else 'Not registered'}: {broken.cause}",
+        sentence=f"{'Registered, but by no syncer here' if held else 'Not registered'}: {broken.cause}",
         fix=fix,
         manifest=manifest or {},
     )
@@ -229,7 +229,7 @@ def _no_claim(what: What, look: Look) -> Explanation:
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
         return _unknown(what, Part.SYNCER, text, details=tuple(details), fix=fix)
     text, cause = (
-        f"nothing here is {what}: no syncer wants it, and Eureka lists none",
+        f"no syncer wants {what}, and Eureka does not list it",
         f"nothing is registered as {what}",
     )
     return _missing(what, Part.SYNCER, Why.NOTHING_FOUND, text, details=tuple(details), cause=cause, fix=fix)
@@ -250,7 +250,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
     else:
         cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
         whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
-        text, cause, fix = f"no EurekaSyncer registers it: {whose}", "no EurekaSyncer registers it", ""
+        text, cause, fix = f"no EurekaSyncer registers it: {whose}", whose, ""
     return _missing(what, Part.SYNCER, Why.NO_SYNCER, text, *there, cause=cause, fix=fix)
 
 

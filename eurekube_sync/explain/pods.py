@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.verdicts import Leaving, Wanted
+from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Part, Why, breaks, holds
 from eurekube_sync.explain.near import near_labels, written
 from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod
@@ -39,8 +39,8 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
             fix=f"kubectl get pods -n {subject.namespace}",
         )
     elif left:
-        ready = sum(isinstance(one, Wanted) for one in subject.verdicts.values())
-        yield holds(Part.PODS, f"{counted(ready or left, 'pod')} {'is' if left == 1 else 'are'} ready")
+        ready = sum(isinstance(one, Wanted | OverLimit | Taken) for one in subject.verdicts.values()) or left
+        yield holds(Part.PODS, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
 
 
 def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
@@ -77,7 +77,7 @@ def _said(name: str, subject: Subject, look: Look) -> str:
     """What a pod's conditions say; empty where they say nothing."""
     pods = look.pods.get(subject.namespace)
     if isinstance(pods, Unknown):
-        return f"why could not be looked at: {pods.message}"
+        return f"the reason could not be read: {pods.message}"
     found = next((one for one in pods.data if one.name == name), None) if isinstance(pods, Complete) else None
     return why_not_ready(found, look.at) if found else ""
 
@@ -130,7 +130,7 @@ def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
     pods, selectors = look.pods.get(subject.namespace), look.selectors.get(subject.namespace)
     for source in (selectors, pods):
         if isinstance(source, Unknown):
-            return [f"why could not be looked at: {source.message}"], ""
+            return [f"the reason could not be read: {source.message}"], ""
     if not isinstance(pods, Complete) or not isinstance(selectors, Complete):
         return [], ""
     details: list[str] = []
@@ -140,7 +140,8 @@ def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
         selected = [pod for pod in meant if one.selector.items() <= pod.labels.items()]
         if selected:
             details += [
-                f"pod {pod.name}: {why_not_ready(pod, look.at) or 'it is no endpoint'}" for pod in selected[:_MOST]
+                f"pod {pod.name}: {why_not_ready(pod, look.at) or 'no EndpointSlice lists it'}"
+                for pod in selected[:_MOST]
             ]
             fix = fix or f"kubectl describe pod {selected[0].name} -n {subject.namespace}"
             continue

@@ -183,13 +183,13 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
         return breaks(
             Part.EUREKA,
             Why.EXPIRED,
-            f"Eureka does not hold {addresses}{more}, and its status says {status.up if status else 0} UP",
-            details=("the leases expired, because no pass renewed them",),
-            cause="no pass runs any more, so its leases expired",
+            f"Eureka does not hold {addresses}{more}, but the syncer's status says {status.up if status else 0} UP",
+            details=("no pass renewed them in time, or Eureka started again without its list",),
+            cause="its leases expired, or Eureka lost its list",
             fix=RUNS,
         )
     them = one_or_more(len(lacking), "it", "them")
-    does = "registers" if pending or not look.owner else "is to register"
+    does = "registers" if pending or not look.owner else "should register"
     return breaks(
         Part.EUREKA,
         Why.NOT_YET,
@@ -257,13 +257,14 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     """`alone`: nothing else says whether the instances are still renewed, so that a silence is what breaks."""
     beat = look.heartbeat
     if beat is None:
-        why = "no heartbeat: this installation uses no lock" if look.owner else "unknown; give --owner to look at it"
-        return noted(Part.LAST_PASS, f"last pass: {why}")
+        why = ", because this installation uses no lock" if look.owner else "; give --owner to look at it"
+        return noted(Part.LAST_PASS, f"last pass: unknown{why}")
     if isinstance(beat.found, Unknown):
-        text = f"last pass: the heartbeat {beat.name} could not be looked at: {beat.found.message}"
+        text = f"last pass: the Lease {beat.name} could not be read: {beat.found.message}"
         return unseen(Part.LAST_PASS, text)
     if beat.found is None:
-        return noted(Part.LAST_PASS, f"last pass: no heartbeat: there is no Lease {beat.name} (--lock names another)")
+        text = f"last pass: unknown, because there is no Lease {beat.name}; give the same --lock as run"
+        return noted(Part.LAST_PASS, text)
     good = beat.found.good
     if good is None:
         return noted(Part.LAST_PASS, "last pass: no pass was good yet")

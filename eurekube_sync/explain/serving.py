@@ -85,7 +85,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
     if not inside:
         own = f"class {name}" if name else "its name, labels or missing class"
-        text = f"{own}: no installation serves it; the options given here are for {scope} (created {age} ago)"
+        given = f"the options given here are for {scope}"
+        text = f"{own}: no installation serves it; {given}; the syncer was created {age} ago"
         cause = f"no installation serves {'class ' + name if name else 'it'}"
     else:
         text, cause = f"no installation serves it: no pass has written its status in {age}", "no installation serves it"
@@ -188,7 +189,7 @@ def _service_near_misses(labels: Mapping[str, str], subject: Subject, look: Look
         having = [one.name for one in pods.data if labels.items() <= one.labels.items()]
         if having:
             has = one_or_more(len(having), "has", "have")
-            details.append(f"{counted(len(having), 'pod')} {has} {written(labels)}, no Service has")
+            details.append(f"{counted(len(having), 'pod')} {has} {written(labels)}, but no Service does")
             fix = f"kubectl label service NAME -n {subject.namespace} {written(labels).replace(',', ' ')}"
     services = _services(subject)
     for near in near_labels(labels, [(one.name, one.labels) for one in services]):

@@ -173,5 +173,5 @@ def _merged(node: Node, key: Node) -> list[Node]:
     is_alias = node.start_mark.index < key.start_mark.index
     sources = node.value[::-1] if isinstance(node, SequenceNode) and not is_alias else [node]
     if not all(isinstance(source, MappingNode) for source in sources):
-        raise Unparsable("`<<` takes a mapping, or a list of mappings that is written out", _line(key))
+        raise Unparsable("`<<` takes a mapping, or a list of mappings, but no alias of a list", _line(key))
     return list(sources)

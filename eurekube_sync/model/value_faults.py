@@ -58,11 +58,11 @@ def wrong_type(value: Any, wanted: Collection[str]) -> str:
     types = [words for name, words in _TYPES.items() if name in wanted]
     text = f"must be {' or '.join(types)}, not {shown(value)}"
     if "string" in wanted and isinstance(value, bool):
-        return f"{text} (YAML reads on, off, yes, no, y and n so): put it in quotes"
+        return f"{text} (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
     if "string" in wanted and "integer" not in wanted and isinstance(value, int | float):
         return f"{text}: put it in quotes"
     if isinstance(value, str) and {"integer", "boolean"} & set(wanted):
-        return f"{text}: a string"
+        return f"{text}, which is a string"
     return text
 
 

@@ -113,7 +113,7 @@ def moves_of(
         _refuse_owned(instance, ownership)
         moves.append(_adopted(instance, wanted.get(_socket(instance.instance)), desired))
     if not moves and not already:
-        raise Refused(f"{app.upper()} has no instance without an owner at an address that a syncer wants.")
+        raise Refused(f"{app.upper()} has no instance to adopt: each has an owner, or no syncer wants its address.")
     return moves, already
 
 

@@ -99,7 +99,7 @@ def counted(affected: Sequence[Affected], done: str) -> str:
     """How many were done, and how many not, in one line."""
     counts = [
         (sum(one.result is Result.DONE for one in affected), done),
-        (sum(one.result is Result.GONE for one in affected), "gone before"),
+        (sum(one.result is Result.GONE for one in affected), "already gone"),
         (sum(one.result is Result.CONFLICT for one in affected), "in conflict"),
         (sum(one.result is Result.FAILED for one in affected), "failed"),
         (sum(one.result is Result.NOT_TRIED for one in affected), "not tried"),

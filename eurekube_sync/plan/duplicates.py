@@ -42,11 +42,11 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
     """What callers would miss if only the pod's own instance stood, and not `wanted`, in words; None: nothing. With
     `ours`, as it is, a client has to be there that renews the other."""
     if other.status is not InstanceStatus.UP:
-        return f"it is {other.status.value}"
+        return f"the pod's own instance is {other.status.value}"
     if unreached := unreached_by_callers(other, wanted):
         return unreached
     if ours is not None and not _lives(other, ours):
-        return "nobody renews it"
+        return "nobody renews the pod's own instance"
     return None
 
 
@@ -57,10 +57,10 @@ def unreached_by_callers(other: ObservedInstance, wanted: Instance) -> str | Non
     its = other.instance
     secure = wanted.secure_port.enabled and not _names(wanted.secure_vip_address) <= _names(its.secure_vip_address)
     if secure or not _names(wanted.vip_address) <= _names(its.vip_address):
-        return "it is under another VIP"
+        return "the pod's own instance is under another VIP"
     pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
     if any(mine.enabled and mine != other_port for mine, other_port in pairs):
-        return "it has other ports"
+        return "the pod's own instance has other ports"
     if not _reached_alike(its, wanted):
         return f"callers outside may not resolve the host name {its.host_name}"
     return None
@@ -109,7 +109,7 @@ def beside_its_own(
     wanted = found.instance
     stays = lacks(other, wanted, instance)
     if key in observed.unread or other.key in observed.unread:
-        stays = "it could not be read again"
+        stays = "one of the two could not be read again"
     elif wanted.status is not InstanceStatus.UP:
         stays = "its pod should not be UP"
     elif (override := override_of(instance)) is not None:
@@ -121,7 +121,7 @@ def beside_its_own(
         yield Cancel(
             key=key,
             syncer=claim.syncer.ref,
-            why=f"it registers itself as {other.key.id}",
+            why=f"its pod registers itself as {other.key.id}",
             grounds=Grounds.DUPLICATE,
             proof=claim.proof,
             was=instance.status,
@@ -131,7 +131,7 @@ def beside_its_own(
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
     beside = f", and our instance stays beside it ({stays})" if stays else ""
-    why = f"it registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
+    why = f"its pod registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 
@@ -139,7 +139,8 @@ def warned(desired: Desired, observed: Observed) -> Desired:
     """The claims with a warning where pods register themselves as well, and `onDuplicate` asks for no more."""
     told: dict[SyncerRef, list[str]] = {}
     for key, other in registered_by_themselves(desired, observed).items():
-        told.setdefault(desired.wanted_by[key], []).append(f"{key.id} registers itself as {other.key.id} as well")
+        twice = f"the pod of {key.id} registers itself as {other.key.id} as well"
+        told.setdefault(desired.wanted_by[key], []).append(twice)
     claims = dict(desired.claims)
     for ref, doubles in told.items():
         claim = claims[ref]

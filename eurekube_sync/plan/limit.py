@@ -110,9 +110,9 @@ def _order(key: InstanceKey) -> tuple[int, InstanceKey]:
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
-    short = f", {places} asked for and {ready} ready" if places is not None and places > ready else ""
+    short = f"; the limit allows {places}" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
-        return f"{limit} of {vip}: {admitted} of {admitted + others}{short}"
+        return f"{limit} of VIP {vip}: {admitted} of {admitted + others}{short}"
     return f"limit {limit}: {admitted} of {ready} ready{short}"
 
 

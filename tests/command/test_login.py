@@ -179,12 +179,15 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
     "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
     "a key for a CA": ({"URL": "https://a", "CA_FILE": "own.key"}, "holds no certificate in PEM form"),
     "key alone": ({"URL": "https://a", "CLIENT_KEY": "own.key"}, "--eureka-client-key needs --eureka-client-cert"),
-    "certificate alone": ({"URL": "https://a", "CLIENT_CERT": "own.pem"}, "which has to hold both"),
+    "certificate alone": ({"URL": "https://a", "CLIENT_CERT": "own.pem"}, "the certificate and the key, both in"),
     "another's key": (
         {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "other.key"},
         "do not belong together",
     ),
-    "encrypted key": ({"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "locked.key"}, "not encrypted"),
+    "encrypted key": (
+        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "locked.key"},
+        "must not be encrypted",
+    ),
     "absent key": (
         {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "absent"},
         "--eureka-client-key: absent",

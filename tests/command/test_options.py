@@ -129,7 +129,7 @@ REFUSED = {
     "no time": (["run", "--pass-timeout", "0s"], "too short"),
     "bad namespace": (["run", "-n", "Not_One"], "'Not_One' is no namespace"),
     "empty namespace": (["run", "--namespace", ""], "'' is no namespace"),
-    "shard from one": (["run", "--shard", "3/3"], "'3/3' is not a shard; of three they are 0/3, 1/3 and 2/3"),
+    "shard from one": (["run", "--shard", "3/3"], "'3/3' is not a shard; the shards of three are 0/3, 1/3 and 2/3"),
     "no shards": (["run", "--shard", "0/0"], "'0/0' is not a shard"),
     "shard in words": (["keepalive", "--shard", "first"], "'first' is not a shard"),
     "bad selector": (["run", "--selector", "team in a"], "'team in a' is no valid part of a label selector"),

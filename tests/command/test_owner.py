@@ -212,7 +212,7 @@ def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
 
 def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
     """Looked at, done, and given again; `run` then has the syncer's own differences to make, and cancels nothing."""
-    assert strangers.run().out.count("it registers itself as rating-") >= 1
+    assert strangers.run().out.count("its pod registers itself as rating-") >= 1
     looked = give(strangers, "owner", "adopt", "--app", "rating", "--dry-run")
     assert (looked.code, looked.eureka["POST"]) == (ExitCode.OK, 0)
     assert looked.out.splitlines()[-1] == "dry run: 2 to adopt"

@@ -201,7 +201,7 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"owner": ""}, "set owner: the name of this installation, another one for each cluster"),
+        ({"owner": ""}, "set owner: the name of this installation, a different one in each cluster"),
         ({"eurekaUrl": ""}, "set eurekaUrl: where Eureka is, such as http://eureka.example.com:8761/eureka"),
         ({"owner": "My_Cluster"}, "/owner"),
         ({"eurekaUrl": "eureka:8761"}, "/eurekaUrl"),

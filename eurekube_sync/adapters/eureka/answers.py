@@ -92,7 +92,7 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
         return RegistryUnusable(f"{call} was answered 400: this port speaks TLS; begin the URL with https://.")
     if status in TRANSIENT:
         return RegistryUnavailable(
-            f"{call} was answered {status}: Eureka, or the proxy before it, is overloaded or down."
+            f"{call} was answered {status}: Eureka, or a proxy in front of it, is overloaded or down."
         )
     if status == 404:
         return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
@@ -116,7 +116,8 @@ def write_protection(answer: Answer) -> RegistryDenied:
     """
     return RegistryDenied(
         f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
-        f"Let the Eureka server ignore it: {CSRF_FIX} in its Spring Security. If it does, this login may only read."
+        f"Turn it off for Eureka's paths: {CSRF_FIX} in the server's Spring Security. If it is off already, this login "
+        "may only read."
     )
 
 

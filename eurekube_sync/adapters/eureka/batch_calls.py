@@ -140,7 +140,7 @@ class BatchCalls:
             return False
         if number <= _FEWEST:
             why = str(error).removesuffix(".")
-            self._end(f"{name} answers a batch of one item, and not of {number} ({why}).")
+            self._end(f"{name} answers a batch of one item, but not one of {number} ({why}).")
         elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has met the same
             self._sizes[name] = number // 2
             _log.warning("the Eureka server %s gets %d items at a time: %s", name, number // 2, error)

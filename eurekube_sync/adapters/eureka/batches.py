@@ -226,8 +226,8 @@ class BatchingRegistry:
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
             return _Verdict(
-                trouble=f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name: a batch would "
-                "not reach it; give the address of every server, written as the servers name each other."
+                trouble=f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name. Servers do not "
+                "pass batches on: give the address of every server, written as the servers name each other."
             )
         return _Verdict(instance_id=status.instance_id, replicas=frozenset(status.replicas))
 
@@ -237,7 +237,7 @@ class BatchingRegistry:
                 return Batching(on=False, why=f"{verdict.trouble} {SINGLY}")
         for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._verdicts else ():
             if name not in self._verdicts or now - since >= self._away_seconds:
-                said = f"{name} does not answer ({why}), and a batch would reach it through no other server."
+                said = f"{name} does not answer ({why}), and no other server would pass a batch on to it."
                 return Batching(on=False, why=f"{said} {SINGLY}")
         selves = [(one.instance_id, one.replicas) for one in self._verdicts.values() if one.instance_id]
         twice = next((name for name, replicas in selves if selves.count((name, replicas)) > 1), None)

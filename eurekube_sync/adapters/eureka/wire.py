@@ -78,7 +78,7 @@ def decode_instance(body: bytes) -> ObservedInstance:
     try:
         instance = ONE.decode(body).instance
     except msgspec.ValidationError as error:
-        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({reason(error)}).") from error
+        raise RegistryUnusable(f"Eureka's answer is JSON but not an instance ({reason(error)}).") from error
     except UNREADABLE as error:
         raise _not_whole(error) from error
     try:
@@ -155,7 +155,7 @@ def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
             pairs += [(name, raw) for raw in _raw_each(application.instance)]
     except msgspec.ValidationError as error:
         raise RegistryUnusable(
-            f"Eureka's answer is JSON but no registry ({reason(error)}): is this the URL of Eureka?"
+            f"Eureka's answer is JSON but not a registry ({reason(error)}): is this the URL of Eureka?"
         ) from error
     except UNREADABLE as error:
         raise _not_whole(error) from error

@@ -223,7 +223,7 @@ class KubernetesCluster:
         for name in names:
             source = found[name] = self._namespace(name)
             if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
-                message = f"Namespaces were not read here: Namespace {name} before got no answer"
+                message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
                 return dict.fromkeys(names, Unknown(cause=Cause.UNAVAILABLE, message=message)) | found
         return found
 

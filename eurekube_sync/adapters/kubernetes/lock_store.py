@@ -108,7 +108,7 @@ class LeaseObject:
             return error
         return ClusterDenied(
             f"{error}. The lock needs a Role in the namespace {self._name.namespace} with the verbs create, get and "
-            "patch for leases of coordination.k8s.io; --lock off works without"
+            "patch for leases of coordination.k8s.io; --lock off needs no such Role"
         )
 
 

@@ -125,7 +125,7 @@ def _one_by_one(
         except _Failed as failed:
             sources[name] = failed.unknown
             if failed.unanswered:
-                message = f"{kind.plural} were not listed here: the list of {name} before got no answer"
+                message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return dict.fromkeys(namespaces, rest) | sources
     decoded.keep(kind.project, read)
@@ -208,9 +208,10 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     try:
         page = _PAGE.decode(answer.body)
     except UNREADABLE as error:
-        raise _Failed(
-            _unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no complete list")
-        ) from error
+        if not is_page(answer):
+            raise _Failed(_unusable(call, "no complete list")) from error
+        message = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
+        raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
     if page.kind != kind.list_kind:
         raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
     return page

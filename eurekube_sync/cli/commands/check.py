@@ -32,10 +32,11 @@ from eurekube_sync.model.lock import LockName
 @installation_options(*looked_at, drain_option)
 @report_options
 def command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
-    """Say whether an installation can work, and what would fail. Each line says what to do, and where to read more.
+    """Say whether an installation can work, and what would fail. For each fault it says what to do, and where to read
+    more.
 
-    It changes nothing. It checks the rights of its own account. Use the account of the installation; with --pre, the
-    account of the person who installs it. Give it the same options or variables as run.
+    It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
+    with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
     form.set_up_logs()
     connection, clock, lock = installation.connection(eureka_batch="auto"), SystemClock(), installation.lock

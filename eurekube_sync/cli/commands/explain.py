@@ -29,13 +29,13 @@ from eurekube_sync.explain.what import What, namespace_of
 @look_options
 @report_options
 def command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
-    """Say why something is registered in Eureka, or is not. It goes through the links in order, to the first that is
-    broken.
+    """Say why something is registered in Eureka, or is not. It checks the requirements in order, up to the first that
+    fails.
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
 
-    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which link could not be
-    looked at, and goes on. Give it the same options or variables as run.
+    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which requirement could
+    not be checked, and goes on. Give it the same options or variables as run.
     """
     form.set_up_logs()
     connection, clock = installation.connection(), SystemClock()

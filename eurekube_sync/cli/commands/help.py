@@ -13,7 +13,8 @@ _OTHERS = (
     (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
     (f"{ENVIRONMENT_PREFIX}DEBUG", "With 1, an internal error shows its traceback."),
     ("KUBECONFIG", "The kubeconfig, where --kubeconfig is not given."),
-    ("NO_COLOR, FORCE_COLOR", "No colours; colours also where stdout is not a terminal."),
+    ("NO_COLOR", "No colours."),
+    ("FORCE_COLOR", "Colours even where stdout is not a terminal."),
     ("COLUMNS", "The width of the report and of the help, instead of the terminal's."),
 )
 _TOPICS = ("exit-codes", "environment")
@@ -66,7 +67,8 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
     variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides its variable. "
-        "The limits of the brake have no variable, nor has what decides something once, such as --approve."
+        "The limits of the brake have no variable. Options that decide something once, such as --approve, have none "
+        "either."
     )
     with formatter.section("Options"):
         formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)

@@ -33,7 +33,7 @@ _SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
 
-@click.command(cls=Command, short_help="Show the versions of the program, the CRD and Eureka.")
+@click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
 @option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
 @installation_options(optional_eureka_options, kubernetes_options, call_options)
 @report_options

@@ -90,11 +90,12 @@ def _brake(stage: Stage, playground: Playground, world_: World, pause: Callable[
     set_selector(playground, "bad-release")
     report = _run(stage, world_)
     if report.held is None:
-        raise EurekubeError(f"the demo left its story: nothing is held; {sentences(report)}")
+        raise EurekubeError(f"the demo did not go as planned: nothing is held; {sentences(report)}")
     _callers(stage, playground, pause, expected=2)
 
     stage.chapter(
-        "One command releases it", "If a person wanted this, this command would be the way. Callers now find nothing."
+        "One command releases the removals",
+        "You would use it if the pods were really gone. Callers now find nothing.",
     )
     _run(stage, world_, cancels=3, approved=report.held.plan_id)
     _callers(stage, playground, pause, expected=0)
@@ -178,15 +179,17 @@ def _expect(report: PassReport, *, registers: int = 0, updates: int = 0, cancels
     found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
     planned = (registers, updates, cancels)
     if found != planned or report.outcomes.failures:
-        raise EurekubeError(f"the demo left its story: {found} instead of {planned} changes; {sentences(report)}")
+        raise EurekubeError(
+            f"the demo did not go as planned: {found} instead of {planned} changes; {sentences(report)}"
+        )
 
 
 def _callers(stage: Stage, playground: Playground, pause: Callable[[float], None], *, expected: int) -> None:
     pause(0)
     found = playground.instances("rating")
-    stage.listing("Callers that look up rating now find:", found)
+    stage.listing("Eureka now lists for rating:", found)
     if sum(state == "UP" for _, state in found) != expected:
-        raise EurekubeError(f"the demo left its story: {found}")
+        raise EurekubeError(f"the demo did not go as planned: {found}")
     pause(3)
 
 

@@ -37,8 +37,8 @@ brake_options = group(
         variable=False,
         type=Percent(),
         default=_DEFAULT.loss_percent,
-        help="Hold removals if they are more than this percentage of our UP instances, or of those of one app, and "
-        "more than --brake-count.",
+        help="Hold removals if they are more than this percentage of all our UP instances, or of the UP instances of "
+        "one app. Removals with evidence, such as a terminating pod, do not count.",
     ),
     option(
         "--brake-count",
@@ -76,8 +76,8 @@ approve_option = option(
     type=NAME,
     metavar="PLAN_ID|FILE",
     default=None,
-    help="Release held removals. A plan id releases exactly its set. A file is a dry run saved with -o json. It "
-    "releases the removals in it that are still planned.",
+    help="Release held removals. A plan id releases exactly the removals that were held under it. A file is a dry run "
+    "saved with -o json; it releases those of its removals that are still planned.",
 )
 
 

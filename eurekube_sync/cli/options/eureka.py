@@ -149,8 +149,8 @@ def _check_pair(context: ssl.SSLContext, certificate: str, key: str | None) -> N
         if error.reason == "KEY_VALUES_MISMATCH":
             trouble = "do not belong together"
         else:
-            trouble = "are not a certificate and its key in PEM form, the key not encrypted"
-        files = f"{certificate} and {key}" if key else f"{certificate}, which has to hold both,"
+            trouble = "cannot be used: both have to be in PEM form, and the key must not be encrypted"
+        files = f"{certificate} and {key}" if key else f"the certificate and the key, both in {certificate},"
         raise ConfigurationError(f"--eureka-client-cert and --eureka-client-key: {files} {trouble}.") from None
 
 

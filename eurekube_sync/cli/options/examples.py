@@ -38,7 +38,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "check": (
         ("Can this installation work?", "eurekube-sync check"),
-        ("Before it is installed, as whoever installs it:", "eurekube-sync check --pre"),
+        ("Before the installation, with the account of the person who installs it:", "eurekube-sync check --pre"),
         ("In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
     ),
     "orphans": (
@@ -62,7 +62,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "owner rename": (
         ("See what would move:", "eurekube-sync owner rename old-name new-name --dry-run"),
         ("Move all instances to the new name:", "eurekube-sync owner rename old-name new-name"),
-        ("Watch longer whether somebody renews them:", "eurekube-sync owner rename old-name new-name --observe 2m"),
+        (
+            "Watch longer whether somebody still renews the instances:",
+            "eurekube-sync owner rename old-name new-name --observe 2m",
+        ),
     ),
     "owner purge": (
         ("See what would be cancelled:", "eurekube-sync owner purge --dry-run"),
@@ -93,8 +96,8 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Only its report, without pauses:", "eurekube-sync demo | cat"),
     ),
     "version": (
-        ("Of the program, the CRD in the cluster, and Eureka:", "eurekube-sync version"),
-        ("Only of the program, without a call:", "eurekube-sync version --client"),
+        ("All versions, and whether Eureka answers:", "eurekube-sync version"),
+        ("Only the program and its Python, without asking a server:", "eurekube-sync version --client"),
         ("For a program:", "eurekube-sync version -o json"),
     ),
     "help": (

@@ -40,7 +40,7 @@ def _address(text: str) -> tuple[str, int]:
 def _url(text: str) -> str:
     parts = urlsplit(text.strip())
     if "@" in text:
-        raise ValueError("a Pushgateway gets no login; write http://pushgateway:9091")
+        raise ValueError("the URL of a Pushgateway must not have a login; write http://pushgateway:9091")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is not the URL of a Pushgateway; write http://pushgateway:9091")
     return text.strip()

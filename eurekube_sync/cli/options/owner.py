@@ -10,7 +10,7 @@ owner_option = option(
     section=Section.WHERE,
     type=OWNER,
     required=True,
-    help="Name of this installation. It is part of each instance id; use another one for each cluster.",
+    help="Name of this installation. It is part of each instance id; use a different one in each cluster.",
 )
 
 optional_owner_option = option(
@@ -36,8 +36,8 @@ observe_option = option(
     variable=False,
     type=Duration(least=1),
     default=None,
-    help="How long to watch whether somebody renews them.  [default: twice the renewal period of the instances, "
-    "plus 5s]",
+    help="How long to watch whether somebody still renews the instances.  [default: twice the renewal period of the "
+    "instances, plus 5s]",
     show_default=False,
 )
 

@@ -110,7 +110,7 @@ lease_options = group(
         "--registry-cache",
         type=Duration(),
         default=f"{CACHE_SECONDS:g}s",
-        help="How old Eureka's lists may be. The deletion of a syncer waits this long.",
+        help="The greatest age of Eureka's cached lists. The finalizer of a deleted syncer stays at least this long.",
     ),
     section=Section.LEASES,
 )

@@ -46,7 +46,7 @@ def _by_name(what: str) -> tuple[Callable[[Any], Any], ...]:
             type=NAMESPACES,
             shell_complete=complete_namespaces,
             multiple=True,
-            help=f"Only {what} of this namespace; may be repeated. Default: all.",
+            help=f"Only {what} of this namespace. May be repeated. Default: all.",
         ),
         option(
             "--shard",
@@ -116,8 +116,8 @@ def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
         type=click.Choice(list(_CHOICES)),
         default=default,
         callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-        help="Objects on which the annotation eurekube.io/drain counts: Services; Services and Pods; or Services, "
-        "Pods and Nodes (all)." + more,
+        help="Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and Pods; all: "
+        "Services, Pods and Nodes." + more,
     )
 
 

@@ -69,7 +69,7 @@ def summary(found: Overview) -> str:
         return "syncers unknown; instances unknown"
     counts = [
         (found.count(State.IN_SYNC), "in sync"),
-        (found.count(State.PARTLY), "in part"),
+        (found.count(State.PARTLY), "partly in sync"),
         (found.count(State.BROKEN), "broken"),
         (found.count(State.UNKNOWN), "unknown"),
     ]

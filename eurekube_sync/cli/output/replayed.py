@@ -119,7 +119,9 @@ def _pass_again(one: Replayed) -> Iterator[RenderableType]:
     if one.again is None:
         yield marked("this pass could not make a plan; the lines above say why")
     elif one.record and one.differs:
-        yield marked(f"version {one.record.version} planned otherwise; this is the plan of version {__version__}")
+        yield marked(
+            f"version {one.record.version} planned this pass differently; this is the plan of version {__version__}"
+        )
     yield Text(printable(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"), style="bold")
 
 

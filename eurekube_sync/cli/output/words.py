@@ -100,7 +100,7 @@ def _held(held: Held, command: str) -> str:
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
     release = f"To release {one_or_more(count, 'it', 'them')}, also beside a running daemon: {command}"
-    return f"held: {waits}, {held.reason}. {keeps} renewed. {release}"
+    return f"held: {waits}, because {held.reason}. {keeps} renewed. {release}"
 
 
 def _of_approval(report: PassReport) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _of_registry(report: PassReport, registry: Unknown) -> str:
     """Why Eureka could not be read, and how many writes met the same."""
     sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
     same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
-    return f"{sentence} {same} of its instances could not be renewed either." if same else sentence
+    return f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
 
 
 def _failures(report: PassReport) -> Iterator[Outcome]:

@@ -62,14 +62,16 @@ def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: in
     sleeps, grace = _sleeps(worst), worst.grace
     long_enough = f"{ref}: {name} ({counted(len(pods), 'pod')})"
     if sleeps >= needed and grace > sleeps:
-        return fine(Check.DRAIN_TIME, f"{long_enough} serves {sleeps:g} s after it begins to terminate")
+        return fine(Check.DRAIN_TIME, f"{long_enough} goes on serving for {sleeps:g} s after it begins to terminate")
     if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
-        text = f"{long_enough} has a preStop whose time cannot be read, and {grace:g} s to end: {needed} s are needed"
+        killed = f"is killed after {grace:g} s, and callers may call it for {needed} s"
+        text = f"{long_enough} has a preStop whose time cannot be read; it {killed}"
         return fine(Check.DRAIN_TIME, text)
     if sleeps >= needed:
         text = f"{long_enough} sleeps {sleeps:g} s in preStop, and is killed after {grace:g} s"
     else:
-        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate, but callers may call it for {needed} s"
+        serves = f"goes on serving for {sleeps:g} s after it begins to terminate"
+        text = f"{long_enough} {serves}, but callers may call it for {needed} s"
     kind, _, short = name.partition(" ")
     edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {ref.namespace}"
     return warns(

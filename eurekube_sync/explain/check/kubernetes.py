@@ -55,7 +55,7 @@ def clock(name: str, ahead: Source[float]) -> Finding:
         return warns(Check.CLOCK, f"the clock of {name} could not be looked at: {ahead.message}")
     seconds = abs(ahead.data)
     if seconds < _SKEW:
-        return fine(Check.CLOCK, f"the clock of {name} is ours")
+        return fine(Check.CLOCK, f"the clock of {name} agrees with ours")
     side = "ahead of" if ahead.data > 0 else "behind"
     return Finding(
         check=Check.CLOCK,

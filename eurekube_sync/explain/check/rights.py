@@ -37,7 +37,9 @@ def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, source: str) -> Seq
         _needed("patch", "eurekasyncers/status", "no syncer says whether it is in sync", group=_SYNCERS),
         _needed("list", "services", "no syncer finds its Services"),
         _needed("list", resource, "no endpoint is found", group=group),
-        _needed("list", "pods", "instances of dead pods stay until a slice shows it", optional=True),
+        _needed(
+            "list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True
+        ),
         _needed("create", "events", "held removals and conflicts make no events", optional=True),
         _needed("patch", "events", "an event that comes again is not counted", optional=True),
         Needed(

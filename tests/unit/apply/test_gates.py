@@ -508,14 +508,14 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
     "RegistersItself": (
         {},
         by_itself,
-        "it registers itself as itself: turn its Eureka client off, or delete the syncer",
+        "its pod registers itself as itself: turn its Eureka client off, or delete the syncer",
     ),
     "Suspended": ({"suspend": True}, registered, "its syncer is suspended"),
     "OverLimit": ({"limit": 0}, registered, "over the limit: limit 0: 0 of 1 ready"),
     "Conflict": (
         {},
         lambda world: world.cluster.apply(syncer("old", created=500)),
-        f"another syncer has its address, and {REF} does not register it",
+        f"another syncer has the address of the pod, so syncer {REF} does not register the pod",
     ),
 }
 

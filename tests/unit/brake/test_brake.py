@@ -311,7 +311,8 @@ def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, hel
     if held:
         assert braked.held is not None
         assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
-        assert braked.held.reason == f"{loss} of 4 UP instances of {REF} would be removed, more than its {percent} %"
+        what = f"{loss} of 4 UP instances of {REF} would be removed"
+        assert braked.held.reason == f"{what}, more than its maxRemovalPercent of {percent} %"
 
 
 def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
@@ -500,8 +501,8 @@ def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_othe
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} would be removed. They are older than the CustomResourceDefinition, "
-        "so their syncers may have been deleted together with an earlier one"
+        f"{said} would be removed. These instances are older than the CustomResourceDefinition. "
+        "So their syncers may have been deleted together with an earlier CustomResourceDefinition"
     )
 
 

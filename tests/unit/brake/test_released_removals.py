@@ -301,7 +301,7 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "an orphan has no status, so only the same process can confirm it: use run --passes 2" in held_of(report)
+        assert "so only the same process can confirm it: use run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
@@ -343,7 +343,9 @@ def test_a_syncers_own_limit_waits_for_a_person(world: FakeWorld) -> None:
         report = world.run()
         assert held(world, other) == ("True", "MaxRemovalPercent")
         world.later(60)
-    assert "2 of 3 UP instances of rating/other would be removed, more than its 50 %" in said(world, other)
+    assert "2 of 3 UP instances of rating/other would be removed, more than its maxRemovalPercent of 50 %" in said(
+        world, other
+    )
     assert held(world) == ("False", "NothingHeld")
     assert list(world.statuses().values()).count("UP") == 4
     assert report.held is not None

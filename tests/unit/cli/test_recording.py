@@ -136,7 +136,7 @@ def test_a_plan_that_differs_is_told(night: Path) -> None:
     newest.write_bytes(gzip.compress(changed))
     result = said(night, "--at", "03:12")
     assert result.return_value == ExitCode.INCOMPLETE
-    assert "planned otherwise; this is the plan of version" in result.stdout
+    assert "planned this pass differently; this is the plan of version" in result.stdout
 
 
 def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:

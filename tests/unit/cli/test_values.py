@@ -48,7 +48,7 @@ def test_a_duration_has_bounds() -> None:
 def test_what_is_no_shard_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence says which there are."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
-    with pytest.raises(click.BadParameter, match="is not a shard; of three they are 0/3, 1/3 and 2/3"):
+    with pytest.raises(click.BadParameter, match="is not a shard; the shards of three are 0/3, 1/3 and 2/3"):
         PART.convert(text, None, None)
 
 

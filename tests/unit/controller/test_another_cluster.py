@@ -81,7 +81,7 @@ def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
         assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (None, 1, 2)
         shown = world.run(dry_run=True)
         assert (shown.plan.changes, renewals(world)) == ((), 0)
-        assert sentences(shown) == [told(uid, "its lists prove nothing")]
+        assert sentences(shown) == [told(uid, "no change can be planned from its lists")]
     turn(world, Complete(data=CLUSTER))
     world.run()
     assert all(world.registry.held[key(n)].metadata["from"] == "elsewhere" for n in numbers)

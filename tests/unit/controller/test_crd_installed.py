@@ -57,7 +57,7 @@ def test_what_comes_back_late_stays_until_it_is_there() -> None:
         assert standing(world) == set(APPS)
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
-        assert "1 UP instance of rating/e would be removed. They are older" in report.held.reason
+        assert "1 UP instance of rating/e would be removed. These instances are older" in report.held.reason
     create(world, "e")
     assert world.run().held is None
     assert standing(world) == set(APPS)

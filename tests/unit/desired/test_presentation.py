@@ -104,7 +104,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         (
             {"metadata": {"a": "1"}, "metadataFrom": [{"key": "a", "podLabel": "x"}]},
             "InvalidMetadata",
-            "spec.metadataFrom[0].key: a key is either in metadata or in metadataFrom",
+            "spec.metadataFrom[0].key: a key must not be in both metadata and metadataFrom",
         ),
         (
             {"metadataFrom": [{"key": "a", "podLabel": "x"}, {"key": "a", "podLabel": "y"}]},
@@ -119,12 +119,12 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         (
             {"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}},
             "InvalidMetadata",
-            "key zone is either given or taken",
+            "must not have the key zone if",
         ),
         (
             {"metadata": {"management.port": "1"}, "paths": {"managementPort": 2}},
             "InvalidMetadata",
-            "key management.port is either given or set",
+            "must not have the key management.port if",
         ),
     ],
 )

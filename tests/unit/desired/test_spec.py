@@ -96,11 +96,12 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
         ({"selector": {"app": 5}}, "spec.selector.app must be a string, not 5: put it in quotes"),
         (
             {"selector": {"app": True}},
-            "spec.selector.app must be a string, not true (YAML reads on, off, yes, no, y and n so): put it in quotes",
+            "spec.selector.app must be a string, not true (YAML reads on, off, yes, no, y and n as true or false): "
+            "put it in quotes",
         ),
         ({"selector": "rating"}, 'spec.selector must be a mapping, not "rating"'),
         ({"selector": None}, "spec.selector must be a mapping, not null"),
-        ({"suspend": "yes"}, 'spec.suspend must be true or false, not "yes": a string'),
+        ({"suspend": "yes"}, 'spec.suspend must be true or false, not "yes", which is a string'),
         ({"port": 80.5}, "spec.port must be a whole number or a string, not 80.5"),
         ({"port": [80]}, "spec.port must be a whole number or a string, not [80]"),
         ({"notReady": "Perhaps"}, 'spec.notReady must be Cancel or Down, not "Perhaps"'),

@@ -98,7 +98,7 @@ def test_a_label_on_the_pods_alone_is_shown() -> None:
     asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
     found = asked.why()
-    assert "1 pod has app=rating, no Service has" in text(found)
+    assert "1 pod has app=rating, but no Service does" in text(found)
     assert found.fix == f"kubectl label service rating -n {NS} app=rating"
 
 
@@ -128,7 +128,7 @@ def test_pods_that_may_not_be_looked_at_are_unknown_and_not_missing() -> None:
     """The verdict of the pass stands all the same."""
     asked = Asked(endpoint(1, ready=False))
     asked.details.pods = asked.details.selectors = DENIED
-    assert "why could not be looked at: 403" in text(asked.why())
+    assert "the reason could not be read: 403" in text(asked.why())
 
 
 def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
@@ -156,6 +156,7 @@ def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
 def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
     """Of the syncer it is a note, of the pod that is out the cause."""
     asked = _registered(1, 2, limit=1)
+    assert "2 pods are ready" in text(asked.why())
     whole = asked.why()
     assert whole.up == 1
     outside = [one for one in (asked.why(f"pod/{NS}/rating-{n}") for n in (1, 2)) if one.reason]
@@ -261,7 +262,7 @@ def test_eureka_without_an_instance_that_the_status_shows_means_that_it_expired(
     asked.fake.registry.held.clear()
     found = asked.why()
     assert broken(found).reason == "Expired"
-    assert "no pass runs any more" in found.sentence
+    assert "its leases expired, or Eureka lost its list" in found.sentence
 
 
 def test_a_persons_status_is_told_with_the_call_that_ends_it() -> None:
@@ -272,6 +273,7 @@ def test_a_persons_status_is_told_with_the_call_that_ends_it() -> None:
     asked.fake.registry.held[key(1)] = replace(held, instance=replace(held.instance, status=out, override=out))
     found = asked.why()
     assert broken(found).reason == "OutOfService"
+    assert found.sentence == "Registered, but not UP: a person set it OUT_OF_SERVICE"
     assert found.fix == f"curl -X DELETE http://eureka-1/eureka/apps/RATING/{key(1).id}/status"
 
 
@@ -302,6 +304,13 @@ def test_without_eureka_the_links_of_the_cluster_are_told() -> None:
     assert (found.outcome, found.up) == (Outcome.UNKNOWN, None)
     assert "what Eureka holds could not be looked at: 403" in text(found)
     assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.EUREKA_DENIED
+
+
+def test_what_is_wrong_in_the_cluster_does_not_say_what_eureka_holds() -> None:
+    """An invalid spec keeps what is registered, and nobody could look for that."""
+    asked = Asked(endpoint(1), one=syncer(mode="pods"))
+    asked.fake.registry.unreadable = DENIED
+    assert asked.why().sentence == "What Eureka holds is unknown; its spec is invalid"
 
 
 def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
@@ -352,7 +361,7 @@ def test_an_unknown_owner_is_no_obstacle() -> None:
         (f"svc/{NS}/nothing", "NothingFound", f"there is no Service {NS}/nothing"),
         (f"pod/{NS}/nothing", "NothingFound", f"there is no pod {NS}/nothing"),
         ("RATINGS", "NothingFound", f"EurekaSyncer {NS}/rating registers as RATING"),
-        ("10.9.9.9", "NothingFound", "nothing here is 10.9.9.9"),
+        ("10.9.9.9", "NothingFound", "no syncer wants 10.9.9.9"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_is_near(what: str, reason: str, says: str) -> None:
@@ -398,7 +407,7 @@ def test_anothers_instance_is_not_ours() -> None:
     asked.fake.registry.held[other.key] = other
     found = asked.why("BILLING")
     assert broken(found).reason == "NoSyncer"
-    assert found.sentence.startswith("Not ours")
+    assert found.sentence.startswith("Registered, but by no syncer here")
 
 
 def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:

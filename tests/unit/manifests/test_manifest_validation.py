@@ -105,7 +105,10 @@ def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
 def test_yaml_booleans_are_explained() -> None:
     """A word that kubectl's YAML turns into a boolean is explained where a string is wanted."""
     (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f").findings
-    assert finding.reason == "must be a string, not true (YAML reads on, off, yes, no, y and n so): put it in quotes"
+    assert (
+        finding.reason
+        == "must be a string, not true (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
+    )
 
 
 @pytest.mark.parametrize(

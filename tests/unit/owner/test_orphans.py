@@ -299,7 +299,7 @@ def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.cluster.remembered = Complete(data=OF_OURS)
     world.cluster.uid = Complete(data="another")
-    with pytest.raises(SourceUnknown, match=r"now serves another cluster.*; its lists prove nothing"):
+    with pytest.raises(SourceUnknown, match=r"now serves another cluster.*; no change can be planned from its lists"):
         look(world)
 
 

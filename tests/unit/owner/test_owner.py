@@ -248,7 +248,7 @@ def test_an_address_may_be_a_host_name_and_has_to_be_there() -> None:
 
 def test_an_app_without_a_free_instance_is_said() -> None:
     """There is nothing to adopt."""
-    with pytest.raises(Refused, match="without an owner at an address that a syncer wants"):
+    with pytest.raises(Refused, match="each has an owner, or no syncer wants its address"):
         adopt(base())
 
 
@@ -535,9 +535,9 @@ def test_a_stale_list_moves_nothing_twice() -> None:
     world.registry.list_instances = lambda: stale  # type: ignore[method-assign]
     rename(world)
     report = rename(world)
-    assert (report.code, report.summary) == (ExitCode.OK, "2 gone before")
+    assert (report.code, report.summary) == (ExitCode.OK, "2 already gone")
     world.registry.put(changed(theirs(), key=key(1)))
-    assert rename(world).summary == "1 gone before, 1 in conflict"
+    assert rename(world).summary == "1 already gone, 1 in conflict"
 
 
 SCENES: dict[str, tuple[Callable[[], FakeWorld], Callable[[FakeWorld], OwnerReport]]] = {}
@@ -979,7 +979,7 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     world.registry.held[key(1)] = changed(theirs(), key=key(1))
     del world.registry.held[key(2)]
     report = purge(owner_world(world), found, dry_run=False)
-    assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 gone before, 1 in conflict")
+    assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 already gone, 1 in conflict")
     assert key(1) in world.registry.held
     world = two_of_ours()
     world.registry.refuse[key(1)] = RegistryUnavailable("timed out")

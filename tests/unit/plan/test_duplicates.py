@@ -83,7 +83,7 @@ def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() ->
     report = world.run()
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
-    assert "10.0.0.1:8080: it registers itself as rating-1:rating: turn" in condition(world, "Conflict").message
+    assert "10.0.0.1:8080: its pod registers itself as rating-1:rating: turn" in condition(world, "Conflict").message
     assert [(one.key, one.was, one.grounds) for one in report.plan.of(Cancel)] == [(key(1), UP, Grounds.DUPLICATE)]
     assert report.held is None
     half_a_minute(world, 1)
@@ -215,13 +215,16 @@ def nobody_renews_it(world: FakeWorld) -> None:
 
 
 STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
-    "it is DOWN, which the list does not show": (is_down, "it is DOWN"),
-    "it cannot be read": (is_not_to_be_read, "it could not be read again"),
-    "ours cannot be read": (ours_is_not_to_be_read, "it could not be read again"),
-    "another VIP": (stands(lambda one: changed(one, vip_address="rating-old")), "it is under another VIP"),
+    "it is DOWN, which the list does not show": (is_down, "the pod's own instance is DOWN"),
+    "it cannot be read": (is_not_to_be_read, "one of the two could not be read again"),
+    "ours cannot be read": (ours_is_not_to_be_read, "one of the two could not be read again"),
+    "another VIP": (
+        stands(lambda one: changed(one, vip_address="rating-old")),
+        "the pod's own instance is under another VIP",
+    ),
     "another port as well": (
         stands(lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True))),
-        "it has other ports",
+        "the pod's own instance has other ports",
     ),
     "the pod's name": (
         stands(lambda one: changed(one, host_name="rating-1")),
@@ -231,10 +234,10 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
         stands(lambda one: changed(one, host_name="10.0.0.9")),
         "callers outside may not resolve the host name 10.0.0.9",
     ),
-    "nobody renews it": (nobody_renews_it, "nobody renews it"),
+    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance"),
     "nobody renews it at its own period": (
         stands(lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
-        "nobody renews it",
+        "nobody renews the pod's own instance",
     ),
 }
 
@@ -259,10 +262,10 @@ COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
         lambda one: changed(one, host_name="rating-1"),
         "callers outside may not resolve the host name rating-1",
     ),
-    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "it is under another VIP"),
+    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "the pod's own instance is under another VIP"),
     "another port as well": (
         lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True)),
-        "it has other ports",
+        "the pod's own instance has other ports",
     ),
 }
 
@@ -328,7 +331,7 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     ours = changed(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
     renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
     its = changed(itself(1), lease=lease, last_renewal=renewed)
-    assert lacks(its, instance(), ours) == (None if lives else "nobody renews it")
+    assert lacks(its, instance(), ours) == (None if lives else "nobody renews the pod's own instance")
 
 
 def test_ours_stays_where_its_own_is_gone_and_an_old_list_shows_it() -> None:

@@ -683,7 +683,10 @@ def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> 
     assert condition(world, "Conflict").status == "False"
     ready = condition(world, "Ready")
     assert ready.status == "True"
-    assert "prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well (and 1 more)" in ready.message
+    assert (
+        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well (and 1 more)"
+        in ready.message
+    )
 
 
 def test_with_skip_it_is_not() -> None:

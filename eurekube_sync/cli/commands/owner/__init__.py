@@ -10,7 +10,7 @@ from eurekube_sync.cli.commands.owner.rename import rename_command
 from eurekube_sync.cli.options.command import Group
 
 
-@click.group(name="owner", cls=Group, short_help="Adopt, rename or purge our instances.")
+@click.group(name="owner", cls=Group, short_help="Change who owns instances: adopt, rename, purge.")
 def command() -> None:
     """Change who owns instances in Eureka: adopt, rename, purge.
 

@@ -31,7 +31,7 @@ _NAMED = 10
 @server_options
 def purge_command(owner: str, servers: Servers, cluster: str | None, scope: Scope, yes: bool) -> ExitCode:
     """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
-    the instances of those syncers. Another installation of the same owner keeps its own.
+    the instances of the syncers in that scope. The instances of other installations of the same owner stay.
 
     Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
     """

@@ -29,7 +29,7 @@ def rename_command(
     """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, read there,
     and only then cancelled under its old id.
 
-    Stop `run` and `keepalive` of OLD first. The command watches for them.
+    Stop `run` and `keepalive` of OLD first. The command refuses if somebody still renews the instances.
     """
     if old == new:
         raise click.UsageError(f"OLD and NEW are both {old}: give the name that {old} is to get")

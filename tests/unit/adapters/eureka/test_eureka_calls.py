@@ -206,8 +206,8 @@ class TestLists:
             (Response(status=204), Cause.UNUSABLE, "204"),
             (Response(status=200, body=b"  \n"), Cause.UNUSABLE, "empty body"),
             (Response(status=200, body=EMPTY[:-5]), Cause.UNUSABLE, "not complete JSON"),
-            (Response(status=200, body=b"{}"), Cause.UNUSABLE, "no registry"),
-            (Response(status=200, body=b'{"applications":null}'), Cause.UNUSABLE, "no registry"),
+            (Response(status=200, body=b"{}"), Cause.UNUSABLE, "not a registry"),
+            (Response(status=200, body=b'{"applications":null}'), Cause.UNUSABLE, "not a registry"),
             (Response(status=200, body=b"<applications/>", content_type="application/xml"), Cause.UNUSABLE, "xml"),
             (Response(status=200, body=b"OK", content_type="text/plain"), Cause.UNUSABLE, "text/plain"),
             (Response(status=401), Cause.DENIED, "give user and password"),
@@ -389,7 +389,7 @@ class TestWrites:
         for _ in range(3):
             error = error_of(lambda: client.renew(KEY))
             assert isinstance(error, RegistryDenied)
-            assert "CSRF protection refuses writes. Let the Eureka server ignore it" in str(error)
+            assert "CSRF protection refuses writes. Turn it off for Eureka's paths" in str(error)
             assert 'csrf.ignoringRequestMatchers("/eureka/**")' in str(error)
         assert [request.method for request in server.requests] == ["PUT", "GET", "PUT", "PUT"]
 

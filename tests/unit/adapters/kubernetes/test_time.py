@@ -78,7 +78,7 @@ def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_pat
         watch = Stopwatch()
         listed = cluster.list_services(namespaces)
         assert "in the time that was left" in unavailable(listed.of("n-0"))
-        assert "not listed here" in unavailable(listed.of("n-49"))
+        assert "were not listed, because" in unavailable(listed.of("n-49"))
         assert "no time was left" in unavailable(cluster.list_slices(namespaces).of("n-0"))
         assert "no time was left" in unavailable(cluster.list_syncers(None).elsewhere)
         assert "no time was left" in unavailable(cluster.identity())
@@ -373,7 +373,7 @@ def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
     listed = world.cluster.list_services(["shop", "b", "c", "d"])
     assert listed.of("shop") == Complete(data=())
     assert "timed out" in unavailable(listed.of("b"))
-    assert unavailable(listed.of("d")) == "services were not listed here: the list of b before got no answer"
+    assert unavailable(listed.of("d")) == "services were not listed, because the API gave no answer for namespace b"
     assert len(world.requests) - before == 1 + 4
 
 
