@@ -17,6 +17,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Update
 from eurekube_sync.model.errors import OwnerClash, Refused, SourceUnknown, Stopped
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
@@ -70,7 +71,7 @@ _IN_WORDS = {
     Fate.CANCEL: "to be cancelled",
     Fate.HOLD: "held",
     Fate.RENEW: "renewed",
-    Fate.UPDATE: "taken over by another syncer",
+    Fate.UPDATE: "to be changed",
 }
 
 
@@ -113,14 +114,16 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
             release = approve_command(report.held.plan_id, report.options)
             fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; {release}"
         else:
-            fate, what = _fate(actions[one.key])
+            fate, what = _fate(actions[one.key], syncer)
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")
 
 
-def _fate(action: Action) -> tuple[Fate, str]:
+def _fate(action: Action, gone: SyncerRef) -> tuple[Fate, str]:
     match action:
         case Cancel():
             return Fate.CANCEL, "the next `run` cancels it"
+        case Update() if action.syncer == gone:  # its policy never cancels
+            return Fate.UPDATE, "the next `run` turns it DOWN and leaves it to expire"
         case Update():
             return Fate.UPDATE, f"the next `run` gives it to syncer {action.syncer}"
         case _:

@@ -42,7 +42,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
     ),
     "orphans": (
-        ("What is in Eureka that no syncer wants?", "eurekube-sync orphans"),
+        ("Which of our instances have no syncer any more?", "eurekube-sync orphans"),
         ("In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
         ("As data:", "eurekube-sync orphans -o json"),
     ),

@@ -10,6 +10,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -134,6 +135,17 @@ def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
     found = look(world)
     assert told(found) == [("10.0.0.1", Fate.UPDATE)]
     assert found.found[0].why.endswith("the next `run` gives it to syncer rating/rating")
+
+
+def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
+    """Nobody takes it over: the update is its own syncer's."""
+    world = settled()
+    left = stored(instance(8, ref=GONE))
+    world.registry.put(changed(left, metadata={**left.instance.metadata, POLICY: "UpsertOnly"}))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Fate.UPDATE)]
+    assert found.found[0].why == "there is no syncer rating/gone; the next `run` turns it DOWN and leaves it to expire"
+    assert found.summary == "1 orphan: 1 to be changed"
 
 
 def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
