@@ -229,7 +229,7 @@ def _left_over(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
 def _still_held(removals: Collection[Removal]) -> str:
     gone = sum(isinstance(one, Cancel) for one in removals)
     down = len(removals) - gone
-    parts = [f"holds {counted(gone, 'instance')} that the cluster no longer has"] if gone else []
+    parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
     parts += [f"shows {counted(down, 'instance')} UP that should be DOWN"] if down else []
     return f"Eureka still {' and '.join(parts)}"
 
@@ -248,7 +248,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
         (lacking, "not registered"),
         (wrong, "with another status than the cluster says"),
         (put_out, "set OUT_OF_SERVICE by hand"),
-        (beyond, f"that the cluster no longer has{policy}"),
+        (beyond, f"that the syncer no longer wants{policy}"),
     ]
     return [f"{counted(number, 'instance')} {what}" for number, what in found if number]
 

@@ -246,7 +246,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
             fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
             return _unknown(what, Part.SERVICES, text, *there, fix=fix)
         text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
-        cause, fix = "its syncer is gone, and a pass is to cancel it", "eurekube-sync orphans"
+        cause, fix = "its syncer is gone", "eurekube-sync orphans"
     else:
         cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
         whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"

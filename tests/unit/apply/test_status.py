@@ -262,17 +262,17 @@ def held_removals(*removals: Cancel | Update) -> Held:
 
 
 def test_held_removals_are_not_in_sync() -> None:
-    """Eureka holds what the cluster no longer has, and Synced says how much of it."""
+    """Eureka holds what should be removed, and Synced says how much of it."""
     gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     down = Update(
         instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
     )
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
     assert conditions(found)["Synced"] == ("False", "RemovalHeld")
-    assert message(found, "Synced") == "Eureka still holds 1 instance that the cluster no longer has"
+    assert message(found, "Synced") == "Eureka still holds 1 instance that should be removed"
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
     assert message(found, "Synced") == (
-        "Eureka still holds 1 instance that the cluster no longer has and shows 1 instance UP that should be DOWN"
+        "Eureka still holds 1 instance that should be removed and shows 1 instance UP that should be DOWN"
     )
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
 
@@ -283,11 +283,11 @@ def test_held_removals_are_not_in_sync() -> None:
         (BOTH[:1], {}, "1 instance not registered"),
         ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance with another status than the cluster says"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
-        ((*BOTH, stored(instance(3))), {}, "1 instance that the cluster no longer has"),
+        ((*BOTH, stored(instance(3))), {}, "1 instance that the syncer no longer wants"),
         (
             (*BOTH, stored(instance(3))),
             {"policy": "UpsertOnly"},
-            "1 instance that the cluster no longer has (policy UpsertOnly)",
+            "1 instance that the syncer no longer wants (policy UpsertOnly)",
         ),
     ],
 )
