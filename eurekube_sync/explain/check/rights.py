@@ -44,14 +44,14 @@ def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, source: str) -> Seq
         _needed("patch", "events", "an event that comes again is not counted", optional=True),
         Needed(
             right=Right(verb="get", resource="namespaces", name="kube-system"),
-            without="nobody knows which cluster this is, so nothing is done",
+            without="nobody knows which cluster this is, so instances are only renewed",
             where="",
         ),
         Needed(
             right=Right(
                 verb="get", resource="customresourcedefinitions", group=_DEFINITIONS, name="eurekasyncers.eurekube.io"
             ),
-            without="a deleted syncer may come from a deleted CRD, so none of its instances is removed",
+            without="a syncer may have been deleted together with the CRD, so none of its instances is removed",
             where="",
         ),
     ]
