@@ -76,7 +76,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     fresh = syncer.status is not None and syncer.status.observed_generation >= syncer.generation
     name = class_of(syncer)
     if inside and (fresh or registered or look.at - syncer.created < _PATIENCE):
-        told = f"owner {look.owner}" if look.owner else "its passes write its status"
+        told = f"owner {look.owner}" if look.owner else "passes write the syncer's status"
         return holds(Part.SERVED, f"an installation serves it ({told})")
     if fresh or registered:
         where = f"class {name}" if name else "another scope"
@@ -84,7 +84,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if seen and inside:
         return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
     if not inside:
-        own = f"class {name}" if name else "its name, labels or missing class"
+        own = f"class {name}" if name else "it is out of the scope given here"
         given = f"the options given here are for {scope}"
         text = f"{own}: no installation serves it; {given}; the syncer was created {age} ago"
         cause = f"no installation serves {'class ' + name if name else 'it'}"

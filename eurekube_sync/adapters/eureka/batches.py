@@ -220,8 +220,8 @@ class BatchingRegistry:
         replicas = {_place(one): one for one in status.replicas}
         if _place(name) in replicas:
             return _Verdict(
-                trouble=f"{name} names the address at which we call it as its own replica, so it may be one of many "
-                "behind a load balancer: give each server's own address as --eureka-url."
+                trouble=f"{name} is in its own list of replicas, so it may be one of many behind a load balancer: "
+                "give each server's own address as --eureka-url."
             )
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
