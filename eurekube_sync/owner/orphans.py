@@ -33,6 +33,7 @@ class Fate(StrEnum):
     HOLD = "Hold"
     RENEW = "Renew"
     UPDATE = "Update"
+    EXPIRE = "Expire"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ _IN_WORDS = {
     Fate.HOLD: "held",
     Fate.RENEW: "renewed",
     Fate.UPDATE: "to be changed",
+    Fate.EXPIRE: "left to expire",
 }
 
 
@@ -114,12 +116,14 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
             release = approve_command(report.held.plan_id, report.options)
             fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; {release}"
         else:
-            fate, what = _fate(actions[one.key], syncer)
+            fate, what = _fate(actions.get(one.key), syncer)
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")
 
 
-def _fate(action: Action, gone: SyncerRef) -> tuple[Fate, str]:
+def _fate(action: Action | None, gone: SyncerRef) -> tuple[Fate, str]:
     match action:
+        case None:  # an earlier pass did all that its policy allows
+            return Fate.EXPIRE, "it is DOWN and left to expire"
         case Cancel():
             return Fate.CANCEL, "the next `run` cancels it"
         case Update() if action.syncer == gone:  # its policy never cancels

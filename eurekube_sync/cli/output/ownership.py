@@ -22,6 +22,7 @@ _FATES = {
     Fate.HOLD: ("=", "bold yellow"),
     Fate.RENEW: ("=", "yellow"),
     Fate.UPDATE: ("~", "green"),
+    Fate.EXPIRE: ("=", "dim"),
 }
 
 

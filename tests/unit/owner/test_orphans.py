@@ -10,12 +10,14 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.desired.conduct import GONE as LEFT
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import OwnerClash, Refused, RegistryDenied, SourceUnknown, Stopped
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
@@ -146,6 +148,18 @@ def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
     assert told(found) == [("10.0.0.8", Fate.UPDATE)]
     assert found.found[0].why == "there is no syncer rating/gone; the next `run` turns it DOWN and leaves it to expire"
     assert found.summary == "1 orphan: 1 to be changed"
+
+
+def test_an_orphan_that_was_left_to_expire_stays_in_the_list() -> None:
+    """Until its lease ends, the passes do nothing with it."""
+    world = settled()
+    left = stored(instance(8, status=InstanceStatus.DOWN, ref=GONE))
+    marks = {POLICY: "UpsertOnly", LEFT: "true"}
+    world.registry.put(changed(left, metadata={**left.instance.metadata, **marks}))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Fate.EXPIRE)]
+    assert found.found[0].why == "there is no syncer rating/gone; it is DOWN and left to expire"
+    assert found.summary == "1 orphan: 1 left to expire"
 
 
 def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
