@@ -8,7 +8,7 @@ confirmed   without evidence that somebody wanted it so, the last UP instance of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from .dead import Dead
@@ -47,12 +47,11 @@ class Confirmations:
         self._last: dict[int, _Look] = {}
         """The look of each pass that is not over, by its view's identity; the view lives as long."""
 
-    def look(self, now: float) -> None:
+    def look(self, wanted: Set[Key], now: float) -> None:
         """What is to be UP now."""
-        wanted = frozenset(self._truth.eligible) | frozenset(self._truth.frozen)
         for key in wanted ^ self._wanted:
             self._turns.setdefault(key, []).append((now, key in wanted))
-        self._wanted = wanted
+        self._wanted = frozenset(wanted)
 
     def saw(self, view: PassView, told_of: float) -> None:
         """A pass got a list of syncers, Services or slices that tells of this moment."""

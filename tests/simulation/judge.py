@@ -45,7 +45,7 @@ from .story import Story
 from .strays import Strays
 from .suspensions import Suspensions
 from .troubles import Call, Kind
-from .truth import FINALIZER, Truth
+from .truth import FINALIZER, Ref, Truth
 from .twins import Twins
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
@@ -124,7 +124,12 @@ class Judge:
         self.releases.look(self.truth.syncers, now)
         self.suspensions.look(self._known, now)
         self.evidence.look(now)
-        self.confirmations.look(now)
+        left = {
+            key
+            for key, kept in self.truth.frozen.items()
+            if any(key in state and self._is_left_behind(state[key], kept.holder) for state in self._known)
+        }
+        self.confirmations.look(self.truth.eligible.keys() | (self.truth.frozen.keys() - left), now)
         self.overrides.look(now)
         self.tenants.look(now)
 
@@ -314,9 +319,16 @@ class Judge:
         kept = self.truth.frozen.get(key)
         if kept is None or (pod or "no pod") not in self.truth.pods or self.truth.replaced(key, pod):
             return None
+        if self._is_left_behind(was, kept.holder):
+            return None
         # Whoever was shown the Service still goes by what the pod says, which may be read later.
         showed_service = kept.frozen_at is not None and view.lists.get(Call.SERVICES, view.moment) < kept.frozen_at
         return kept.serves_since if showed_service else kept.since
+
+    def _is_left_behind(self, listed: Listed, frozen_for: Ref) -> bool:
+        """Whether its own syncer is gone, and the one that wanted it next is frozen: that one cannot take it over."""
+        ref = syncer_of(listed[0])
+        return ref != frozen_for and ref not in self.truth.syncers
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
         if self.tenants.is_theirs(stands):

@@ -39,6 +39,19 @@ CORNERS: dict[str, Story] = {
         ),
         ends=100,
     ),
+    "the successor of an abandoned syncer loses its Service before a pass has seen it": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerDeleted(at=45, name="rating", app="rating"),
+                d.DeletionAbandoned(at=45, name="rating", app="rating"),
+                e.SyncerApplied(at=65, name="rating-next", app="rating"),
+                e.ServiceDeleted(at=65.5, app="rating"),
+            ),
+            Trouble(at=44, until=62, calls=frozenset({Call.CANCEL}), kind=Kind.REFUSED),
+        ),
+        ends=150,
+    ),
     "a cached list tells of another cluster after the last trouble, to half of an installation": replace(
         plain(
             (
