@@ -17,6 +17,7 @@ import requests
 from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.manifests import load_crd
+from tests.integration.program import Registry
 from tests.servers.process import free_port
 from tests.servers.world import KubernetesWorld
 from tests.situations import NODE
@@ -169,10 +170,13 @@ def _another_cluster(scene: Scene) -> Iterator[Environment]:
     }
     answer = requests.post(f"{scene.eureka_url}/apps/BILLS", json={"instance": instance}, timeout=30)
     assert answer.status_code == 204, answer.text
+    registry = Registry(url=scene.eureka_url)
     try:
+        registry.list_follows("BILLS", [id_])
         yield {}
     finally:
         requests.delete(f"{scene.eureka_url}/apps/BILLS/{id_}", timeout=30)
+        registry.list_follows("BILLS", [id_])
 
 
 @contextmanager

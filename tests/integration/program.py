@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -203,18 +204,21 @@ class Registry:
 
     def clear(self, session: requests.Session) -> None:
         """Cancels all that bears an owner's mark, and waits until the list tells so: beside another test's owner, whose
-        syncers have the same names, a program would be refused."""
+        syncers have the same names, a program would be refused.
 
-        def marked() -> list[tuple[str, str]]:
-            answer = session.get(f"{self.url}/apps", timeout=30)
+        The list may not show yet what a test registered last. Eureka has no list in its cache for a region of which
+        it never heard, so the one that it makes for it shows all."""
+
+        def marked(**params: str) -> list[tuple[str, str]]:
+            answer = session.get(f"{self.url}/apps", params=params, timeout=30)
             instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
             return [(i["app"], i["instanceId"]) for i in instances if "eurekube.owner" in i["metadata"]]
 
         def cleared() -> bool:
-            found = marked()
-            for app, id_ in found:
+            registered = marked(regions=uuid.uuid4().hex)
+            for app, id_ in registered:
                 session.delete(f"{self.url}/apps/{app}/{id_}", timeout=30)
-            return not found
+            return not registered and not marked()
 
         wait_until(cleared, lambda: f"{marked()} did not go")
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.integration.program import Registry
 from tests.waiting import wait_until
 
 from . import cache
@@ -126,6 +127,16 @@ def test_stock_eureka_keeps_its_cache(eureka_stock: EurekaServer) -> None:
     assert register(eureka_stock, app) == 204
     assert instance_status(eureka_stock, app) == 200
     assert "eureka.server.enable-self-preservation" not in eureka_stock.properties()
+
+
+def test_what_no_list_shows_yet_is_cleared(eureka_stock: EurekaServer) -> None:
+    registry, app = Registry(url=eureka_stock.url), unique("left")
+    registry.listed("left")  # the server keeps this list for 30 s
+    marked = instance(app)
+    marked["instance"]["metadata"] = {"eurekube.owner": "left"}
+    requests.post(f"{eureka_stock.url}/apps/{app.upper()}", json=marked, timeout=30).raise_for_status()
+    registry.clear(eureka_stock.session())
+    assert instance_status(eureka_stock, app) == 404
 
 
 def test_eureka_peers_replicate() -> None:
