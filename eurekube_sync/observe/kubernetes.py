@@ -183,11 +183,13 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
         and scope.may_reach(ref.namespace, namespace)
     }
     read = view.pods or _NOTHING
+    # A list of the whole cluster names no namespace that has no pod.
+    here = {name: source for name in namespaces if isinstance(source := read.of(name), Complete)}
     rest = sorted(name for name in namespaces if _is_unread(read.of(name)))
-    if not rest:
+    if not here and not rest:
         return view
-    more = cluster.list_pods(rest)
-    by_namespace = {**read.by_namespace, **{name: more.of(name) for name in rest}}
+    more = cluster.list_pods(rest) if rest else _NOTHING
+    by_namespace = {**read.by_namespace, **here, **{name: more.of(name) for name in rest}}
     return replace(view, pods=replace(read, by_namespace=by_namespace))
 
 

@@ -670,6 +670,22 @@ def test_a_frozen_syncer_loses_an_instance_when_its_pod_is_gone(world: FakeWorld
     assert world.wire.verbs().count("list_pods") == 1
 
 
+def test_a_frozen_syncer_loses_its_last_pods_when_the_pods_of_the_whole_cluster_were_listed(world: FakeWorld) -> None:
+    """Such a list does not name a namespace in which no pod is left."""
+    for number in range(21):
+        team = f"team-{number}"
+        asks = syncer(namespace=team, metadataFrom=[{"key": "version", "podLabel": "version"}])
+        world.cluster.apply(asks, service(namespace=team), piece(endpoint(pod=f"of-{team}"), namespace=team))
+    world.run()
+    world.later(60)
+    world.cluster.services = [one for one in world.cluster.services if one.namespace != NS]
+    world.cluster.slices = [one for one in world.cluster.slices if one.namespace != NS]
+    for _ in range(2):
+        world.run()
+        world.later(60)
+    assert {key(1), key(2)} & world.registry.held.keys() == set()
+
+
 def test_pods_are_not_listed_while_no_syncer_is_frozen(world: FakeWorld) -> None:
     """Nor for one without instances."""
     world.cluster.apply(syncer("broken", selector={"app": "nobody"}))
