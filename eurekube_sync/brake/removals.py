@@ -175,7 +175,7 @@ def failed_adds(
         names = _names(key, there.instance.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
-        mine = _pod(there.instance, syncer_of(there))
+        mine = (*_pod(there.instance, syncer_of(there)), *_without_pod(there.instance, syncer_of(there)))
         own = any(_may_be_its(address, there.instance.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
         own = own and grounds is not Grounds.SYNCER_DELETED
         awaits = names if syncer_of(there) in refused else failed.intersection(names)
@@ -211,7 +211,7 @@ def _left_up(
 
 
 _PodOf: TypeAlias = tuple[str, str]
-"""The app or the syncer, and the pod's UID."""
+"""The app or the syncer, and the pod's UID, or the address of what has no pod."""
 
 
 def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
@@ -222,6 +222,12 @@ def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, st
     return tuple(((name, uid), instance.ip_addr) for name in (f"app {instance.key.app}", f"syncer {syncer}"))
 
 
+def _without_pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
+    """The address of a Service, or of a bare endpoint; nothing where the mark names a pod."""
+    at = instance.ip_addr
+    return () if pod_uid_of(instance) is not None else (((f"syncer {syncer}", at), at),)
+
+
 def _may_be_its(now: str, before: str) -> bool:
     """Whether a pod that has the one address may still have the other: a pod has one of each family, and after its
     sandbox was made anew another one, under the same UID."""
@@ -230,12 +236,14 @@ def _may_be_its(now: str, before: str) -> bool:
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
     """The pods of the instances that could not be read, or have no place in a quota, and so are not registered. The
-    latter by their syncer alone: an app that it merely names may be another team's."""
+    latter by their syncer alone: an app that it merely names may be another team's. A Service has no pod, and may get
+    another name as well."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
     awaited = [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
     for ref, claim in desired.claims.items():
         if isinstance(claim, Serving) and claim.over_quota:
-            awaited += [pod for one in claim.of(OverQuota).values() for pod in _pod(one.wanted.instance, ref)[1:]]
+            waiting = [one.wanted.instance for one in claim.of(OverQuota).values()]
+            awaited += [pod for one in waiting for pod in (*_pod(one, ref)[1:], *_without_pod(one, ref))]
     return awaited
 
 

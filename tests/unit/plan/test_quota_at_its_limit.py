@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryUnavailable
-from eurekube_sync.model.kubernetes import PodRef, SyncerRef
+from eurekube_sync.model.kubernetes import PodRef, SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from tests.unit.apply.test_gates import Rollout
@@ -187,6 +187,32 @@ def test_while_an_older_syncer_has_the_places_a_pod_keeps_its_instance_under_its
     world.run()
     assert "YOUNG 10.0.0.11:8080" not in world.statuses()
     assert world.statuses()["OTHER 10.0.0.11:8080"] == "UP"
+
+
+@pytest.mark.parametrize("mode", ["service", "pod"])
+def test_so_does_a_service_and_an_endpoint_that_has_no_pod(mode: str) -> None:
+    """Their address tells that it is the same."""
+    world = world_of(1, 2)
+    world.cluster.apply(
+        service("young", labels={"app": "young"}),
+        piece(endpoint(11, pod=None), service="young"),
+    )
+
+    def named(app: str) -> SyncerObject:
+        there = {"service": {"hostname": "10.0.0.11"}} if mode == "service" else {}
+        return syncer("young", created=2000, selector={"app": "young"}, mode=mode, appName=app, **there)
+
+    world.cluster.apply(named("young"))
+    world.run()
+    assert standing(world) == {1, 2, 11}
+    pods(world, 1, 2, 3)
+    world.cluster.apply(named("other"))
+    for _ in range(3):
+        world.run()
+        assert [name.split()[0] for name in world.statuses() if "10.0.0.11" in name] == ["YOUNG"]
+    world.scope = Scope(most_instances=9)
+    world.run()
+    assert [name.split()[0] for name in world.statuses() if "10.0.0.11" in name] == ["OTHER"]
 
 
 def test_what_a_person_put_out_of_service_keeps_its_place() -> None:
