@@ -36,8 +36,10 @@ _HEADER = re.compile(
 _SCHEME = re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9+/._~=-]{16,}", re.IGNORECASE)
 """Also without the header's name. Shorter words are prose, such as "Basic authentication"."""
 _LOGIN_IN_URL = re.compile(r"(\w://)[^/\s@\"']+@")
-_LOOKED_AT = 4096
+LOOKED_AT = 4096
 """Characters of a text: what a person is shown is less."""
+_AT_THE_CUT = 512
+"""Characters that are not shown where a text is cut: half a login would not be known."""
 _WHOLE_WORD = 8
 """A shorter secret is hidden where it is registered alone: the letters of `eureka` may be part of any word."""
 _SHORTEST = 3
@@ -56,7 +58,9 @@ def json_printable(text: str) -> str:
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
     """The beginning of what a server said, on one line: no control characters, none of these secrets, and nothing that
     looks like a login."""
-    shown = _without(text[:_LOOKED_AT], secrets)
+    shown = _without(text[:LOOKED_AT], secrets)
+    if len(text) > LOOKED_AT:
+        shown = shown[: -max((_AT_THE_CUT, *map(len, _all_forms(secrets))))]
     shown = printable(" ".join(shown.split()))
     return f"{shown[:most]}..." if len(shown) > most else shown
 
@@ -95,11 +99,15 @@ def _escaped(character: str) -> str:
 
 
 def _without(text: str, secrets: Collection[str]) -> str:
-    for secret in sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True):
+    for secret in sorted(_all_forms(secrets), key=len, reverse=True):
         found = re.escape(secret) if len(secret) >= _WHOLE_WORD else rf"(?<!\w){re.escape(secret)}(?!\w)"
         text = re.sub(found, HIDDEN, text) if len(secret) >= _SHORTEST else text
     text = _HEADER.sub(lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text)
     return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", _SCHEME.sub(rf"\1 {HIDDEN}", text))
+
+
+def _all_forms(secrets: Collection[str]) -> Collection[str]:
+    return {form for one in secrets for form in _forms(one)}
 
 
 def _forms(secret: str) -> Collection[str]:

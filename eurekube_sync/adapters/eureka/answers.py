@@ -21,7 +21,7 @@ from eurekube_sync.model.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.values import dataclass
 
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -193,5 +193,5 @@ def _reason_of(body: bytes, secrets: Collection[str]) -> str:
         said = msgspec.json.decode(body, type=_SpringError)
         text = said.message or said.error
     except UNREADABLE:  # Eureka's own, which is text
-        text = body[:4096].decode(errors="replace")
+        text = body[: 5 * LOOKED_AT].decode(errors="replace")
     return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

@@ -19,7 +19,7 @@ from eurekube_sync.model.errors import (
     ClusterUnavailable,
     ConfigurationError,
 )
-from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 
 MERGE_PATCH = "application/merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
@@ -107,7 +107,7 @@ def said(answer: Answer) -> str:
     status = _status(answer)
     if status is None and is_page(answer):
         return "a web page: a login or a proxy answers in its place"
-    most, text = (300, status.message) if status else (120, answer.body[:4096].decode(errors="replace"))
+    most, text = (300, status.message) if status else (120, answer.body[: 5 * LOOKED_AT].decode(errors="replace"))
     return excerpt(text, most=most, secrets=answer.secrets) or "no message"
 
 

@@ -134,6 +134,14 @@ def test_a_short_password_is_hidden_where_it_stands_alone() -> None:
     assert excerpt("latest: test", most=160, secrets=login_secrets("joe", "test")) == "latest: ***"
 
 
+@pytest.mark.parametrize("secret", [PASSWORD, BASIC])
+@pytest.mark.parametrize("most", [1, 5, 12])
+def test_no_half_of_a_credential_is_shown(secret: str, most: int) -> None:
+    """A page may have much white space, and its login where we look no further."""
+    shown = excerpt(f"no login:{' ' * (4096 - 9 - most)}{secret} is wrong", most=160, secrets=SECRETS)
+    assert shown == "no login:"
+
+
 def test_a_long_text_is_cut() -> None:
     """Nobody reads a whole page."""
     assert excerpt("word " * 100, most=9) == "word word..."

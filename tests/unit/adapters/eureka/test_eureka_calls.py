@@ -352,6 +352,16 @@ class TestWrites:
         assert "you sent Authorization: Basic ***, and *** is wrong" in str(error)
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
+    @pytest.mark.parametrize(("blank", "length"), [(" ", 4096), ("\u3000", 4096), ("\u3000", 4096 // 3)])
+    def test_nor_is_half_of_it(self, spring: bool, blank: str, length: int) -> None:
+        """It stands at the end of what is looked at, behind white space that is not shown."""
+        credentials = Credentials(user="sync", password="s3cret-s3cret")
+        text = f"no{blank * (length - 5)}s3cret-s3cret"
+        body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
+        client, _ = connect(Response(status=400, body=body.encode()), login=lambda: credentials)
+        assert "s3c" not in str(error_of(lambda: client.register(INSTANCE, dirty_timestamp=1)))
+
+    @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     def test_what_a_terminal_would_obey_is_written_out(self, spring: bool) -> None:
         """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
         text = "\x1b[2J\x07 \x9b31m \u202eowned"
