@@ -241,7 +241,8 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
     cluster = look.identity.data if isinstance(look.identity, Complete) else one.metadata.get(CLUSTER)
     there = list(_in_eureka(what, look))
     if ref is not None and owner in ("", look.owner) and one.metadata.get(CLUSTER) == cluster:
-        if not look.asked.covers(ref):
+        is_there = any(syncer.ref == ref for syncer in _syncers(look, ref.namespace))
+        if is_there or not look.asked.covers(ref):
             text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
             fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
             return _unknown(what, Part.SERVICES, text, *there, fix=fix)

@@ -136,6 +136,19 @@ def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:
     assert found.fix == "eurekube-sync orphans"
 
 
+@pytest.mark.parametrize("what", ["RATING", "10.0.0.1", "10.0.0.1:8080"])
+def test_an_instance_of_another_class_is_no_orphan(what: str) -> None:
+    """An app and an address name no namespace whose other classes are looked at; its syncer is listed all the same."""
+    asked = Asked(endpoint(1), one=syncer(syncerClass="internal"))
+    asked.in_scope(syncer_class="internal")
+    asked.fake.run()
+    asked.in_scope()
+    found = asked.why(what)
+    assert found.outcome is Outcome.UNKNOWN
+    assert f"EurekaSyncer {NS}/rating registers it, but is outside of the given scope" in text(found)
+    assert found.fix == f"eurekube-sync explain {NS}/rating -n {NS}"
+
+
 def test_an_instance_of_another_owner_names_it() -> None:
     """No syncer here is said to be missing."""
     asked = Asked(endpoint(1))

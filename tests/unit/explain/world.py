@@ -71,9 +71,10 @@ class Asked:
             servers=cast(Mapping[str, EurekaServer], self.servers),  # whose clock only `check` asks
             locks=lambda _owner, _scope: self.locks,
         )
-        namespace = namespace_of(parse_what(what)) or NS
-        found = look(seen, replace(self.fake.settings, owner=self.owner), [namespace])
-        found = with_details(seen, found, [namespace])
+        namespace = namespace_of(parse_what(what))
+        named = [namespace] if namespace else sorted(self.fake.scope.namespaces or ())
+        found = look(seen, replace(self.fake.settings, owner=self.owner), named)
+        found = with_details(seen, found, [namespace or NS])
         about = subjects(parse_what(what), found)
         return with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
 
