@@ -93,6 +93,11 @@ class Overview:
     held: int
     conflicts: int
 
+    @property
+    def unlisted(self) -> Unknown | None:
+        """Why there may be more syncers than the rows; None where all were listed."""
+        return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
+
     def count(self, state: State) -> int:
         """How many rows are in it."""
         return sum(row.state is state for row in self.rows)
@@ -270,6 +275,8 @@ def code_of_overview(found: Overview) -> ExitCode:
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(State.UNKNOWN):
         return of_unknown(Server.EUREKA, found.eureka)
+    if found.unlisted is not None:
+        return of_unknown(Server.KUBERNETES, found.unlisted)
     if found.unread and (found.count(State.UNKNOWN) or not found.rows):
         return of_unknown(Server.KUBERNETES, found.unread[0][1])
     return ExitCode.OK

@@ -65,7 +65,7 @@ def _unknown(found: Overview) -> Iterator[str]:
 
 def summary(found: Overview) -> str:
     """How many there are, and how they are; no more than was seen."""
-    if not found.rows and any(name.startswith("EurekaSyncers") for name, _ in found.unread):
+    if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
     counts = [
         (found.count(State.IN_SYNC), "in sync"),
@@ -76,6 +76,7 @@ def summary(found: Overview) -> str:
     told = ", ".join(f"{number} {what}" for number, what in counts if number)
     up = sum(row.up or 0 for row in found.rows)
     parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")] if found.rows else ["no EurekaSyncer"]
+    parts += ["other syncers unknown"] if found.unlisted is not None else []
     parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
     parts += [f"{found.held} held"] if found.held else []
     parts += [f"{found.conflicts} in conflict"] if found.conflicts else []

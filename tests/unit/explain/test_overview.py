@@ -89,6 +89,18 @@ def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
 
+def test_nor_is_one_of_several() -> None:
+    """What was listed is in sync; it is not all."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.in_scope(namespaces=frozenset({NS, "bills"}))
+    asked.fake.cluster.unknown[("syncers", "bills")] = DENIED
+    found = of(asked)
+    assert [row.state for row in found.rows] == [State.IN_SYNC]
+    assert summary(found) == "1 syncer: 1 in sync; other syncers unknown; 1 instance UP"
+    assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
+
+
 def test_rows_are_chosen_by_app_and_condition() -> None:
     """A type, a type with a value, or a reason."""
     found = of(_three())
