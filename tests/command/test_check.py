@@ -109,6 +109,17 @@ def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
     assert ended.code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK)
 
 
+def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy: Set) -> None:
+    """Without Namespaces such an installation registers nothing new."""
+    with healthy.scene.without_right("list", "namespaces"):
+        assert healthy.check().code == ExitCode.OK
+        ended = healthy.check("--require-app-grant", "-o", "json")
+    failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
+    assert [one["check"] for one in failed] == ["Rights"]
+    assert failed[0]["text"].startswith("no right to list namespaces in the whole cluster")
+    assert ended.code == ExitCode.CHECK_FAILED
+
+
 def test_a_replica_that_nobody_names_is_found(healthy: Set) -> None:
     """The servers say themselves where they replicate to."""
     eureka = healthy.program.playground.eureka

@@ -65,6 +65,7 @@ def everything(
         gates=any(one.spec.get("readinessGate") for one in syncers),
         nodes=Kind.NODE in settings.drains or any(one.spec.get("mode") == "service" for one in syncers),
         source=source,
+        grants=("get" if names else "list") if settings.scope.granted_only else None,
     )
     yield from replicas(world.registry.batching()) if all_read else ()
     yield from rights(needed, names, cluster)

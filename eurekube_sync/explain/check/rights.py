@@ -27,8 +27,11 @@ class Needed:
     """The one namespace, or `""` for the whole cluster; None: the namespaces that are served."""
 
 
-def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, source: str) -> Sequence[Needed]:
-    """`lock` is the namespace of the lock, None without one. `gates`, `nodes`: a syncer or an option needs them."""
+def of_a_pass(
+    *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
+) -> Sequence[Needed]:
+    """`lock` is the namespace of the lock, None without one. `gates`, `nodes`: a syncer or an option needs them.
+    `grants`: how Namespaces are read for what they grant, `list` or `get`; None where nobody asks."""
     resource, group = ("endpoints", "") if source == "endpoints" else ("endpointslices", "discovery.k8s.io")
     found = [
         _needed("list", "eurekasyncers", "no syncer is served", group=_SYNCERS),
@@ -55,6 +58,8 @@ def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, source: str) -> Seq
             where="",
         ),
     ]
+    if grants is not None:
+        found.append(_needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
     if gates:
         found.append(_needed("patch", "pods/status", "pods with the readiness gate are never ready"))
     if nodes:

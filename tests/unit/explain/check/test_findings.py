@@ -132,6 +132,19 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
 
 
+@pytest.mark.parametrize(("grants", "names", "where"), [("list", (), ""), ("get", ("shop",), "shop")])
+def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], where: str) -> None:
+    """The chart asks for grants; without Namespaces each syncer is unknown."""
+    cluster = Cluster()
+    cluster.denied = {(grants, "namespaces", where)}
+    needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices")
+    assert not wrong(rights(needed, names, cluster))
+    needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices", grants=grants)
+    found = wrong(rights(needed, names, cluster))
+    assert [(one.check, one.grade) for one in found] == [(Check.RIGHTS, Grade.FAILED)]
+    assert "without it grants are unknown, so nothing new is registered" in found[0].text
+
+
 def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
     """Nor is one of them said to be missing."""
     cluster = Cluster()
