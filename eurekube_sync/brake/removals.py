@@ -145,9 +145,9 @@ def failed_adds(
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit. What the same pod is to be instead, and a call failed or a quota has no place for, is waited for in
-    any case, unless the pod has another address now. What has another pod's address waits for nothing: its callers
-    would reach another app.
+    over a limit. What the same pod, or what has no pod at the same address and port, is to be instead, and a call
+    failed or a quota has no place for, is waited for in any case, unless the pod has another address now. What has
+    another pod's address waits for nothing: its callers would reach another app.
 
     `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
     instances that could not even be tried, `waiting` the pods of those that could not be read, or have no place in a
@@ -159,7 +159,7 @@ def failed_adds(
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
     adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
-    awaited = [*waiting, *(pod for syncer, instance in adds for pod in _pod(instance, syncer))]
+    awaited = [*waiting, *(pod for syncer, instance in adds for pod in _same(instance, syncer))]
     lacking = [*blocked, *adds, *_not_brought_back(ended.values())]
     failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
@@ -175,7 +175,7 @@ def failed_adds(
         names = _names(key, there.instance.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
-        mine = (*_pod(there.instance, syncer_of(there)), *_without_pod(there.instance, syncer_of(there)))
+        mine = _same(there.instance, syncer_of(there))
         own = any(_may_be_its(address, there.instance.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
         own = own and grounds is not Grounds.SYNCER_DELETED
         awaits = names if syncer_of(there) in refused else failed.intersection(names)
@@ -211,7 +211,12 @@ def _left_up(
 
 
 _PodOf: TypeAlias = tuple[str, str]
-"""The app or the syncer, and the pod's UID, or the address of what has no pod."""
+"""The app or the syncer, and the pod's UID, or address and port of what has no pod."""
+
+
+def _same(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
+    """What tells that an instance under another name is the same."""
+    return _pod(instance, syncer) or _without_pod(instance, syncer)
 
 
 def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
@@ -224,8 +229,9 @@ def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, st
 
 def _without_pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
     """The address of a Service, or of a bare endpoint; nothing where the mark names a pod."""
-    at = instance.ip_addr
-    return () if pod_uid_of(instance) is not None else (((f"syncer {syncer}", at), at),)
+    if pod_uid_of(instance) is not None:
+        return ()
+    return (((f"syncer {syncer}", f"{instance.ip_addr}:{instance.main_port}"), instance.ip_addr),)
 
 
 def _may_be_its(now: str, before: str) -> bool:
@@ -239,7 +245,7 @@ def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
     latter by their syncer alone: an app that it merely names may be another team's. A Service has no pod, and may get
     another name as well."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
-    awaited = [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
+    awaited = [pod for syncer, wanted in found if wanted for pod in _same(wanted.instance, syncer)]
     for ref, claim in desired.claims.items():
         if isinstance(claim, Serving) and claim.over_quota:
             waiting = [one.wanted.instance for one in claim.of(OverQuota).values()]

@@ -13,6 +13,7 @@ from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan
 from tests.unit.brake.test_brake import LIMITS, cancel, register, up
@@ -101,6 +102,30 @@ def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_tha
     new = Register(instance=replace(instance(1, app="new"), ip_addr=address), syncer=REF, why="")
     old = instance(1, app="old")
     there = standing(old, instance(2, app="old"))
+    held = failed_adds([cancel(1, app="old", grounds=grounds)], refused(new), there)
+    assert held == ({old.key: WHY} if waits else {})
+
+
+def bare(number: int, app: str, *, port: int = 8080) -> Instance:
+    """An endpoint, or a Service, that has no pod."""
+    found = instance(number, app=app, port=port)
+    return replace(found, metadata={name: value for name, value in found.metadata.items() if name != POD})
+
+
+@pytest.mark.parametrize(
+    ("port", "ref", "grounds", "waits"),
+    [
+        (8080, REF, Grounds.ABSENCE, True),
+        (8081, REF, Grounds.ABSENCE, False),  # perhaps another Service on the same node
+        (8080, OTHER, Grounds.ABSENCE, False),
+        (8080, REF, Grounds.SYNCER_DELETED, False),
+    ],
+)
+def test_so_does_what_has_no_pod(port: int, ref: SyncerRef, grounds: Grounds, waits: bool) -> None:
+    """Its address and port tell that it is the same."""
+    new = Register(instance=bare(1, "new", port=port), syncer=ref, why="")
+    old = bare(1, "old")
+    there = standing(old, bare(2, "old"))
     held = failed_adds([cancel(1, app="old", grounds=grounds)], refused(new), there)
     assert held == ({old.key: WHY} if waits else {})
 
