@@ -69,6 +69,17 @@ def an_old_list_of_an_earlier_crd() -> Story:
     return replace(story, ends=100)
 
 
+def moved_while_a_single_pass_is_late() -> Story:
+    """The pass registers the new address when Eureka answers again; the next process begins in the same second, and
+    remembers no registration."""
+    silent = Trouble(at=2.8, until=62.8, calls=EUREKA_CALLS, kind=Kind.TIMEOUT_BEFORE)
+    return replace(
+        plain((*setting("cart")[:3], e.PodMoves(at=34.1, app="cart", number=0, ip="10.0.0.6")), silent),
+        installation=Installation(mode=Mode.ONCE, interval=30, peers=2),
+        ends=78,
+    )
+
+
 MENDED: dict[str, Story] = {
     "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
         {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
@@ -98,6 +109,9 @@ MENDED: dict[str, Story] = {
     "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
     "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),
     "a person puts out of service what the first of two peers has alone": put_out_of_service_where_it_is(),
+    "an app's only pod moves, and a single pass begins as soon as the one before it has registered it": (
+        moved_while_a_single_pass_is_late()
+    ),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }
 

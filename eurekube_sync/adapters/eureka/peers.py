@@ -89,7 +89,7 @@ class EurekaPeers(Registry):
         self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
         self._registered = -inf
-        """When something was registered last, in monotonic seconds."""
+        """When something was registered last, as far as this process knows, in monotonic seconds."""
         self._owed: set[str] = set()
         """Peers to list with the next list, whenever the next sweep may be."""
         self._unlisted: dict[str, str] = {}
@@ -156,6 +156,8 @@ class EurekaPeers(Registry):
 
     def _read(self, key: InstanceKey, others: Collection[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
+        if found is not None:
+            self._note_age(found)
         for other in self._reachable(without=name) if found is None else ():
             if other not in others:
                 continue
@@ -174,6 +176,13 @@ class EurekaPeers(Registry):
                 return found
             self._strays.gone(key, other)
         return found
+
+    def _note_age(self, found: ObservedInstance) -> None:
+        """What another process registered a moment ago is on its way to the other peers as well: a process of one pass
+        may begin as soon as the one before it ends."""
+        age = self._clock.now() - found.last_dirty_timestamp / 1000
+        if abs(age) < REPLICATION_SECONDS:  # by another machine's clock it may be younger than none
+            self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which replicates it."""

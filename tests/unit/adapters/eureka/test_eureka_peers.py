@@ -854,6 +854,19 @@ def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pai
     assert pair.standing() == ({key(2), key(3)}, OURS)
 
 
+@pytest.mark.parametrize("ago", [-4, 0, 4, 6])
+def test_so_is_one_right_after_a_registration_of_another_process(ago: float, pair: Pair) -> None:
+    """What stays is read before anything is cancelled, and tells how old it is; two clocks may differ."""
+    pair.run()
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.one.held.put(stored(instance(3), timestamp=int((pair.clock.now() - ago) * 1000)))
+    peers = pair.restart()
+    assert peers.read_instance(key(3)) is not None
+    assert peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing() == ({key(2), key(3)}, OURS if ago < 6 else {key(2)})
+
+
 def test_a_cancel_right_after_a_registration_goes_to_no_peer_that_may_lack_it(pair: Pair) -> None:
     """The peer that took the registration does not answer any more: the next pass cancels on the others."""
     pair.run()
