@@ -206,7 +206,7 @@ def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
     instances = [one for each in left for one in each.instances]
     namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
     pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
-    return tuple(living(one, pods) for one in left) if pods else left
+    return living(left, pods) if pods else left
 
 
 def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport) -> PassReport:

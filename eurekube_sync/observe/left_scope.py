@@ -7,6 +7,7 @@ and is reported to a person.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import every
@@ -83,12 +84,19 @@ def _nobodys(instance: ObservedInstance, syncer: SyncerObject, observed: Observe
     return observed.silent(instance) > _SILENT
 
 
-def living(one: Unserved, pods: Listed[Pod]) -> Unserved:
+def living(left: Iterable[Unserved], pods: Listed[Pod]) -> tuple[Unserved, ...]:
     """The same without instances whose pod is gone from a complete list: these expire."""
+    listed: dict[str, frozenset[str] | None] = {}
+
+    def known(namespace: str) -> frozenset[str] | None:
+        if namespace not in listed:
+            source = pods.of(namespace)
+            listed[namespace] = frozenset(pod.uid for pod in source.data) if isinstance(source, Complete) else None
+        return listed[namespace]
 
     def lives(instance: ObservedInstance) -> bool:
         uid, namespace = pod_uid_of(instance), pod_namespace_of(instance)
-        listed = pods.of(namespace) if namespace else None
-        return uid is None or not isinstance(listed, Complete) or any(pod.uid == uid for pod in listed.data)
+        there = known(namespace) if namespace else None
+        return uid is None or there is None or uid in there
 
-    return replace(one, instances=tuple(filter(lives, one.instances)))
+    return tuple(replace(one, instances=tuple(filter(lives, one.instances))) for one in left)

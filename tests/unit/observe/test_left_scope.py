@@ -3,6 +3,7 @@ of two installations with one owner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,11 +14,12 @@ from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterUnavailable
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import Pod, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.observe.left_scope import Unserved, living
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import CLUSTER, DENIED, NS, changed, foreign, service
+from tests.unit.worlds.build import CLUSTER, DENIED, NS, changed, foreign, instance, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
@@ -140,6 +142,28 @@ def test_of_a_pod_that_is_gone_nothing_is_kept(world: Two) -> None:
     world.cluster.ended.add("uid-of-rating-1")
     world.passes(11, ONE, TWO)
     assert (world.stands("pay"), world.stands("cart")) == (False, True)
+
+
+class Walked(tuple[Pod, ...]):
+    """Pods, which count how often they are walked over."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Pod]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_the_pods_of_a_namespace_are_walked_over_once() -> None:
+    """However many instances a tenant's syncers leave behind there: else they would take all the time of a pass."""
+    pods = Walked(Pod(name=f"rating-{number}", uid=f"uid-of-rating-{number}") for number in range(50))
+    left = [
+        Unserved(syncer=syncer(), instances=tuple(stored(instance(number)) for number in some))
+        for some in (range(40), range(40, 60))
+    ]
+    found = living(left, Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED))
+    assert [len(one.instances) for one in found] == [40, 10]
+    assert pods.walks == 1
 
 
 @pytest.mark.parametrize("unknown", [True, False])
