@@ -55,6 +55,7 @@ class Memory:
         self,
         registry: Complete[Observed] | Unknown,
         outcomes: Outcomes,
+        desired: Desired,
         held: Held | None,
         seen: Sighted,
         *,
@@ -64,4 +65,4 @@ class Memory:
         self.own_writes.note(outcomes, monotonic)
         self.sightings.note(held, seen, monotonic=monotonic)
         if isinstance(registry, Complete):
-            self.last_seen.note(registry.data, outcomes, self.renewals.renewed_lately())
+            self.last_seen.note(registry.data, outcomes, self.renewals.renewed_lately(), desired)

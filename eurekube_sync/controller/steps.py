@@ -179,7 +179,7 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
         plan = removals.plan
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
     outcomes = renew_the_rest(applier, Outcomes.of(done))
-    world.memory.note(report.registry, outcomes, held, brake.seen, monotonic=world.clock.monotonic())
+    world.memory.note(report.registry, outcomes, desired, held, brake.seen, monotonic=world.clock.monotonic())
     return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.outcomes import Outcomes
-from eurekube_sync.model.ownership import POD
+from eurekube_sync.model.ownership import POD, syncer_of
 from eurekube_sync.observe.eureka import Observed
 
 
@@ -25,12 +25,16 @@ class LastSeen:
         self._left: Mapping[InstanceKey, Instance | None] = {}
         """Of what it wrote, and of what Eureka had lost before, what is UP; None for what is not."""
 
-    def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey]) -> None:
+    def note(
+        self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired
+    ) -> None:
         """Remember what such a pass left, and forget all else. What Eureka has no more is remembered while this process
-        renewed it lately: it may come back in a later pass."""
+        renewed it lately: it may come back in a later pass. But not where it was to be cancelled: another process did
+        that."""
         ours, left = observed.ours, dict[InstanceKey, Instance | None]()
         if not self._left.keys() | self._ours.keys() <= ours.keys():
-            left |= {key: up for key in renewed if key not in ours and (up := self._up(key))}
+            gone = {key: up for key in renewed if key not in ours and (up := self._up(key))}
+            left |= {key: up for key, up in gone.items() if not _was_to_go(up, desired)}
         for outcome in outcomes.others:
             key = outcome.action.key
             is_now = outcome.registered or (ours[key].instance if key in ours else None)
@@ -52,6 +56,15 @@ class LastSeen:
             return self._left[key]
         one = self._ours.get(key)
         return one.instance if one is not None and one.status is InstanceStatus.UP else None
+
+
+def _was_to_go(instance: Instance, desired: Desired) -> bool:
+    """Whether its syncer has no endpoint for it any more."""
+    syncer = syncer_of(instance)
+    claim = desired.claims.get(syncer) if syncer is not None else None
+    if not isinstance(claim, Serving) or claim.keeps_any or claim.conduct.suspend:
+        return False
+    return instance.key not in claim.verdicts
 
 
 def _marks(instance: Instance) -> tuple[str | None, str | None]:

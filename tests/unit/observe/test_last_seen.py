@@ -60,6 +60,25 @@ def up(world: FakeWorld) -> set[InstanceKey]:
     return {one for one, status in standing(world).items() if status is UP}
 
 
+def test_what_another_process_cancelled_does_not_come_back_to_a_suspended_syncer() -> None:
+    """As `run --approve` beside the daemon: Eureka did not lose it."""
+    world, beside = daemon(), FakeWorld()
+    beside.cluster, beside.registry, beside.clock, beside.brake = (
+        world.cluster,
+        world.registry,
+        world.clock,
+        world.brake,
+    )
+    world.cluster.apply(syncer(appName="next"))
+    beside.run()
+    world.run()
+    left = world.statuses()
+    assert {name.split()[0] for name in left} == {"dc", "NEXT", "OTHER"}
+    world.cluster.apply(syncer(suspend=True))
+    passes(world)
+    assert world.statuses() == left
+
+
 @pytest.mark.parametrize("away", [0, 300])
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limited_app_is_back_at_once(limit: object, away: int) -> None:
