@@ -199,7 +199,7 @@ def test_so_does_a_service_and_an_endpoint_that_has_no_pod(mode: str) -> None:
     )
 
     def named(app: str) -> SyncerObject:
-        there = {"service": {"hostname": "10.0.0.11"}} if mode == "service" else {}
+        there: dict[str, Any] = {"service": {"hostname": "10.0.0.11"}} if mode == "service" else {}
         return syncer("young", created=2000, selector={"app": "young"}, mode=mode, appName=app, **there)
 
     world.cluster.apply(named("young"))
