@@ -11,7 +11,7 @@ from eurekube_sync.desired.claims import Deleting
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Renew
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import syncer_of
@@ -56,7 +56,8 @@ def waits_for(
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < cache_seconds or unseen is None:
-        until = f"the finalizer stays until {cache_seconds:g} s after the deletion"
+        begun = "the deletion and the last change" if _left_to_expire(claim.syncer, observed) else "the deletion"
+        until = f"the finalizer stays until {cache_seconds:g} s after {begun}"
         return f"{until}, because Eureka's lists may be that old"
     if unseen and age < expires_after:
         may = f"may still hold an instance, which expires at the latest {expires_after:g} s after the deletion"
@@ -72,9 +73,16 @@ def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
-    """How old the deletion was when the list was asked for: a pass may have been paused since."""
+    """How old the deletion was when the list was asked for, and what its policy left to expire: a pass may have been
+    paused since, and other servers may still show that UP."""
     assert syncer.deleted is not None  # a `Deleting` claim is made of a deletion
-    return observed.asked - syncer.deleted
+    changed = (one.last_dirty_timestamp / 1000 for one in _left_to_expire(syncer, observed))
+    return observed.asked - max((syncer.deleted, *changed))
+
+
+def _left_to_expire(syncer: SyncerObject, observed: Observed) -> list[ObservedInstance]:
+    registered = (observed.ours[key] for key in observed.keys_by_syncer.get(syncer.ref, ()))
+    return [one for one in registered if is_gone(one)]
 
 
 def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:

@@ -25,9 +25,7 @@ class LastSeen:
         self._left: Mapping[InstanceKey, Instance | None] = {}
         """Of what it wrote, and of what Eureka had lost before, what is UP; None for what is not."""
 
-    def note(
-        self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired
-    ) -> None:
+    def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired) -> None:
         """Remember what such a pass left, and forget all else. What Eureka has no more is remembered while this process
         renewed it lately: it may come back in a later pass. But not where it was to be cancelled: another process did
         that."""

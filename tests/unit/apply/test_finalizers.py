@@ -233,6 +233,17 @@ def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceSta
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
 
+def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire() -> None:
+    """A pass that was paused may turn it DOWN long after the deletion: story 1400295."""
+    marks = {GONE: "true", POLICY: "CreateOnly"}
+    left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
+    claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
+    assert waits(registry=fresh(left), claim=claim, now=DELETED + 85) == (
+        "the finalizer stays until 45 s after the deletion and the last change, because Eureka's lists may be that old"
+    )
+    assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
+
+
 def test_an_id_that_nobody_cancels_holds_the_deletion_only_while_something_of_ours_stands_there() -> None:
     """Its policy cancels nothing unseen. What bears another syncer's mark is for somebody to decide first."""
     kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
