@@ -44,7 +44,7 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
         names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
         behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
         for name, some in groupby(behind, workload):
-            yield of_workload(ref, name, list(some), needed)
+            yield of_workload(ref, namespace, name, list(some), needed)
 
 
 def workload(pod: PodDetail) -> str:
@@ -56,8 +56,9 @@ def workload(pod: PodDetail) -> str:
     return pod.controller or f"pod {pod.name}"
 
 
-def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
-    """`needed` seconds have to pass between the beginning of the end and the end of serving."""
+def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
+    """`namespace` is that of its pods. `needed` seconds have to pass between the beginning of the end and the end of
+    serving."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     long_enough = f"{ref}: {name} ({counted(len(pods), 'pod')})"
@@ -73,7 +74,7 @@ def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: in
         serves = f"goes on serving for {sleeps:g} s after it begins to terminate"
         text = f"{long_enough} {serves}, but callers may call it for {needed} s"
     kind, _, short = name.partition(" ")
-    edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {ref.namespace}"
+    edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
     return warns(
         Check.DRAIN_TIME,
         text,

@@ -226,13 +226,13 @@ def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "Replica
 )
 def test_a_workload_has_to_serve_as_long_as_callers_call(pod: PodDetail, grade: Grade) -> None:
     """A preStop that is killed before its end does not count, and one that nobody can read has the time that it has."""
-    assert of_workload(REF, "Deployment orders", [pod], 125).grade is grade
+    assert of_workload(REF, "shop", "Deployment orders", [pod], 125).grade is grade
 
 
 def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
-    """Of a Deployment its template; the pod that serves shortest is the measure."""
-    found = of_workload(REF, workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)
-    assert found.fix == "add these lines: kubectl edit deployment orders -n shop"
+    """Of a Deployment its template, in the namespace of the pods; the pod that serves shortest is the measure."""
+    found = of_workload(REF, "shared", workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)
+    assert found.fix == "add these lines: kubectl edit deployment orders -n shared"
     assert found.manifest.splitlines() == [
         "spec:",
         "  template:",
