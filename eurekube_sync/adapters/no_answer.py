@@ -19,7 +19,7 @@ _TLS_ALERT = "\\x15\\x03"
 """How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line."""
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
 _UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
-_OTHER_HOST = "is for another host name: use a name in the URL that the certificate holds"
+_OTHER_HOST = "is for another host name: put a name from the certificate into the URL"
 _UNTRUSTED = {
     2: _UNKNOWN_AUTHORITY,
     9: "is not valid yet: check the clock of this machine, or wait",

@@ -246,7 +246,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered"),
-        (wrong, "with another status than the cluster says"),
+        (wrong, "whose status is not what the cluster says"),
         (put_out, "set OUT_OF_SERVICE by hand"),
         (beyond, f"that the syncer no longer wants{policy}"),
     ]

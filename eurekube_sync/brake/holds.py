@@ -95,5 +95,4 @@ def condition_message(hold: Hold, count: int, command: str) -> str:
     them."""
     held = one_or_more(count, "is held", "are held")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    them = one_or_more(count, "it", "them")
-    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release {them}: {command}"
+    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release all held removals: {command}"

@@ -55,8 +55,8 @@ class _LazyCommands(Group):
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.
 
-    Most options are also environment variables: EUREKUBE_SYNC_ and the name of the option. Options that decide
-    something once, such as --approve, have none.
+    Most options are also environment variables: EUREKUBE_SYNC_ and the name of the option. The limits of the brake have
+    none. Options that decide something once, such as --approve, have none either.
     """
 
 

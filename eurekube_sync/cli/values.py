@@ -103,7 +103,7 @@ def _namespaces(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if not _NAMESPACE.fullmatch(name):
-            raise ValueError(f"{name!r} is no namespace")
+            raise ValueError(f"{name!r} is not the name of a namespace")
     return names
 
 

@@ -35,8 +35,8 @@ class ExitCode(IntEnum):
     CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
     NOT_REGISTERED = (
         6,
-        "`explain`: nothing is registered and UP, or only a part. `status`: a syncer is broken or not completely UP, "
-        "or a namespace of `-n` does not exist",
+        "`explain`: no instance is registered and UP, or not every one is. `status`: a syncer is broken or not "
+        "completely UP, or a namespace of `-n` does not exist",
     )
     CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
     KUBERNETES_UNREAD = (

@@ -164,7 +164,7 @@ class Lock:
                 return
             if self._write(record):
                 return
-        raise ClusterConflict(f"it changed {_TRIES} times while it was taken")
+        raise ClusterConflict(f"it changed {_TRIES} times while this process tried to take it")
 
     def _write(self, before: LockRecord | None) -> bool:
         """Renews or takes it; False when somebody else changed it first."""

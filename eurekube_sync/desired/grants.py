@@ -59,7 +59,7 @@ def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotati
     are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
     sentence = f"{told} {are} not granted to namespace {namespace}: the operator may add {them} to the annotation "
     likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
-    hint = f" (it has {likely})" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
+    hint = f" (it has {likely}, which is not read)" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
     return f"{sentence}{annotation} of the Namespace{hint}"
 
 

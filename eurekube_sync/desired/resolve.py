@@ -237,8 +237,8 @@ def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
     return NotServed(
         syncer=syncer,
         reason="OverQuota",
-        message=f"namespace {syncer.namespace} may have {counted(scope.most_syncers, 'syncer')}, so only its oldest "
-        f"are served; the operator may allow more with --max-syncers-per-namespace{gated}",
+        message=f"namespace {syncer.namespace} may have at most {counted(scope.most_syncers, 'syncer')}, so only its "
+        f"oldest are served; the operator may allow more with --max-syncers-per-namespace{gated}",
     )
 
 

@@ -252,7 +252,7 @@ def _check_service(spec: _Spec, wrong: Faults) -> None:
     if at.hostname is not None and at.address:
         wrong.add(("service", "address"), "hostname and address exclude each other")
     if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
-        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is no host name", "InvalidName")
+        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")
     node_ports = at.hostname is None and at.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
     if at.node_address and not node_ports:
         wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")

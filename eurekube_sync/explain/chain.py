@@ -87,7 +87,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     ready = status.condition("Ready") if status else None
     counts = alone and ready is not None and ready.status is ConditionStatus.FALSE
     if status is None or ready is None:
-        yield noted(Part.STATUS, "no pass has written a status of it")
+        yield noted(Part.STATUS, "no pass has written its status")
     else:
         since = span(look.at - ready.last_transition)
         yield breaks(

@@ -40,7 +40,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         return
     everything = len(out) == len(subject.verdicts)
     if claim.over_quota:
-        cause, fix = "its namespace has as many instances as it may", f"kubectl get esync -n {subject.ref.namespace}"
+        cause, fix = "its namespace has reached its quota of instances", f"kubectl get esync -n {subject.ref.namespace}"
         yield breaks(Part.LIMIT, "OverQuota", claim.over_quota, cause=cause, fix=fix, if_=everything)
         return
     limit_zero = claim.conduct.claims_nothing
@@ -146,18 +146,19 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
             f"{counted(len(mine), 'removal')} of it {one_or_more(len(mine), 'is', 'are')} held: {hold.why}",
             details=tuple(f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]),
             cause=f"{counted(len(mine), 'removal')} {one_or_more(len(mine), 'is', 'are')} held by the brake",
-            fix=f"if that is right, {approve_command(held.plan_id, subject.report.options)}",
+            fix=f"if all held removals are right, {approve_command(held.plan_id, subject.report.options)}",
         )
         return
     before = _condition(subject, "RemovalHeld")
     if held is None and before is not None and before.status is ConditionStatus.TRUE and unseen:
         command = before.message.rpartition(": ")[2]
+        ask = f"if all held removals are right, ask the operator for {command}"
         yield breaks(
             Part.BRAKE,
             before.reason,
             f"the last pass said: {before.message}",
             cause="its removals are held by the brake",
-            fix=f"if that is right, ask the operator for {command}" if command.startswith("eurekube-sync") else "",
+            fix=ask if command.startswith("eurekube-sync") else "",
         )
 
 

@@ -184,7 +184,7 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
             Part.EUREKA,
             Why.EXPIRED,
             f"Eureka does not hold {addresses}{more}, but the syncer's status says {status.up if status else 0} UP",
-            details=("no pass renewed them in time, or Eureka started again without its list",),
+            details=("no pass renewed the leases in time, or Eureka started again without its list",),
             cause="its leases expired, or Eureka lost its list",
             fix=RUNS,
         )
@@ -244,8 +244,8 @@ def _callers(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]
     seen = {one.key for one in subject.listed(look) if one.status is InstanceStatus.UP}
     now = {key for key, one in standing.held.items() if one.status is InstanceStatus.UP}
     for keys, text in (
-        (seen - now, "callers may still call {0}: Eureka's list has {1} until its cache is renewed, at most {2} s"),
-        (now - seen, "callers do not see {0} yet: Eureka's list does not have {1}; they follow within {2} s"),
+        (seen - now, "callers may still call {0}, for at most {2} s: Eureka's cached list still has {1}"),
+        (now - seen, "callers do not see {0} yet: Eureka's cached list does not have {1}; they follow within {2} s"),
     ):
         if keys:
             them = one_or_more(len(keys), "it", "them")
@@ -282,7 +282,7 @@ def _of_pass(good: GoodPass, age: float, *, alone: bool) -> Link:
         Part.LAST_PASS,
         Why.EXPIRED if expired else Why.NOT_RENEWED,
         text,
-        details=("the leases have expired since" if expired else "the leases expire 10 minutes after it",),
+        details=("the leases have expired since" if expired else "the leases expire 10 minutes after that pass",),
         cause=f"no pass has been good for {span(age)}{', so its leases expired' if expired else ''}",
         fix=RUNS,
     )

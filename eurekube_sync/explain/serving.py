@@ -239,7 +239,7 @@ def _port(subject: Subject, claim: Serving) -> str:
     """`port http (8080), as app ORDERS, VIP orders`."""
     asked = subject.claim.syncer.spec.get("port") or subject.claim.syncer.spec.get("securePort")
     numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
-    port = f"port {asked or numbers}" if asked or numbers else "its port"
+    port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
     port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
     apps = f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
     vip = f", VIP {claim.vip_address}" if claim.vip_address else ""

@@ -103,7 +103,8 @@ def nothing_of(
     if owners:
         there = ", ".join(f"{name} ({number})" for name, number in sorted(owners.items()))
         parts.append(f"the {one_or_more(len(owners), 'owner', 'owners')} of {where} {_are(len(owners))}: {there}")
-    parts += [f"owner {ownership.owner} has {number} of cluster {uid}" for uid, number in sorted(clusters.items())]
+    for uid, number in sorted(clusters.items()):
+        parts.append(f"owner {ownership.owner} has {counted(number, 'instance')} of cluster {uid}")
     return f"{'; '.join(parts)}. Is {to_read} right?"
 
 

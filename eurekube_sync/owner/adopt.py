@@ -62,7 +62,7 @@ def adopt_old_cluster(
     """Takes over all that the owner has, in a scope of names alone, in a cluster that this one replaces."""
     new = identity(world)
     if old == new:
-        raise ConfigurationError(f"--cluster {old} is this cluster: give the id of the cluster that it replaces.")
+        raise ConfigurationError(f"--cluster {old} is this cluster: give the UID of the old cluster.")
     registered = listed(world)
 
     def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:

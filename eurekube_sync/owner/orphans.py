@@ -114,7 +114,7 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
             continue
         if report.held and one.key in held:
             release = approve_command(report.held.plan_id, report.options)
-            fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; {release}"
+            fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; to release all held removals: {release}"
         else:
             fate, what = _fate(actions.get(one.key), syncer)
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")
@@ -146,4 +146,4 @@ def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:
     if isinstance(syncers.elsewhere, Unknown) and syncers.elsewhere.cause is not Cause.NOT_READ:
         yield f"EurekaSyncers: {syncers.elsewhere.message}"
     if report.cut_short:
-        yield "the time ended before everything was read again: what `run` does is partly unknown"
+        yield "no time was left to read every instance again: what `run` does is partly unknown"

@@ -56,7 +56,7 @@ class Purge:
             found.append(f"among them {are} {shown}: `run` would never cancel these, a purge does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             found.append(
-                f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still works would register them again: "
+                f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still runs would register them again; "
                 "stop it first"
             )
         return tuple(found)

@@ -113,7 +113,7 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
     short = f"; the limit allows {places}" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
         return f"{limit} of VIP {vip}: {admitted} of {admitted + others}{short}"
-    return f"limit {limit}: {admitted} of {ready} ready{short}"
+    return f"limit {limit}: registers {admitted} of {ready} ready{short}"
 
 
 class _Callers:

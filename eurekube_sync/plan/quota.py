@@ -157,7 +157,7 @@ def _told(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
         claim = claims[ref]
         assert isinstance(claim, Serving)  # no other wants anything
         why = (
-            f"namespace {ref.namespace} may have {counted(most, 'instance')}; the operator may allow more with "
+            f"namespace {ref.namespace} may have at most {counted(most, 'instance')}; the operator may allow more with "
             "--max-instances-per-namespace"
         )
         over = {**claim.of(OverQuota), **{key: OverQuota(wanted=claim.wanted[key], why=why) for key in keys}}

@@ -368,7 +368,7 @@ def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Pro
     for more in ((), ("--cluster", "some-uid", "--dry-run")):
         ended = give(ours, "owner", "rename", "demo", "demo", *more, KUBECONFIG=str(ours.folder / "none"))
         assert (ended.code, ended.out) == (ExitCode.USAGE, "")
-        assert ended.sentence == "Error: OLD and NEW are both demo: give the name that demo is to get"
+        assert ended.sentence == "Error: OLD and NEW are both demo: give the new name as NEW"
         assert not ended.eureka + ended.kubernetes
 
 
@@ -384,7 +384,7 @@ def test_a_purge_for_scripts(ours: Program) -> None:
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert not ended.kubernetes
     assert ended.out.splitlines()[-1] == "2 cancelled"
-    assert "s ago: a `run` that still works would register them again" in ended.sentence
+    assert "s ago: a `run` that still runs would register them again" in ended.sentence
     assert [ours.status(id_) for id_ in IDS] == [None, None]
     assert ours.status(STRANGER[1], STRANGER[0]) == "UP"
     time.sleep(0.1)

@@ -276,7 +276,7 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
         for number in range(3, 15):
             program.playground.set_ready("rating", f"rating-{number}", ready=False)
         told = next(line for line in iter(process.stdout.readline, "") if "held: 12 removals wait" in line)
-        command = told.rstrip().rsplit("also beside a running daemon: eurekube-sync ", 1)[1].split()
+        command = told.rstrip().rsplit("even while a daemon runs: eurekube-sync ", 1)[1].split()
         assert command[:3] == ["run", "-n", "rating"]
         approved = program.command(*command)
         assert (approved.code, "12 turned DOWN" in approved.out) == (ExitCode.OK, True), approved.out

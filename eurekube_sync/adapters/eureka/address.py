@@ -39,7 +39,7 @@ class EurekaAddress:
             )
         if parts.query or parts.fragment or "," in text:
             raise ConfigurationError(
-                f"The Eureka URL {shown!r} is not one address, without `?`, `#` or a comma: http://host:8761/eureka."
+                f"The Eureka URL {shown!r} must be one address without `?`, `#` or a comma: http://host:8761/eureka."
             )
         if "@" in parts.path:
             raise ConfigurationError(

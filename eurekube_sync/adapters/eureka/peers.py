@@ -350,6 +350,6 @@ def _none_left(messages: Mapping[str, str]) -> str:
         said.setdefault(same or name, []).append(name)
     sentences = []
     for first, names in said.items():
-        others = f" (and the same of {', '.join(names[1:])})" if names[1:] else ""
+        others = f" (and the same for {', '.join(names[1:])})" if names[1:] else ""
         sentences.append(messages[first].removesuffix(".") + others)
     return f"No Eureka peer could be used: {'; and '.join(sentences)}."

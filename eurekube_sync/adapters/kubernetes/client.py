@@ -234,7 +234,8 @@ class KubernetesCluster:
         if isinstance(found, Unknown):
             return _or_without_grants(found)
         if found.metadata.name != name:
-            return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered another Namespace than {name}")
+            text = f"the Kubernetes API answered with a Namespace other than {name}"
+            return Unknown(cause=Cause.UNUSABLE, message=text)
         return Complete(data=(projection.namespace(found),))
 
     def crd_live(self) -> Source[float]:

@@ -53,8 +53,8 @@ def _end(text: str) -> datetime:
 def command(folder: str, what: str | None, at: datetime | None, form: ReportForm) -> ExitCode:
     """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
 
-    WHAT is a part of an app, an address, an instance id or a syncer. It limits the output to decisions about it. With
-    --at, one recorded pass is planned again.
+    WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions about it are shown.
+    With --at, one recorded pass is planned again.
     """
     form.set_up_logs()
     files, what = record_files(Path(folder)), what or ""

@@ -47,7 +47,8 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
 
     stage.chapter(
         "What would happen?",
-        "A dry run writes nothing. It plans two instances, not six, and none for the metrics port.",
+        "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
+        "The metrics port gets none.",
     )
     stage.command("eurekube-sync run --dry-run")
     _expect(_pass(stage, world_, dry_run=True), registers=2)

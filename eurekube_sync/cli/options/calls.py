@@ -43,6 +43,6 @@ batch_option = option(
     section=Section.CALLS,
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
-    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: only if the servers say "
-    "that --eureka-url names all of their replicas. on: without asking the servers.",
+    help="Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if the servers "
+    "say that --eureka-url names all of their replicas. on: without asking the servers.",
 )

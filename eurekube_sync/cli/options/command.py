@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Option, Section
+from eurekube_sync.cli.options.declare import Option, Section, variable_of
 from eurekube_sync.cli.options.examples import EXAMPLES
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
@@ -63,13 +63,12 @@ class Command(click.Command):
         """The rule, once: a third of the text would be the names of the variables."""
         super().format_epilog(ctx, formatter)
         ours = [one for one in self.params if isinstance(one, click.Option)]
-        if any(one.envvar for one in ours):
+        if given := {max(one.opts, key=len): variable_of(one.opts) for one in ours if one.envvar}:
+            name = "--eureka-url" if "--eureka-url" in given else next(iter(given))
             without = ", ".join(one.opts[0] for one in ours if not one.envvar)
             but = f", except {without}" if without else ""
             formatter.write_paragraph()
-            formatter.write_text(
-                f"Each option is also a variable, such as {ENVIRONMENT_PREFIX}EUREKA_URL for --eureka-url{but}."
-            )
+            formatter.write_text(f"Each option is also a variable, such as {given[name]} for {name}{but}.")
         formatter.write(f"\n{_MORE}\n")
 
     def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:

@@ -216,7 +216,7 @@ _ACCESS = (
     ),
     _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
     _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
-    _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, instead of the list of certifi."),
+    _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka. Default: the public ones."),
     _file("--eureka-client-cert", help="PEM file of the client certificate for Eureka."),
     _file("--eureka-client-key", help="PEM file of the certificate's key.  [default: the file of the certificate]"),
     option(

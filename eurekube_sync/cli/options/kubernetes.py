@@ -25,8 +25,8 @@ from_option = option(
     section=Section.COMMAND,
     metavar="FILE",
     multiple=True,
-    help="With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. - is standard input; "
-    "may be repeated. Only namespaces in the files are planned.",
+    help="With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for standard "
+    "input. May be repeated. Only namespaces in the files are planned.",
 )
 
 kubernetes_options = group(

@@ -36,9 +36,11 @@ lock_option = option(
     section=Section.WHERE,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
-    help="Lease object that lets one of several copies of run work at a time, and shows when the last good pass was. "
-    "auto: in the pod's own namespace. Outside of a cluster, run takes no lock, and other commands read the one in the "
-    "namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve without --daemon.",
+    metavar="auto|off|NAMESPACE/NAME",
+    help="Lease object by which only one of several copies of run works at a time. It also shows when the last good "
+    "pass was. auto: the Lease in the pod's own namespace. Outside of a cluster, run takes no lock, and other commands "
+    "read the Lease in the namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve without "
+    "--daemon.",
 )
 
 

@@ -96,7 +96,7 @@ recording_options = group(
         metavar="MIB",
         type=click.IntRange(1, 1024 * 1024),
         default=256,
-        help="Delete the oldest records above this size.",
+        help="The greatest size of the folder of --record. The oldest records are deleted first.",
     ),
     section=Section.WATCHING,
 )

@@ -47,5 +47,5 @@ which_cluster_option = option(
     type=NAME,
     metavar="UID",
     default=None,
-    help="UID of the cluster. No cluster is then asked.",
+    help="UID of the cluster. With it, the command makes no call to Kubernetes.",
 )

@@ -79,7 +79,7 @@ class Leases:
 
     def __post_init__(self) -> None:
         if self.duration != int(self.duration):
-            raise click.UsageError("--lease-duration is whole seconds")
+            raise click.UsageError("--lease-duration must be whole seconds")
 
     @property
     def times(self) -> LeaseTimes:

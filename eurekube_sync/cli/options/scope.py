@@ -37,7 +37,7 @@ def _scope(
     )
 
 
-def _by_name(what: str) -> tuple[Callable[[Any], Any], ...]:
+def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
     return (
         option(
             "--namespace",
@@ -46,25 +46,25 @@ def _by_name(what: str) -> tuple[Callable[[Any], Any], ...]:
             type=NAMESPACES,
             shell_complete=complete_namespaces,
             multiple=True,
-            help=f"Only {what} of this namespace. May be repeated. Default: all.",
+            help=f"Only {of}the syncers of this namespace. May be repeated. Default: all.",
         ),
         option(
             "--shard",
             type=PART,
             default=None,
-            help=f"Only one part of {what}. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first number "
-            "from the index of this pod in an Indexed Job or a StatefulSet.",
+            help=f"Only {of}one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first "
+            "number from the index of this pod in an Indexed Job or a StatefulSet.",
         ),
     )
 
 
-name_scope_options = group("scope", _scope, *_by_name("the instances of the syncers"), section=Section.SCOPE)
+name_scope_options = group("scope", _scope, *_by_name("the instances of "), section=Section.SCOPE)
 """A scope of names alone, of commands that list no syncers; the command gets a `Scope`."""
 
 scope_options = group(
     "scope",
     _scope,
-    *_by_name("the syncers"),
+    *_by_name(),
     option("--selector", "-l", type=SELECTOR, default=None, help="Only the syncers with these labels."),
     option(
         "--syncer-class",

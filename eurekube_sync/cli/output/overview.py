@@ -37,7 +37,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 def _head(found: Overview, servers: Sequence[str]) -> Iterator[str]:
     parts = [f"owner {found.owner}" if found.owner else "owner unknown"]
     parts += [f"cluster {found.cluster[:8]}"] if found.cluster else []
-    parts += [f"namespace {found.narrowed} alone"] if found.narrowed else []
+    parts += [f"only namespace {found.narrowed}"] if found.narrowed else []
     url = ", ".join(servers)
     parts += (
         [f"Eureka {url} {f'up, {found.list_seconds * 1000:.0f} ms' if found.eureka is None else 'not read'}"]

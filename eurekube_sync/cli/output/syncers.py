@@ -16,7 +16,7 @@ from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
-_SUSPENDED = "nothing is registered or cancelled; registered instances are renewed"
+_SUSPENDED = "nothing new is registered and nothing is cancelled; registered instances are renewed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

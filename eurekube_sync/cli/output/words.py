@@ -99,7 +99,7 @@ def _held(held: Held, command: str) -> str:
     count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    release = f"To release {one_or_more(count, 'it', 'them')}, also beside a running daemon: {command}"
+    release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs: {command}"
     return f"held: {waits}, because {held.reason}. {keeps} renewed. {release}"
 
 

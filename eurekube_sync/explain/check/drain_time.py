@@ -69,7 +69,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
         text = f"{long_enough} has a preStop whose time cannot be read; it {killed}"
         return fine(Check.DRAIN_TIME, text)
     if sleeps >= needed:
-        text = f"{long_enough} sleeps {sleeps:g} s in preStop, and is killed after {grace:g} s"
+        text = f"{long_enough} has a preStop of {sleeps:g} s, but is killed after {grace:g} s"
     else:
         serves = f"goes on serving for {sleeps:g} s after it begins to terminate"
         text = f"{long_enough} {serves}, but callers may call it for {needed} s"

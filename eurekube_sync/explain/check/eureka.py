@@ -59,7 +59,7 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
     """A server in self-preservation lists instances whose leases ended long ago."""
     overdue = [one for one in listed if one.last_renewal and now - _end(one) > _EVICTED_AFTER]
     if not overdue:
-        return fine(Check.SELF_PRESERVATION, f"{address} lists no lease that ended long ago")
+        return fine(Check.SELF_PRESERVATION, f"{address} lists no instance whose lease ended long ago")
     text = f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as {overdue[0].key}, did not renew"
     fix = (
         "find out why renewals are missing; while self-preservation lasts, the server lists dead instances "

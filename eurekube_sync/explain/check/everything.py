@@ -85,7 +85,8 @@ def _syncers(seen: Look) -> Iterator[SyncerObject]:
 def owner(look: Look) -> Iterator[Finding]:
     """No other cluster has its name, and no other name stands where its instances would."""
     if not look.owner or not OWNER_PATTERN.fullmatch(look.owner):
-        yield warns(Check.OWNER, "the owner is not known, so its use was not checked", "give --owner as run does")
+        text = "the owner is not known, so other users of its name were not looked for"
+        yield warns(Check.OWNER, text, "give --owner as run does")
         return
     registry = look.report.registry
     if isinstance(registry, Unknown):
@@ -93,7 +94,7 @@ def owner(look: Look) -> Iterator[Finding]:
     clashes, others = registry.data.clashes, look.report.other_owners
     for cluster in clashes:
         text = f"cluster {cluster} has instances of owner {look.owner}, too"
-        fix = f"give each cluster its own; if this one replaces it: eurekube-sync owner adopt --cluster {cluster}"
+        fix = f"give each cluster its own owner; if this one replaces it: eurekube-sync owner adopt --cluster {cluster}"
         yield fails(Check.OWNER, text, fix)
     for other in others:
         fix = "use that name, or stop one of the two installations"

@@ -76,12 +76,12 @@ def of_an_installation(namespace: str) -> Sequence[Needed]:
     """What whoever installs it needs; `namespace` is where it is to run."""
     return [
         _needed("create", "customresourcedefinitions", "the CRD cannot be installed", group=_DEFINITIONS, where=""),
-        _needed("create", "clusterroles", "its rights cannot be granted", group=_RBAC, where=""),
-        _needed("create", "clusterrolebindings", "its rights cannot be granted", group=_RBAC, where=""),
+        _needed("create", "clusterroles", "the program cannot get its rights", group=_RBAC, where=""),
+        _needed("create", "clusterrolebindings", "the program cannot get its rights", group=_RBAC, where=""),
         _needed("create", "roles", "the right of the lock cannot be granted", group=_RBAC, where=namespace),
         _needed("create", "rolebindings", "the right of the lock cannot be granted", group=_RBAC, where=namespace),
-        _needed("create", "serviceaccounts", "it cannot get an account", where=namespace),
-        _needed("create", "cronjobs", "it cannot run as a CronJob", group="batch", where=namespace),
+        _needed("create", "serviceaccounts", "the program cannot get an account", where=namespace),
+        _needed("create", "cronjobs", "the program cannot run as a CronJob", group="batch", where=namespace),
     ]
 
 

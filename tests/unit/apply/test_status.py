@@ -207,7 +207,7 @@ def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> 
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
-    assert message(found, "RemovalHeld").endswith(" To release it: eurekube-sync run --approve abc")
+    assert message(found, "RemovalHeld").endswith(" To release all held removals: eurekube-sync run --approve abc")
     theirs = replace(hold, removals=(replace(removal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
@@ -281,7 +281,7 @@ def test_held_removals_are_not_in_sync() -> None:
     ("stands", "spec", "expected"),
     [
         (BOTH[:1], {}, "1 instance not registered"),
-        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance with another status than the cluster says"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance whose status is not what the cluster says"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
         ((*BOTH, stored(instance(3))), {}, "1 instance that the syncer no longer wants"),
         (

@@ -520,20 +520,20 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "held", "keeps", "them"),
+    ("count", "held", "keeps"),
     [
-        (1, "is held", "The instance keeps its status and is renewed.", "it"),
-        (2, "are held", "The instances keep their status and are renewed.", "them"),
+        (1, "is held", "The instance keeps its status and is renewed."),
+        (2, "are held", "The instances keep their status and are renewed."),
     ],
 )
 def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(
-    count: int, held: str, keeps: str, them: str
+    count: int, held: str, keeps: str
 ) -> None:
-    """The command is to be pasted."""
+    """The command is to be pasted. It releases all that is held, also of other syncers."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release {them}: "
+        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release all held removals: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 

@@ -66,11 +66,13 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     assert "give --dry-run with it" in result.output
 
 
-@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["owner", "rename"], ["validate"], ["demo"]])
+@pytest.mark.parametrize(
+    "command", [["run"], ["keepalive"], ["orphans"], ["owner", "rename"], ["validate"], ["replay"]]
+)
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The rule stands at the end, and no variable beside each option."""
+    """The rule stands at the end, with an option that the command has, and no variable beside each option."""
 
     def shown(columns: int) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -82,7 +84,9 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
-    assert "such as EUREKUBE_SYNC_EUREKA_URL for --eureka-url" in wide.splitlines()[-3]
+    offline = command[0] in ("validate", "replay")
+    example = "EUREKUBE_SYNC_OUTPUT for --output" if offline else "EUREKUBE_SYNC_EUREKA_URL for --eureka-url"
+    assert f"such as {example}" in wide.splitlines()[-3]
 
 
 def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:

@@ -340,7 +340,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
     for name, reason, message in (
         ("unready", "NotReady", "1 of 1 endpoint not ready: pod rating-200 is not ready"),
         ("empty", "NoEndpoints", "Service empty has no endpoints"),
-        ("app1", "Suspended", "nothing is registered or cancelled; registered instances are renewed"),
+        ("app1", "Suspended", "nothing new is registered and nothing is cancelled; registered instances are renewed"),
     ):
         assert note(report, name) == [f"i syncer {NS}/{name}: {reason}: {message}"]
         assert (entry(report, name)["reason"], entry(report, name)["message"]) == (reason, message)
@@ -448,7 +448,7 @@ def test_the_command_that_releases_carries_its_scope() -> None:
         f"eurekube-sync run -n {NS} --selector '!old,tier notin (a, b)' --allow-namespace 'a:*' "
         f"--approve {report.held.plan_id}"
     )
-    assert any(sentence.endswith(f"also beside a running daemon: {command}") for sentence in lines(report))
+    assert any(sentence.endswith(f"even while a daemon runs: {command}") for sentence in lines(report))
     status = world.cluster.syncers[SyncerRef(NS, "app0")].status
     held = status.condition("RemovalHeld") if status else None
     assert held is not None

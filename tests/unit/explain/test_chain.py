@@ -171,7 +171,7 @@ def test_a_quota_breaks_what_it_leaves_out_alone() -> None:
     asked.fake.run()
     whole = asked.why()
     assert whole.up == 1
-    assert "1 ready and not registered: namespace rating may have 1 instance" in text(whole)
+    assert "1 ready and not registered: namespace rating may have at most 1 instance" in text(whole)
     outside = [one for one in (asked.why(f"pod/{NS}/rating-{n}") for n in (1, 2)) if one.reason]
     assert [broken(one).reason for one in outside] == ["OverQuota"]
     asked.in_scope(most_syncers=1)

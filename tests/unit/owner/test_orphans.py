@@ -126,7 +126,8 @@ def test_what_the_brake_holds_is_said_with_its_plan() -> None:
     assert told(found) == [("10.0.0.8", Fate.HOLD)]
     held = world.run().held
     assert held is not None
-    assert f"held by the brake: {held.reason}; eurekube-sync run --approve {held.plan_id}" in found.found[0].why
+    release = f"to release all held removals: eurekube-sync run --approve {held.plan_id}"
+    assert f"held by the brake: {held.reason}; {release}" in found.found[0].why
     assert found.summary == "1 orphan: 1 held"
 
 
@@ -188,7 +189,7 @@ def test_a_look_whose_time_is_over_says_so() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
     found = look(world)
-    assert found.unknown == ("the time ended before everything was read again: what `run` does is partly unknown",)
+    assert found.unknown == ("no time was left to read every instance again: what `run` does is partly unknown",)
     assert found.code(detailed=True) is ExitCode.INCOMPLETE
 
 

@@ -761,7 +761,7 @@ def test_an_old_cluster_of_which_nothing_stands_is_asked_about(dry_run: bool) ->
     world = two_of_ours()
     assert adopt_nothing(world).code is ExitCode.OK
     world.registry.put(of_cluster("real", 7))
-    with pytest.raises(Refused, match=r"; owner prod has 1 of cluster real\. Is --cluster right\?$"):
+    with pytest.raises(Refused, match=r"; owner prod has 1 instance of cluster real\. Is --cluster right\?$"):
         adopt_nothing(world)
 
 
@@ -813,7 +813,8 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     report = purged(world, alone=True)
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "2 cancelled", ())
     assert set(world.registry.held) == {foreign().key, elsewhere.key}
-    left = f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 of cluster elsewhere. Is --owner right?"
+    left = f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 instance of cluster elsewhere. "
+    left += "Is --owner right?"
     assert purged(world, alone=True).summary == f"nothing to purge: {left}"
 
 
@@ -847,7 +848,8 @@ def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
         report = purge(owner_world(world, alone=True), found, dry_run=dry_run)
         assert (report.code, report.sentences) == (ExitCode.OK, ())
         assert report.summary == (
-            f"nothing to purge: no instance of owner prod in cluster mistaken; owner prod has 2 of cluster {CLUSTER}. "
+            "nothing to purge: no instance of owner prod in cluster mistaken; "
+            f"owner prod has 2 instances of cluster {CLUSTER}. "
             "Is --owner right?"
         )
 
@@ -968,7 +970,7 @@ def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
     world = two_of_ours()
     report = purged(world, alone=True)
     assert report.sentences == (
-        "they were renewed 10 s ago: a `run` that still works would register them again: stop it first",
+        "they were renewed 10 s ago: a `run` that still runs would register them again; stop it first",
     )
 
 

@@ -204,7 +204,7 @@ def test_zero_detaches_all_that_stands_ready_or_not() -> None:
     assert status is not None
     condition = status.condition("Ready")
     assert condition is not None
-    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: 0 of 2 ready")
+    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: registers 0 of 2 ready")
     limit(world, None)
     settled(world)
     assert len(up(world)) == 3

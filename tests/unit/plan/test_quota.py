@@ -61,7 +61,7 @@ def test_nothing_new_is_registered_beyond_the_quota() -> None:
     assert standing(world) == {1, 2, 3}
     assert ready(world) == (
         "OverQuota",
-        "2 ready and not registered: namespace rating may have 3 instances; the operator may allow more with "
+        "2 ready and not registered: namespace rating may have at most 3 instances; the operator may allow more with "
         "--max-instances-per-namespace",
     )
     assert [(event.reason, event.warning) for event in world.cluster.events] == [("OverQuota", True)]
@@ -174,7 +174,7 @@ def test_what_a_syncer_beyond_the_quota_has_registered_is_kept() -> None:
     assert standing(world) == {1, 12}, "the pod of 11 is gone"
     assert ready(world, YOUNG) == (
         "OverQuota",
-        "namespace rating may have 1 syncer, so only its oldest are served; the operator may allow more with "
+        "namespace rating may have at most 1 syncer, so only its oldest are served; the operator may allow more with "
         "--max-syncers-per-namespace",
     )
     assert [event.reason for event in world.cluster.events if event.syncer == YOUNG][-1] == "OverQuota"

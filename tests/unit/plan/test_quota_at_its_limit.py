@@ -419,7 +419,7 @@ def test_a_gate_does_not_wait_for_a_place() -> None:
     world.run()
     reason, message = world.cluster.opened["rating-2"]
     assert reason == "OverQuota"
-    assert message.startswith("namespace rating may have 1 instance; the operator may allow more with")
+    assert message.startswith("namespace rating may have at most 1 instance; the operator may allow more with")
     world.pods(2)
     world.run()
     assert standing(world) == {2}

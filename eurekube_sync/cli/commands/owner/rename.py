@@ -26,13 +26,13 @@ from eurekube_sync.owner.world import OwnerWorld
 def rename_command(
     old: str, new: str, servers: Servers, cluster: str | None, scope: Scope, observe: float | None
 ) -> ExitCode:
-    """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, read there,
-    and only then cancelled under its old id.
+    """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, and
+    read back. Only then is it cancelled under its old id.
 
     Stop `run` and `keepalive` of OLD first. The command refuses if somebody still renews the instances.
     """
     if old == new:
-        raise click.UsageError(f"OLD and NEW are both {old}: give the name that {old} is to get")
+        raise click.UsageError(f"OLD and NEW are both {old}: give the new name as NEW")
     servers.form.set_up_logs()
     dry_run = servers.dry_run
 

@@ -366,7 +366,7 @@ class TestChoice:
             pair.peers.renew(key(1))
         assert str(caught.value) == (
             f"No Eureka peer could be used: PUT {ONE}/apps/A/b was answered 403: ignore it in the server "
-            f"(and the same of {TWO})."
+            f"(and the same for {TWO})."
         )
         assert [message.split(": ", 1)[1] for message in caplog.messages] == [
             f"PUT {ONE}/apps/A/b was answered 403: ignore it in the server.",

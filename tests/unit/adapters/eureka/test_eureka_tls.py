@@ -80,7 +80,7 @@ def test_another_host_name_is_told(authority: Authority, host: str) -> None:
     with serving_tls(empty, server_context(*authority.issue("eureka.test"))) as url:
         cause, sentence = trouble(listed(url.replace("localhost", host), ca_file=str(authority.ca_file)))
     assert cause is Cause.UNAVAILABLE
-    assert "is for another host name: use a name in the URL that the certificate holds" in sentence
+    assert "is for another host name: put a name from the certificate into the URL" in sentence
 
 
 def test_an_expired_certificate_is_told(authority: Authority) -> None:
