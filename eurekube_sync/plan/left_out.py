@@ -36,12 +36,14 @@ def first_registered(desired: Desired, observed: Observed) -> Choice:
             settled[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
         elif bid.key not in observed.ours and _comes_in(bidding[bid], bid.key):
             to_read += [other.key for other in others]
+    undecided: dict[SyncerRef, dict[InstanceKey, None]] = {}
+    for bid in bidding:
+        undecided.setdefault(bid.syncer, {})[bid.key] = None
     claims = dict(desired.claims)
     for ref, outdone in settled.items():
         claim = claims[ref]
         assert isinstance(claim, Serving)  # no other bids
-        undecided = dict.fromkeys(bid.key for bid in bidding if bid.syncer == ref)
-        claims[ref] = claim.outdone_by({**undecided, **outdone})
+        claims[ref] = claim.outdone_by({**undecided[ref], **outdone})
     return Choice(desired=replace(desired, claims=claims), to_read=tuple(to_read))
 
 

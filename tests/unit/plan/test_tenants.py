@@ -5,6 +5,7 @@ Whoever may write Services, syncers and slices of his own namespace may write an
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,8 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.plan import plan_blind
-from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, piece, service, syncer
+from eurekube_sync.plan.left_out import first_registered
+from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, observed, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 BANK, EVIL = "bank", "a-evil"
@@ -407,6 +409,26 @@ def test_three_namespaces_at_one_address_have_one_holder() -> None:
     assert namespaces(world) == ["red"]
     for ref in (BLUE, GREEN):
         assert "syncer red/rating of another namespace was first and has the address" in conflict(world, ref)
+
+
+def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
+    """Else two tenants could take all the time of a pass."""
+
+    def seconds(number: int) -> float:
+        """For so many syncers of each, at one host name."""
+        them = [
+            syncer(f"s{n}", namespace=team, mode="service", appName=f"app{n}", service={"hostname": "shop.example.com"})
+            for team in ("a", "b")
+            for n in range(number)
+        ]
+        wants = desired(
+            them, [service(namespace=team) for team in "ab"], [piece(endpoint(1), namespace=t) for t in "ab"]
+        )
+        begun = time.process_time()
+        assert len(first_registered(wants, observed()).desired.claims) == 2 * number
+        return time.process_time() - begun
+
+    assert seconds(4800) < 80 * min(seconds(300) for _ in range(3))
 
 
 def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked() -> None:
