@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 
+_LISTED_BY = 45.0
+"""Seconds after which a list shows what was registered."""
+
+
 class Deletions:
     """Sees every change of the world, every write to Kubernetes, and the end of every pass."""
 
@@ -55,8 +59,10 @@ class Deletions:
         known = self._judge.known
         for state in known:
             for key in self._judge.ours_of(state):
-                # By a clock that is far ahead a lease on a peer that is away has long lapsed.
-                if not self._judge.clock_right and any(key not in other for other in known):
+                # By a clock that is far ahead a lease on a peer that is away has long lapsed, and no list is as old as
+                # the deletion.
+                young = self._judge.world.clock.time - self._judge.up_since(key) < _LISTED_BY
+                if not self._judge.clock_right and (young or any(key not in other for other in known)):
                     continue
                 if key in self._judge.too_late:
                     continue  # it is an orphan, which a later pass takes out

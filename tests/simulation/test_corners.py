@@ -18,7 +18,7 @@ from .elsewhere import AddressLeadsElsewhere, Twin
 from .run import run
 from .story import Installation, Story
 from .test_stories import assert_kept, plain, setting
-from .troubles import Call, Kind, Trouble
+from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 
 _is_up = vars(limit)["_is_up"]
 GATED = Asked(readiness_gate=True)
@@ -51,6 +51,21 @@ CORNERS: dict[str, Story] = {
             Trouble(at=44, until=62, calls=frozenset({Call.CANCEL}), kind=Kind.REFUSED),
         ),
         ends=150,
+    ),
+    "by a clock that is far ahead a deletion is older than the list that does not show its instance yet": replace(
+        plain(
+            (
+                e.ServiceApplied(at=0, app="stock"),
+                *setting("cart")[:3],
+                e.SyncerApplied(at=0, name="stock", app="stock"),
+                d.NamespaceDeleted(at=3.6, namespace="shop", lasts=28),
+                e.ClockJumps(at=5.3, by=3600, lasts=70),
+                e.PodStarted(at=9.7, app="stock", number=2, ip="10.0.0.3"),
+            ),
+            Trouble(at=7.7, until=48, calls=EUREKA_CALLS, kind=Kind.KILL_AFTER, skip=5, strikes=1, seconds=12),
+        ),
+        installation=Installation(batches=True),
+        ends=91,
     ),
     "a cached list tells of another cluster after the last trouble, to half of an installation": replace(
         plain(
