@@ -132,8 +132,8 @@ class Losses:
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it is to be added, or one in its place."""
-        if key in self._judge.truth.up:
-            return True
+        if (up := self._judge.truth.up.get(key)) is not None:
+            return up.since <= view.moment  # before that a limit of 0 may have taken it out
         syncer = self._judge.truth.syncers[self._judge.truth.eligible[key].holder]
         limit = syncer.asked.limit
         if limit is None or limit.value == 0 or syncer.asked.suspend:

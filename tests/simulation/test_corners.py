@@ -16,7 +16,7 @@ from . import events as e
 from .asked import CREATE_ONLY, UPSERT_ONLY, Asked, Limit
 from .elsewhere import AddressLeadsElsewhere, Twin
 from .run import run
-from .story import Installation, Story
+from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 
@@ -51,6 +51,17 @@ CORNERS: dict[str, Story] = {
             Trouble(at=44, until=62, calls=frozenset({Call.CANCEL}), kind=Kind.REFUSED),
         ),
         ends=150,
+    ),
+    "a person takes a limit of 0 back when a pass has read it": replace(
+        plain(
+            (
+                *setting("cart", "pay"),
+                e.SyncerApplied(at=14, name="cart", app="cart", asked=Asked(limit=Limit(kind="share", value=0))),
+                e.SyncerApplied(at=30.03, name="cart", app="cart"),
+            )
+        ),
+        installation=Installation(mode=Mode.TWICE, interval=60, scoped=True, batches=True),
+        ends=60,
     ),
     "by a clock that is far ahead a deletion is older than the list that does not show its instance yet": replace(
         plain(
