@@ -79,9 +79,12 @@ class Confirmations:
                 raise Violation("confirmed", f"{what} not to be UP")
 
     def saw_dead(self, view: PassView, key: Key) -> bool:
-        """Whether a look long enough before this pass's may have shown that the pod of what it took is gone."""
-        ended = self._dead.ended(view.taken_pods[key])
-        return any(ended <= look.last for look in self._before(view, view.taken[key]))
+        """Whether a look long enough before this pass's may have shown that the pod of what it took is gone. Pods are
+        listed after the uncached reads, which may take long: story 1410861."""
+        uid = view.taken_pods[key]
+        ended = self._dead.ended(uid)
+        looks = self._before(view, view.taken[key])
+        return any(ended <= max(look.last, self._dead.listed(look.view, uid)) for look in looks)
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
         """The looks that were long enough before this one, of all who could tell. Of old lists nobody knows of which

@@ -88,9 +88,12 @@ class Dead:
     def may_serve(self, view: PassView, key: Key) -> bool:
         """Whether what a pass took may have served still, for all that the pass could know."""
         uid = view.taken_pods[key]
-        namespace = self._namespace(uid)
-        listed = max(view.pods_listed.get(namespace, -1.0), view.pods_listed.get("", -1.0))
-        return self.ended(uid) > listed and not self.is_anothers(view, key)
+        return self.ended(uid) > self.listed(view, uid) and not self.is_anothers(view, key)
+
+    def listed(self, view: PassView, uid: str) -> float:
+        """The latest moment of which this pass's lists of pods tell, if the pod would be in them; before all time where
+        there is none."""
+        return max(view.pods_listed.get(self._namespace(uid), -1.0), view.pods_listed.get("", -1.0))
 
     def is_anothers(self, view: PassView, key: Key) -> bool:
         """Whether another living pod of its namespace has the address of what a pass took, or had it when the pass

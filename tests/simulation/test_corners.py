@@ -52,6 +52,20 @@ CORNERS: dict[str, Story] = {
         ),
         ends=150,
     ),
+    "all pods end while the uncached reads of the first pass that misses them take seconds": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *(
+                    e.PodEnds(at=17.2, app=app, number=number, grace=5)
+                    for app in ("rating", "cart")
+                    for number in (0, 1)
+                ),
+            ),
+            Trouble(at=18.9, until=38.7, calls=frozenset({Call.READ}), kind=Kind.SLOW, strikes=1, seconds=7),
+        ),
+        ends=60,
+    ),
     "a person takes a limit of 0 back when a pass has read it": replace(
         plain(
             (
