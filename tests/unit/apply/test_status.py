@@ -161,10 +161,10 @@ def test_instances_of_a_syncer_that_is_not_there_are_told_to_nobody() -> None:
 @pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
 def test_what_failed_is_said_in_a_capped_sample(result: Result) -> None:
     """Synced is False, with the first in the message and five in the list."""
-    found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 600, result) for n in range(3, 10)))
+    found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 1100, result) for n in range(3, 10)))
     assert conditions(found)["Synced"] == ("False", "PartlyFailed")
     assert conditions(found)["Ready"] == ("False", "PartlyFailed")
-    assert (len(found.errors), {len(error) for error in found.errors}) == (5, {500})
+    assert (len(found.errors), {len(error) for error in found.errors}) == (5, {1000})
     assert found.errors[0].endswith("...")
 
 
@@ -196,6 +196,22 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
     blocked = Blocked(key=key(1), syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
     found = conditions(status(claims(), plan=Plan(blocked=(blocked,))))
     assert (found["Synced"], found["Conflict"]) == (("False", "PartlyFailed"), ("False", "NoConflict"))
+
+
+def test_a_command_with_many_namespaces_is_not_cut() -> None:
+    """A person pastes it."""
+    removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,))
+    result = PassResult(
+        desired=claims(),
+        registry=Complete(data=observed(*BOTH)),
+        plan=Plan(),
+        held=Held(plan_id="abc", holds=(hold,)),
+        outcomes=Outcomes.of(()),
+    )
+    options = [part for number in range(25) for part in ("-n", f"namespace-{number:03}")]
+    found = statuses(result, {}, now=NOW, options=options)[REF]
+    assert message(found, "RemovalHeld").endswith(" -n namespace-024 --approve abc")
 
 
 def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
