@@ -46,7 +46,7 @@ and clients of the API are limited; its condition tells the same."""
 _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
-"""The CRD takes 1,024. The command that releases removals stands at the end of its message."""
+"""The CRD takes 1,024 of an error. The command that releases removals stands at the end of its condition."""
 _PATIENCE = frozenset({"AddressPending"})
 """Reasons that nobody has to see to: time will."""
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})

@@ -5,6 +5,7 @@ An audit hook sees every socket, however it was made. Mark a test `loopback` to 
 
 from __future__ import annotations
 
+import logging
 import re
 import resource
 import sys
@@ -54,6 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Adds the marker and the hook."""
     config.addinivalue_line("markers", "loopback: may open sockets on this machine, and nowhere else")
     sys.addaudithook(_audit)
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which is that of the next test."""
+    logger = logging.getLogger("eurekube_sync")
+    handlers, level, propagates = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.propagate = handlers, propagates
+    logger.setLevel(level)
 
 
 @pytest.hookimpl(wrapper=True)
