@@ -351,10 +351,15 @@ def _with_credentials(loaded: _Loaded) -> _Loaded:
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:
+    """As headers; a line's end after a token goes, as for kubectl. What cannot be sent, the pool would show in its
+    error."""
     try:
         settings = configuration.auth_settings()
     except Exception as error:
         raise ClusterUnavailable(
             f"the credentials for the Kubernetes API cannot be read: {first_line(error)}"
         ) from error
-    return {each["key"]: each["value"] for each in settings.values() if each["in"] == "header"}
+    found = {each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"}
+    if not all(value.isascii() and value.isprintable() for value in found.values()):
+        raise ClusterUnavailable("the credentials for the Kubernetes API hold a character that no header may have")
+    return found

@@ -26,11 +26,11 @@ from tests.unit.adapters.kubernetes.world import World, answer
 TOKEN = "t0ken-of-mine"
 
 
-def connected(folder: Path, server: str, **cluster: Any) -> KubernetesCluster:
+def connected(folder: Path, server: str, token: str = TOKEN, **cluster: Any) -> KubernetesCluster:
     """A client of that server, with a fixed token, that tries once."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "users": [{"name": "u", "user": {"token": token}}],
         "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "one",
     }
@@ -63,6 +63,30 @@ def test_a_token_that_the_api_repeats_is_not_told(status: int, kind: str) -> Non
     assert "you are Bearer ***, or ***" in told
     assert TOKEN not in told
     assert "\x1b" not in told
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("end", ["\n", "\r\n", " "])
+def test_a_token_with_a_line_end_is_sent_without_it(end: str, tmp_path: Path) -> None:
+    """As kubectl does it: an editor puts it there."""
+    sent: list[str] = []
+
+    def heard(request: Request) -> Response:
+        sent.append(request.headers["authorization"])
+        return Response(status=404)
+
+    with LoopbackServer(heard) as server:
+        message(connected(tmp_path, server.url, TOKEN + end))
+    assert sent == [f"Bearer {TOKEN}"]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("between", ["\n", "\x00", "\u2013"])
+def test_a_token_that_cannot_be_sent_is_no_bug_and_not_told(between: str, tmp_path: Path) -> None:
+    """A pass that ends with a bug renews nothing, and its traceback would show the token."""
+    with LoopbackServer(lambda request: Response(status=200)) as server:
+        told = message(connected(tmp_path, server.url, f"{TOKEN}{between}rest"))
+    assert told == "the credentials for the Kubernetes API hold a character that no header may have"
 
 
 @pytest.mark.loopback
@@ -114,7 +138,8 @@ def test_a_certificate_that_is_not_verified_is_told_once(tmp_path: Path, caplog:
     with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
         warnings.simplefilter("always")
         with serving_tls(kubernetes.handle, server_context(*_issued(tmp_path))) as url:
-            cluster = connected(tmp_path, url, **{"insecure-skip-tls-verify": True})
+            unverified: dict[str, Any] = {"insecure-skip-tls-verify": True}
+            cluster = connected(tmp_path, url, **unverified)
             assert isinstance(cluster.identity(), Complete)
             assert isinstance(cluster.list_services(None).elsewhere, Complete)
     assert not [one for one in caught if "Unverified" in str(one.message)]
