@@ -126,7 +126,7 @@ def at_work_elsewhere(observed: Observed) -> frozenset[SyncerRef]:
 
 def _judged(name: str, there: list[ObservedInstance], observed: Observed, desired: Desired) -> OtherOwner:
     taken = {s for one in there for s in _sockets(one)}
-    mine = [_wanted(key, desired) for key in observed.ours if key in desired.wanted_by]
+    mine = [_sockets(one) for key, one in observed.ours.items() if key in desired.wanted_by]
     beside = sum(not taken.isdisjoint(sockets) for sockets in mine)
     later = not beside or _came_first(name, observed)
     return OtherOwner(

@@ -292,6 +292,18 @@ def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
     assert stopped == ([RIGHT] if stamps == (6, 5) else [TYPO])
 
 
+def test_what_was_changed_by_hand_is_no_bug() -> None:
+    """Its port is off, so that nothing stands twice; a pass that ends with a bug would never repair it."""
+    world = doubled()
+    for one in list(world.registry.held.values()):
+        if one.metadata.get(OWNER) == RIGHT:
+            off = replace(one.instance, port=one.instance.port._replace(enabled=False))
+            world.registry.held[one.key] = replace(one, instance=off)
+    assert [other.stops_us for other in turn(world, RIGHT).other_owners] == [False]
+    reports = both(world, 2)
+    assert sorted(map(code, reports.values())) == [ExitCode.OK, ExitCode.OWNER_CLASH], "it is registered anew"
+
+
 def test_one_is_told_as_one() -> None:
     """In words that read well."""
     other = OtherOwner(name="demo", ours="typo", registered=1, twice=1, stops_us=True)
