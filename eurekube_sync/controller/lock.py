@@ -89,7 +89,8 @@ class Lock:
         self._seen: Seen | None = None
         self._held_until = -inf
         self.term = 0
-        """How often this copy took it: the same number before and after means that no other copy had it between."""
+        """How often this copy tried to take it, for a try whose answer is lost may have taken it: the same number
+        before and after means that no other copy had it between."""
         self._read_at = -inf
         self._why: Unknown | None = None
         self._good: GoodPass | None = None
@@ -175,12 +176,12 @@ class Lock:
             record = replace(before, duration=DURATION, renewed=now, good=good)
         elif before is not None:
             record = replace(record, transitions=before.transitions + 1, version=before.version)
+        self.term += before is None or before.holder != self.identity
         written = self._store.create(record) if before is None else self._store.replace(record)
         if written is None:
             return False
         if self._good is good:
             self._good = None
-        self.term += before is None or before.holder != self.identity
         self._read_at = self._clock.monotonic()
         self._seen = Seen(record=written, since=self._read_at)
         self._held_until = begun + RENEW_WITHIN

@@ -478,6 +478,26 @@ def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it
         passes.after()
 
 
+def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_the_lock_again() -> None:
+    """The object bears its name when it is read next, as after a renewal."""
+    pair = Pair()
+    pair.a.attempt()
+    passes, limit = under(pair)
+    assert passes.before() is None
+    pair.b.attempt()
+    pair.later(DURATION)
+    pair.b.attempt()
+    pair.b.release()
+    pair.store.back = unavailable
+    pair.a.attempt()
+    pair.store.back = lambda: None
+    pair.a.attempt()
+    assert pair.a.held
+    assert limit.left() == 0
+    with pytest.raises(LockLost, match="another copy held the lock eurekube-sync/shop meanwhile"):
+        passes.after()
+
+
 def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
     """Leases must not expire because the Kubernetes API is away."""
     pair = Pair()
