@@ -101,7 +101,7 @@ def _of_sources(report: PassReport) -> Iterator[tuple[str, _Trouble]]:
     kinds: dict[str, list[tuple[str, Unknown]]] = {}
     for name, source in unread(report.view):
         kind, _, namespace = name.rpartition(" of ")
-        kinds.setdefault(kind if kind and namespace[0].islower() else name, []).append((name, source))
+        kinds.setdefault(name if namespace[0].isupper() else kind, []).append((name, source))
     for kind, sources in kinds.items():
         name, first = sources[0]
         more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""

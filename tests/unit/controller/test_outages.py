@@ -84,10 +84,11 @@ def test_each_failing_list_is_told_by_itself(watched: Watched) -> None:
     assert watched.passes() == ["- Services: no trouble any more, after 2m30s"]
 
 
-def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched) -> None:
-    """The first of them, and how many more there are."""
-    watched.world.cluster.apply(syncer("other", namespace="other"))
-    for namespace in (NS, "other"):
+@pytest.mark.parametrize("other", ["other", "0ther"])
+def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched, other: str) -> None:
+    """The first of them, and how many more there are; a name may begin with a digit."""
+    watched.world.cluster.apply(syncer("other", namespace=other))
+    for namespace in (NS, other):
         watched.world.cluster.unknown["slices", namespace] = DENIED
     (told,) = watched.passes()
     assert told.startswith("+ EndpointSlices of ")
