@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.new_file import write_new
@@ -86,8 +87,12 @@ def good_in_file(path: Path) -> float | None:
 
 
 def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
-    """To a Pushgateway; what is not known now keeps its value there. What fails is logged."""
-    try:
+    """To a Pushgateway; what is not known now keeps its value there. What fails, or takes too long, is logged."""
+
+    def send() -> None:
         pushadd_to_gateway(url, "eurekube-sync", registry_of(monitor), grouping_key=group, timeout=PUSH_SECONDS)
+
+    try:
+        in_side_thread(send).result(PUSH_SECONDS)  # its own timeout bounds no name server, and no answer as a whole
     except Exception as error:  # noqa: BLE001 - whatever urllib raises; metrics must not end a pass
-        _log.warning("the metrics were not pushed to --push-metrics %s: %s", url, error)
+        _log.warning("the metrics were not pushed to --push-metrics %s: %s", url, str(error) or "no answer in time")

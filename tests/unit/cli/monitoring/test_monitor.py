@@ -13,6 +13,7 @@ from eurekube_sync.cli.monitoring.monitor import KEPT_PASSES, Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from tests.trickling import NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
@@ -164,3 +165,16 @@ def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog
     assert b"process_" not in call.body
     exposition.push(monitor, url, {})
     assert f"the metrics were not pushed to --push-metrics {url}: " in caplog.text
+
+
+@pytest.mark.loopback
+def test_a_push_that_is_answered_byte_by_byte_delays_no_pass(
+    monitor: Monitor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never silent, and would let leases expire."""
+    monkeypatch.setattr(exposition, "PUSH_SECONDS", 0.5)
+    with trickling(NEVER_ENDING_HEAD) as server:
+        watch = Stopwatch()
+        exposition.push(monitor, server.url, {})
+        assert watch.seconds < SOON_SECONDS
+    assert f"the metrics were not pushed to --push-metrics {server.url}: no answer in time" in caplog.text
