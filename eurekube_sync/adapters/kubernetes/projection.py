@@ -76,14 +76,15 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
     """A status is a report, never a source: one that cannot be read is as good as none, and is written anew."""
     try:
         item = _STATUS.decode(raw)
-        if item is None:
-            return None
-        conditions = tuple(_condition(condition) for condition in item.conditions or ())
+        return None if item is None else _read_status(item)
     except UNREADABLE:
         return None
+
+
+def _read_status(item: wire.StatusItem) -> SyncerStatus:
     return SyncerStatus(
         observed_generation=item.observed_generation,
-        conditions=conditions,
+        conditions=tuple(_condition(condition) for condition in item.conditions or ()),
         ready=item.ready,
         desired=item.desired,
         registered=item.registered,
@@ -100,6 +101,9 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
 
 
 def _whole(moment: datetime | None) -> int | None:
+    """Whole seconds; ValueError for a time that could not be written again: in UTC its year may have other digits."""
+    if moment is not None and not 1000 < moment.year < 9999:
+        raise ValueError(f"the year {moment.year}")
     return None if moment is None else int(seconds(moment))
 
 
@@ -110,7 +114,7 @@ def _condition(item: wire.StatusCondition) -> Condition:
         reason=intern(item.reason),
         message=intern(item.message),  # nearly all say that all is well
         observed_generation=item.observed_generation,
-        last_transition=int(seconds(item.last_transition_time)) if item.last_transition_time else 0,
+        last_transition=_whole(item.last_transition_time) or 0,
     )
 
 

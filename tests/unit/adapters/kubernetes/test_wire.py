@@ -148,6 +148,14 @@ def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
     assert syncer(status=status).status is None
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "1000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+@pytest.mark.parametrize("field", ["lastTransitionTime", "unconfirmedSince", "eurekaUnknownSince"])
+def test_a_status_with_a_time_that_cannot_be_written_again_is_none(field: str, time: str) -> None:
+    """The API takes it, and gives it back: a pass that takes it over would end with a bug, or be refused."""
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": time}
+    assert syncer(status={"conditions": [condition]} if field == "lastTransitionTime" else {field: time}).status is None
+
+
 def test_a_status_survives_the_api() -> None:
     """What is written is read again as the same value, and a field that empties goes away."""
     world = World()
