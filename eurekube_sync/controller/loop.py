@@ -54,7 +54,8 @@ def run_passes(
     """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
     the last. A signal ends it between two calls. An outage is logged when it begins and when it ends.
 
-    A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
+    A bug that ends a pass, or its report, ends the process only if it was the last: leases must be renewed, and the
+    next pass does it.
     Raises LockLost when `one_pass` does.
     """
     done = renewed = 0
@@ -66,21 +67,19 @@ def run_passes(
         to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
+            to_renew, code = report.to_renew, schedule.exit_code(report)
+            tell(report, code)
+            if not (schedule.watched and schedule.passes == 1):
+                _log_changes(outages.note(report))
+            if last:
+                return code
+            del report  # it holds the registry as it was listed: the next pass lists it anew
         except LockLost:
             raise
         except Exception:
             if last:
                 raise
             log.exception("a bug ended this pass; the next one starts anew")
-        else:
-            code = schedule.exit_code(report)
-            tell(report, code)
-            if not (schedule.watched and schedule.passes == 1):
-                _log_changes(outages.note(report))
-            if last:
-                return code
-            to_renew = report.to_renew
-            del report  # it holds the registry as it was listed: the next pass lists it anew
         renewed = 0
         try:
             if between is not None:

@@ -9,6 +9,7 @@ import pytest
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.fakes import FakeWorld
@@ -71,6 +72,25 @@ def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: 
     assert "ZeroDivisionError" in caplog.text
     with pytest.raises(ZeroDivisionError):
         loop(Passes(world, trouble=(2,)), Schedule(passes=2))
+
+
+def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever tells of a pass: the leases are renewed all the same, also until the next pass."""
+    told: list[ExitCode] = []
+    renewed: list[int] = []
+
+    def tell(_: PassReport, code: ExitCode) -> None:
+        told.append(code)
+        if len(told) == 1:
+            raise ZeroDivisionError
+
+    def between(to_renew: tuple[InstanceKey, ...], _: float) -> int:
+        renewed.append(len(to_renew))
+        return 0
+
+    assert run_passes(Passes(world), world.clock, Schedule(passes=2), tell, between) is ExitCode.OK
+    assert (told, renewed) == ([ExitCode.OK] * 2, [2])
+    assert "ZeroDivisionError" in caplog.text
 
 
 OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="Eureka: the connection was refused.")
