@@ -47,7 +47,7 @@ def ahead(date: str, begun: float, ended: float) -> float | None:
     in Unix seconds; 0 for what the call or a whole second of the header may explain. None for no such header."""
     try:
         said = parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if said + 1 < begun:
         return said + 1 - begun

@@ -204,6 +204,7 @@ def test_how_far_a_clock_is_ahead_is_no_more_than_the_call_leaves_open(
     """The header has whole seconds, and an answer may be on its way for as long as the call took."""
     assert ahead("Thu, 01 Jan 1970 00:01:40 GMT", begun, ended) == expected
     assert ahead("soon", begun, ended) is None
+    assert ahead("1 Jan 99999999999 10:00:00 GMT", begun, ended) is None
 
 
 def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "ReplicaSet orders-6c9f") -> PodDetail:
