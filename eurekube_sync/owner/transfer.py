@@ -80,12 +80,11 @@ class Transfer:
         """Adds under the target, confirms it uncached, and then cancels the source. `barred` are sources that must
         stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
         done: dict[InstanceKey, Affected] = {}
-        for turn, those in enumerate(_turns(moves)):
-            add = self._follow if turn else self._add
+        for those in _turns(moves):
             for first in range(0, len(those), _AT_ONCE):
                 self.tell("moving instances", len(done), len(moves))
                 some = those[first : first + _AT_ONCE]
-                added = self.workers.each(partial(self._guard, call=add, barred=barred or {}), some)
+                added = self.workers.each(partial(self._guard, barred=barred or {}), some)
                 for one, affected in zip(added, self.workers.each(self._finish, added), strict=True):
                     done[one.move.source.key] = affected
         return [done[move.source.key] for move in moves]
@@ -116,25 +115,15 @@ class Transfer:
             done += self.workers.each(cancel, instances[first : first + _AT_ONCE])
         return done
 
-    def _guard(self, move: Move, call: Callable[[Move], _Added], barred: Mapping[InstanceKey, str]) -> _Added:
+    def _guard(self, move: Move, barred: Mapping[InstanceKey, str]) -> _Added:
         if move.source.key in barred:
             return _ended(move, Result.FAILED, barred[move.source.key])
         if self.clock.stopping():
             return _ended(move, Result.NOT_TRIED, _STOPPED)
         try:
-            return call(move)
+            return self._add(move)
         except RegistryError as error:
             return _ended(move, Result.FAILED, str(error), error)
-
-    def _follow(self, move: Move) -> _Added:
-        """Adds one whose target another move has made: callers must not lose what they reach, and what a person
-        set must not be forgotten."""
-        current, there = (self.registry.read_instance(key) for key in (move.source.key, move.target))
-        harmless = (InstanceStatus.DOWN, InstanceStatus.STARTING)
-        if current and there and not (current.status is there.status or current.status in harmless):
-            why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
-            return _ended(move, Result.FAILED, why)
-        return self._add(move)
 
     def _add(self, move: Move) -> _Added:
         current = self.registry.read_instance(move.source.key)
@@ -150,6 +139,10 @@ class Transfer:
         there = current if move.in_place else self.registry.read_everywhere(move.target)
         if there is not None and not move.in_place and not move.made(there):
             return _ended(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
+        # Callers must not lose what they reach, and what a person set must not be forgotten.
+        if there is not None and current.status not in (there.status, InstanceStatus.DOWN, InstanceStatus.STARTING):
+            why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
+            return _ended(move, Result.FAILED, why)
         made = move.made_of(current)
         if there is None or move.in_place:
             newer = max(int(self.clock.now() * 1000), current.last_dirty_timestamp + 1)

@@ -434,14 +434,32 @@ def test_a_rename_is_refused_while_the_old_run_goes_on_or_another_cluster_has_th
 
 
 def test_what_stands_twice_goes_on_from_there() -> None:
-    """One that was added before is not registered again, whatever its status is by now."""
+    """One that was added before is not registered again, though the old one is DOWN by now."""
     world = two_of_ours()
-    mine = instance(1)
-    moved = changed(stored(mine), key=renamed_key(1), status=DOWN, metadata={**mine.metadata, OWNER_MARK: "next"})
-    world.registry.put(moved)
+    mine = stored(instance(1))
+    moved = changed(mine, key=renamed_key(1), metadata={**mine.metadata, OWNER_MARK: "next"})
+    world.registry.put(moved, changed(mine, status=DOWN))
     assert rename(world).summary == "2 renamed"
     assert not [call for call in world.wire.calls if call == f"register {renamed_key(1)}"]
-    assert world.registry.held[renamed_key(1)].status is DOWN
+    assert world.registry.held[renamed_key(1)].status is UP
+
+
+def test_what_callers_reach_stays_though_the_command_is_repeated() -> None:
+    """The first one left both, for the new one is DOWN: a second one sees no more than that."""
+    world, _ = rename_at(f"register {renamed_key(1)}", lambda world: world.registry.override(renamed_key(1), DOWN))
+    report = rename(world)
+    assert report.affected[0].detail == f"it is UP, and the instance {renamed_key(1).id} is DOWN: both stay"
+    assert world.registry.held[key(1)].status is UP
+
+
+@pytest.mark.parametrize(("theirs_is", "ours_is"), [(UP, DOWN), (OUT, UP)])
+def test_one_beside_ours_that_cannot_become_ours_is_left(theirs_is: InstanceStatus, ours_is: InstanceStatus) -> None:
+    """Callers reach nothing else, or a person put it out of service."""
+    world = base()
+    world.registry.put(theirs(1, status=theirs_is), changed(stored(instance(1)), status=ours_is))
+    report = adopt(world)
+    assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 failed")
+    assert world.registry.held[theirs().key].status is theirs_is
 
 
 def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
