@@ -102,6 +102,24 @@ def test_a_reader_who_goes_is_no_error(world: Program, arguments: str) -> None:
     assert len(lists) == {"run --passes 2 --interval 1s": 2, "run -o json": 1}.get(arguments, 0)
 
 
+def test_a_reader_who_goes_changes_no_verdict(world: Program) -> None:
+    """`set -o pipefail; eurekube-sync validate - | head -0` must not be green."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [BINARY, "validate", "-"],
+        env=world.environment(),
+        input="kind: EurekaSyncer",
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=LONG_SECONDS,
+        check=False,
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (ExitCode.INVALID_MANIFEST, "")
+
+
 def test_a_full_disk_spoils_no_pass(world: Program) -> None:
     """The report cannot be written: a warning says so, and the exit code is still the pass's."""
     with Path("/dev/full").open("w") as full:

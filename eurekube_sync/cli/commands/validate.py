@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 import yaml
 
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
 from eurekube_sync.model.foreign_text import json_printable, printable
@@ -28,10 +29,19 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
     input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
     """
-    missing = next((name for name in files if name != "-" and not Path(name).exists()), None)
+    missing = next((name for name in files if name != "-" and not os.path.exists(name)), None)
     if missing is not None:
         raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
+    try:
+        _write(report, output)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads needs no more of it; the verdict stays
+        discard_output()
+    return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
+
+
+def _write(report: Report, output: str) -> None:
     data = {**asdict(report), "ok": report.ok}
     match output:
         case "json":
@@ -42,7 +52,6 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
             for finding in report.findings:
                 click.echo(printable(_line(finding)))
             click.echo(_summary(report))
-    return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
 
 
 def _line(finding: Finding) -> str:
