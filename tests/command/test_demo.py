@@ -207,6 +207,13 @@ def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Progra
         assert "FILES" in ended.sentence
 
 
+def test_validate_of_a_file_that_cannot_be_read_is_a_finding(settled: Program) -> None:
+    """Such as one in a folder that is closed to us, or with a name that no file can have."""
+    ended = settled.command("validate", "a" * 300)
+    assert ended.code == ExitCode.INVALID_MANIFEST
+    assert "error: $: cannot be read: File name too long" in ended.out
+
+
 def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
     """`helm template x | eurekube-sync validate -` must not be green when helm failed."""
     for arguments in (["-"], [tmp_path]):

@@ -29,7 +29,7 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
     input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
     """
-    missing = next((name for name in files if name != "-" and not os.path.exists(name)), None)
+    missing = next((name for name in files if name != "-" and _is_missing(name)), None)
     if missing is not None:
         raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
@@ -39,6 +39,17 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     except BrokenPipeError:  # whoever reads needs no more of it; the verdict stays
         discard_output()
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
+
+
+def _is_missing(name: str) -> bool:
+    """What is there and cannot be read is a finding."""
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _write(report: Report, output: str) -> None:
