@@ -120,6 +120,22 @@ def test_a_reader_who_goes_changes_no_verdict(world: Program) -> None:
     assert (process.returncode, process.stderr) == (ExitCode.INVALID_MANIFEST, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("owner purge", ExitCode.USAGE)]
+)
+def test_a_closed_standard_input_is_an_empty_one(world: Program, arguments: str, code: ExitCode) -> None:
+    """As of a service that was started with none of it."""
+    process = subprocess.run(
+        ["sh", "-c", f'exec "$0" {arguments} <&-', BINARY],
+        env=world.environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONG_SECONDS,
+        check=False,
+    )
+    assert process.returncode == code, process.stderr
+
+
 def test_a_full_disk_spoils_no_pass(world: Program) -> None:
     """The report cannot be written: a warning says so, and the exit code is still the pass's."""
     with Path("/dev/full").open("w") as full:

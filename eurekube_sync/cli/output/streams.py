@@ -17,6 +17,8 @@ _CALLS = "urllib3.connectionpool"
 
 def prepare_streams() -> None:
     """A stream that is closed is as good as /dev/null, and what its character set lacks is escaped."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
