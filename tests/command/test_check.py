@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
-from tests.command.program import Ended, Program, empty
+from tests.command.program import Ended, Program, empty, syncer
 from tests.command.terminal import ESCAPE, at_terminal
 from tests.command.test_explain import SNAPSHOTS, WRITE, _is_command, _still
 from tests.embedded.access import Denial
@@ -107,6 +107,25 @@ def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
     assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), ended.out
     assert all(one["fix"] and one["docs"] for one in found)
     assert ended.code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK)
+
+
+@pytest.mark.parametrize(
+    ("service", "code"),
+    [({"hostname": "a.example.com"}, ExitCode.OK), ({"address": "NodePort"}, ExitCode.CHECK_FAILED)],
+)
+def test_the_right_to_nodes_is_for_node_ports(healthy: Set, service: dict[str, str], code: ExitCode) -> None:
+    """The chart grants it only on demand: a load balancer or a host name does without."""
+    manifest = syncer("outside", {"mode": "service", "selector": {"app": "orders"}, "service": service})
+    manifest["metadata"]["namespace"] = "shop"
+    healthy.program.playground.create(manifest)
+    try:
+        with healthy.scene.without_right("list", "nodes"):
+            ended = healthy.check("-o", "json")
+    finally:
+        healthy.program.playground.delete("EurekaSyncer", "shop", "outside")
+    failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
+    assert ended.code == code, ended.out
+    assert [one["text"].startswith("no right to list nodes") for one in failed] == [True] * (code != ExitCode.OK)
 
 
 def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy: Set) -> None:

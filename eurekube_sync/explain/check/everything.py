@@ -63,7 +63,7 @@ def everything(
     needed = of_a_pass(
         lock=namespace if locked else None,
         gates=any(one.spec.get("readinessGate") for one in syncers),
-        nodes=Kind.NODE in settings.drains or any(one.spec.get("mode") == "service" for one in syncers),
+        nodes=Kind.NODE in settings.drains or (looked.report.view is not None and looked.report.view.nodes is not None),
         source=source,
         grants=("get" if names else "list") if settings.scope.granted_only else None,
     )
