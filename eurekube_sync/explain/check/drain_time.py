@@ -19,7 +19,7 @@ from eurekube_sync.explain.registry import CALLERS_SECONDS
 from eurekube_sync.explain.subject import endpoints_of
 from eurekube_sync.model.details import PodDetail
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted
 
 _SHUTDOWN = 30
@@ -29,6 +29,7 @@ _SHUTDOWN = 30
 def drain_time(look: Look, interval: float) -> Iterator[Finding]:
     """A line for each workload behind a syncer. `interval` is that of the passes, in seconds."""
     needed = round(interval) + CALLERS_SECONDS
+    left: set[str] = set()
     for ref, claim in sorted(look.report.desired.claims.items()) if look.report.desired else ():
         if not isinstance(claim, Serving) or (claim.syncer.spec.get("mode") or "pod") != "pod":
             continue
@@ -36,15 +37,20 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
-        if not isinstance(pods, Complete):
-            why = pods.message if isinstance(pods, Unknown) else "they were not listed"
-            text = f"{ref}: its pods could not be looked at: {why}"
+        if pods is None:
+            left.add(namespace)
+            continue
+        if isinstance(pods, Unknown):
+            text = f"{ref}: its pods could not be looked at: {pods.message}"
             yield warns(Check.DRAIN_TIME, text, f"grant list on pods in {namespace}")
             continue
         names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
         behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
         for name, some in groupby(behind, workload):
             yield of_workload(ref, namespace, name, list(some), needed)
+    if left:
+        text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
+        yield warns(Check.DRAIN_TIME, text, f"look at them by name: eurekube-sync check -n {min(left)}")
 
 
 def workload(pod: PodDetail) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.check.drain_time import of_workload, workload
+from eurekube_sync.explain.check.drain_time import drain_time, of_workload, workload
 from eurekube_sync.explain.check.eureka import servers
 from eurekube_sync.explain.check.findings import Check, Finding, Grade, code_of
 from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
@@ -20,7 +20,8 @@ from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from tests.unit.worlds.build import instance, stored
+from tests.unit.explain.world import Asked
+from tests.unit.worlds.build import NS, endpoint, instance, stored
 
 NOW = 1_800_000_000.0
 GONE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
@@ -248,3 +249,11 @@ def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
     ]
     assert workload(_pod(controller="StatefulSet db")) == "StatefulSet db"
     assert workload(_pod(controller="")) == "pod orders-a"
+
+
+def test_pods_that_were_left_out_are_no_missing_right() -> None:
+    """In a large cluster only some namespaces are looked at."""
+    asked = Asked(endpoint(1))
+    (found,) = drain_time(replace(asked.look(f"{NS}/rating"), pods={}), 30.0)
+    assert (found.grade, found.text) == (Grade.WARNING, "the pods of 1 more namespace were not looked at")
+    assert found.fix.endswith(f"eurekube-sync check -n {NS}")
