@@ -129,7 +129,7 @@ def _services_meant(what: What, claim: Claim, report: PassReport) -> tuple[str, 
 
 
 def _app_of(claim: Claim, service: str) -> str:
-    return str(claim.syncer.spec.get("appName") or service).upper()
+    return (parse(claim.syncer).app_name or service).upper()
 
 
 def _of_services(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:

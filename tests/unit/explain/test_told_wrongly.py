@@ -54,6 +54,18 @@ def test_of_two_services_each_has_its_own_instances() -> None:
     ]
 
 
+@pytest.mark.parametrize("names", [("web",), ("web", "admin")])
+@pytest.mark.parametrize("mode", ["pod", "service"])
+def test_an_app_may_have_another_name_than_its_service(names: tuple[str, ...], mode: str) -> None:
+    """It is that of the label `app` in the selector, whatever the Services are called."""
+    services = [service(name, cluster_ips=(f"10.96.0.{number}",)) for number, name in enumerate(names, 1)]
+    asked = Asked(services=services, one=syncer(mode=mode))
+    asked.fake.cluster.slices = [piece(endpoint(number), service=name) for number, name in enumerate(names, 1)]
+    asked.fake.run()
+    assert asked.why("RATING").sentence == f"Registered: {len(names)} of {len(names)} UP as RATING"
+    assert asked.why(f"svc/{NS}/web").outcome is Outcome.REGISTERED
+
+
 def test_a_service_of_mode_service_has_its_own_instance() -> None:
     """By the app that its name gives."""
     one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service")
