@@ -143,7 +143,7 @@ def _renewed_ago(world: OwnerWorld, instances: Sequence[ObservedInstance]) -> fl
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[SyncerObject, ...], list[str]]:
     """Syncers that are being deleted and wait for nothing but our finalizer: when all of `found` is gone, Eureka holds
-    nothing of them, whoever registered it. Then why others are not ready, a sentence each."""
+    nothing of them, whichever owner registered it. Then why others are not ready, a sentence each."""
     syncers = read_syncers(cluster, found.scope)
     sources = [syncers.elsewhere, *syncers.by_namespace.values()]
     unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
@@ -157,7 +157,9 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[Syncer
         if CLEANUP_FINALIZER in syncer.finalizers and found.scope.covers(syncer.ref)
     ]
     gone = {one.key for one in found.instances}
-    kept = {syncer_of(one) for one in found.listed if one.key not in gone and OWNER in one.metadata}
+    left = [one for one in found.listed if one.key not in gone and OWNER in one.metadata]
+    # Another cluster's syncer may have the same name.
+    kept = {syncer_of(one) for one in left if one.metadata.get(CLUSTER) in (None, found.ownership.cluster)}
     deleting = tuple(syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept)
     owners = {one.metadata.get(OWNER) for one in found.listed if one.metadata.get(CLUSTER) == found.ownership.cluster}
     has_some = found.ownership.owner in owners

@@ -1068,6 +1068,14 @@ def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
     assert REF in world.cluster.syncers
 
 
+def test_another_clusters_instance_keeps_no_finalizer() -> None:
+    """Its syncer has the same name, as where two clusters run the same charts."""
+    world = deleted()
+    world.registry.put(of_cluster("another", 9, owner="second"))
+    assert purged(world).sentences[-1] == "our finalizer was removed from 1 syncer being deleted"
+    assert REF not in world.cluster.syncers
+
+
 def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
     """The list, or the write."""
     world = deleted()
