@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 import msgspec
 
-from eurekube_sync.files import open_regular
+from eurekube_sync.files import open_named
 from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.manifests.files import STDIN, STDIN_NAME
 from eurekube_sync.model.errors import ConfigurationError
@@ -41,10 +40,7 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _of_file(path: str) -> bytes:
-    """Of a regular file, or OSError."""
-    if os.path.islink(path):
-        raise ConfigurationError(f"--from {path} is a symbolic link: give the file that it leads to")
-    with open_regular(path) as file:
+    with open_named(path) as file:
         return file.read(MAX_JSON_BYTES + 1)
 
 
