@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
@@ -53,6 +53,8 @@ class Row:
     """A machine word, as in conditions; `InSync` where nothing is wrong."""
     why: str = ""
     apps: tuple[str, ...] = ()
+    named: str = ""
+    """The app that its spec names, served or not; empty where the Services name it."""
     up: int | None = None
     """None where nobody could tell."""
     of: int = 0
@@ -92,6 +94,8 @@ class Overview:
     narrowed: str
     held: int
     conflicts: int
+    left_out: int = 0
+    """Rows that nobody asked for."""
 
     @property
     def unlisted(self) -> Unknown | None:
@@ -171,11 +175,18 @@ def _explained(syncer: SyncerObject, found: Explanation, standing: SyncerStatus 
         reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(standing)),
         why=why or _note(found),
         apps=found.apps,
+        named=_named(syncer),
         up=found.up,
         of=found.of,
         since=None if state is State.BROKEN and _was_ready(syncer) else _since(syncer),
         conditions=standing.conditions if standing else (),
     )
+
+
+def _named(syncer: SyncerObject) -> str:
+    selector = syncer.spec.get("selector")
+    by_selector = (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
+    return str(syncer.spec.get("appName") or by_selector or "").upper()
 
 
 def _note(found: Explanation) -> str:
@@ -211,6 +222,7 @@ def _row(syncer: SyncerObject, state: State, reason: str, *, standing: SyncerSta
         reason=reason,
         why=why,
         apps=standing.apps,
+        named=_named(syncer),
         up=standing.up,
         of=standing.desired,
         since=_since(syncer),
@@ -238,6 +250,7 @@ def _others(report: PassReport, look: Look) -> Iterator[Row]:
                 state=State.BROKEN,
                 reason="NoInstallation",
                 why=f"{named}: no installation serves it",
+                named=_named(syncer),
                 since=syncer.created,
             )
 
@@ -257,9 +270,9 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
     rows = tuple(
         row
         for row in found.rows
-        if (app is None or app.upper() in row.apps) and (condition is None or _has(row, condition))
+        if (app is None or app.upper() in (*row.apps, row.named)) and (condition is None or _has(row, condition))
     )
-    return replace(found, rows=rows)
+    return replace(found, rows=rows, left_out=len(found.rows) - len(rows))
 
 
 def _has(row: Row, condition: str) -> bool:

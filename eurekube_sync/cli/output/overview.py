@@ -75,7 +75,8 @@ def summary(found: Overview) -> str:
     ]
     told = ", ".join(f"{number} {what}" for number, what in counts if number)
     up = sum(row.up or 0 for row in found.rows)
-    parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")] if found.rows else ["no EurekaSyncer"]
+    none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
+    parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")] if found.rows else [none]
     parts += ["other syncers unknown"] if found.unlisted is not None else []
     parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
     parts += [f"{found.held} held"] if found.held else []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from eurekube_sync.cli.output.overview import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.overview import Overview, State, chosen, code_of_overview, in_need, overview
@@ -108,10 +112,22 @@ def test_rows_are_chosen_by_app_and_condition() -> None:
     def names(**by: str) -> list[str]:
         return [row.syncer.name for row in chosen(found, **by).rows]
 
-    assert names(app="rating") == ["rating"]
+    assert names(app="rating") == ["of-others", "rating"]
     assert names(condition="Ready") == ["rating"]
     assert names(condition="Ready=False") == ["absent"]
     assert names(condition="NoInstallation") == ["of-others"]
+
+
+@pytest.mark.parametrize(
+    "spec", [{"port": "nope"}, {"selector": {"service": "rating"}, "mode": "pods"}, {"appName": "Rating", "limit": "x"}]
+)
+def test_a_broken_syncer_is_shown_for_its_app(spec: dict[str, Any]) -> None:
+    """Nothing of it is registered, so its spec alone tells which app that is; and it is not exit 0."""
+    asked = Asked(endpoint(1), one=syncer(**spec))
+    found = chosen(of(asked), app="rating")
+    assert code_of_overview(found) == ExitCode.NOT_REGISTERED
+    assert [row.syncer.name for row in found.rows] == ["rating"]
+    assert summary(chosen(of(asked), app="typo")).startswith("no EurekaSyncer has that app or condition;")
 
 
 def test_services_that_no_syncer_selects_are_listed() -> None:
