@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import IntEnum
 
@@ -16,7 +16,7 @@ from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
 from eurekube_sync.explain.serving import refused_by_its_installation
-from eurekube_sync.explain.subject import Subject
+from eurekube_sync.explain.subject import Subject, named_app
 from eurekube_sync.explain.what import OfSyncer
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
@@ -175,18 +175,12 @@ def _explained(syncer: SyncerObject, found: Explanation, standing: SyncerStatus 
         reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(standing)),
         why=why or _note(found),
         apps=found.apps,
-        named=_named(syncer),
+        named=named_app(syncer),
         up=found.up,
         of=found.of,
         since=None if state is State.BROKEN and _was_ready(syncer) else _since(syncer),
         conditions=standing.conditions if standing else (),
     )
-
-
-def _named(syncer: SyncerObject) -> str:
-    selector = syncer.spec.get("selector")
-    by_selector = (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
-    return str(syncer.spec.get("appName") or by_selector or "").upper()
 
 
 def _note(found: Explanation) -> str:
@@ -222,7 +216,7 @@ def _row(syncer: SyncerObject, state: State, reason: str, *, standing: SyncerSta
         reason=reason,
         why=why,
         apps=standing.apps,
-        named=_named(syncer),
+        named=named_app(syncer),
         up=standing.up,
         of=standing.desired,
         since=_since(syncer),
@@ -250,7 +244,7 @@ def _others(report: PassReport, look: Look) -> Iterator[Row]:
                 state=State.BROKEN,
                 reason="NoInstallation",
                 why=f"{named}: no installation serves it",
-                named=_named(syncer),
+                named=named_app(syncer),
                 since=syncer.created,
             )
 

@@ -14,7 +14,7 @@ from eurekube_sync.explain.near import matches
 from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import Endpoint, SyncerRef
+from eurekube_sync.model.kubernetes import Endpoint, SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.values import dataclass
 
@@ -89,9 +89,10 @@ def _in_report(what: What, report: PassReport, look: Look) -> Iterator[Subject]:
                 yield from _of_pod(what, report, claim, look)
             case OfApp():
                 keys = frozenset(key for key in _keys(claim) if key.app == what.name)
-                if keys or what.name in apps_of(claim) or _marked(look, ref, lambda one: one.key.app == what.name):
-                    named = _services_meant(what, claim, report)
-                    yield Subject(what=what, report=report, claim=claim, keys=_of_services(named, claim, report, look))
+                named = what.name in (*apps_of(claim), named_app(claim.syncer))
+                if keys or named or _marked(look, ref, lambda one: one.key.app == what.name):
+                    meant = _services_meant(what, claim, report)
+                    yield Subject(what=what, report=report, claim=claim, keys=_of_services(meant, claim, report, look))
             case OfAddress():
                 keys = frozenset(key for key, one in _verdicts(claim) if _at(key, one, what))
                 if keys or _marked(look, ref, lambda one: is_at(one, what)):
@@ -149,6 +150,13 @@ def _of_services(names: tuple[str, ...], claim: Claim, report: PassReport, look:
 def apps_of(claim: Claim) -> tuple[str, ...]:
     """Its apps, as far as they are known."""
     return claim.apps if isinstance(claim, Serving) else ()
+
+
+def named_app(syncer: SyncerObject) -> str:
+    """The app that its spec names, served or not; empty where the Services name it."""
+    selector = syncer.spec.get("selector")
+    by_selector = (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
+    return str(syncer.spec.get("appName") or by_selector or "").upper()
 
 
 def observed_at(one: ObservedInstance) -> str:

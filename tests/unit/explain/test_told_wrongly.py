@@ -66,6 +66,14 @@ def test_an_app_may_have_another_name_than_its_service(names: tuple[str, ...], m
     assert asked.why(f"svc/{NS}/web").outcome is Outcome.REGISTERED
 
 
+@pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "x"}, "InvalidSpec")])
+def test_an_app_is_wanted_by_a_syncer_that_is_not_served(spec: dict[str, Any], reason: str) -> None:
+    """The syncer's own fault is named, not that there is none."""
+    asked = Asked(endpoint(1), one=syncer(**spec))
+    found = asked.why("RATING")
+    assert (found.syncer, broken(found).reason) == (f"{NS}/rating", reason)
+
+
 def test_a_service_of_mode_service_has_its_own_instance() -> None:
     """By the app that its name gives."""
     one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service")
