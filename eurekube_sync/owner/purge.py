@@ -195,5 +195,7 @@ def _finish_deletions(
 
     errors = tuple(error for error in world.workers.each(remove, ready) if error)
     off = len(ready) - len(errors)
+    if errors:
+        sentences.append(f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}")
     done = f"our finalizer was removed from {counted(off, 'syncer')} being deleted"
     return (*sentences, *([done] if off else [])), errors

@@ -24,7 +24,7 @@ class OwnerReport:
     sentences: tuple[str, ...] = ()
     """What a person should know or see to."""
     errors: tuple[ClusterError, ...] = ()
-    """Writes to Kubernetes that failed."""
+    """Writes to Kubernetes that failed; the sentences tell of them."""
     unreached: tuple[str, ...] = ()
     """Eureka servers that may hold something that was not seen, or not cancelled."""
 

@@ -54,7 +54,7 @@ def owner_data(report: OwnerReport) -> dict[str, Any]:
         "dryRun": report.dry_run,
         "summary": report.summary,
         "instances": [_affected(one) for one in report.affected],
-        "messages": [*report.sentences, *map(str, report.errors)],
+        "messages": list(report.sentences),
     }
 
 

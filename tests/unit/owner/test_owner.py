@@ -1086,6 +1086,7 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
     world.cluster.refuse["remove_finalizer"] = ClusterDenied("403: grant patch")
     report = purged(world)
     assert (report.code, report.errors[0].args) == (ExitCode.KUBERNETES_DENIED, ("403: grant patch",))
+    assert report.sentences[-1] == "our finalizer is left on 1 syncer being deleted: 403: grant patch"
 
 
 # --- What they share --------------------------------------------------------------------------------------------
