@@ -212,6 +212,8 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"shards": 1}, "/shards"),
         ({"namespaces": "shop"}, "/namespaces"),
+        ({"requireAppGrant": None}, "'requireAppGrant'"),  # null takes a default away, and the program's own is false
+        ({"image": {"repository": None}}, "'repository'"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(
