@@ -21,6 +21,6 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[by
     raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
 
 
-def open_named(path: str) -> IO[bytes]:
-    """The same of a file that a person names to be read once: also by a link, or one that the shell hands over."""
-    return open(path, "rb") if path.startswith(_HANDED_OVER) else open_regular(path, follow=True)
+def open_named(path: str, *, follow: bool = True) -> IO[bytes]:
+    """The same of a file that a person names to be read once: also one that the shell hands over, which is a link."""
+    return open(path, "rb") if path.startswith(_HANDED_OVER) else open_regular(path, follow=follow)

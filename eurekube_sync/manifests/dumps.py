@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
@@ -40,8 +41,13 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _of_file(path: str) -> bytes:
-    with open_named(path) as file:
-        return file.read(MAX_JSON_BYTES + 1)
+    try:
+        with open_named(path, follow=False) as file:
+            return file.read(MAX_JSON_BYTES + 1)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigurationError(f"--from {path} is a symbolic link: give the file that it leads to") from error
+        raise
 
 
 def _objects(path: str, content: bytes) -> Iterator[Dumped]:
