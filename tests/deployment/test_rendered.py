@@ -77,6 +77,13 @@ def raw(text: str) -> list[Json]:
     return [document for document in yaml.safe_load_all(text) if document]
 
 
+def test_a_name_that_yaml_takes_for_something_else_stays_one() -> None:
+    """A priority class may be called 123, and a Secret true."""
+    form = Form(values={"secretName": "true", "priorityClassName": "123"})
+    pod = pod_template(workload(documents(form.templated())))["spec"]
+    assert (pod["volumes"][0]["secret"]["secretName"], pod["priorityClassName"]) == ("true", "123")
+
+
 @EACH_FORM
 def test_every_form_has_the_same_pod(form: Form) -> None:
     """But for what it runs, how often, and where."""

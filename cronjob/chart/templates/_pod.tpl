@@ -18,7 +18,7 @@ nodeSelector: {{ toJson . }}
 tolerations: {{ toJson . }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ quote . }}
 {{- end }}
 securityContext:
   runAsNonRoot: true
@@ -29,7 +29,7 @@ securityContext:
 volumes:
 - name: secret
   secret:
-    secretName: {{ .Values.secretName }}
+    secretName: {{ quote .Values.secretName }}
     optional: true
 {{- end }}
 
