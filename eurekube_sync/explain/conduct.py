@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.look import Look
@@ -174,7 +175,7 @@ def _owners(subject: Subject) -> Iterator[Link]:
             Why.OWNER_CLASH,
             other.question if other.stops_us else other.sentence,
             cause=f"owner {other.name} serves the same syncer",
-            fix=f"give --owner {other.name}, if that is the installation"
+            fix=f"give --owner {quote(other.name)}, if that is the installation"
             if other.stops_us
             else "stop one of the two installations",
         )
@@ -185,5 +186,5 @@ def _owners(subject: Subject) -> Iterator[Link]:
             f"cluster {clashes[0]} has instances of the same owner in Eureka",
             cause="another cluster uses the same owner, so a pass only renews",
             fix="give each cluster its own owner; if this one replaces it: "
-            f"eurekube-sync owner adopt --cluster {clashes[0]}",
+            f"eurekube-sync owner adopt --cluster {quote(clashes[0])}",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 from eurekube_sync.controller.look import Look
@@ -244,7 +245,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
         is_there = any(syncer.ref == ref for syncer in _syncers(look, ref.namespace))
         if is_there or not look.asked.covers(ref):
             text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
-            fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
+            fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
             return _unknown(what, Part.SERVICES, text, *there, fix=fix)
         text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
         cause, fix = "its syncer is gone", "eurekube-sync orphans"

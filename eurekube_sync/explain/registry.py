@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from urllib.parse import quote as in_url
 
 from eurekube_sync.controller.look import Look, Reading
 from eurekube_sync.desired.claims import Serving
@@ -169,7 +171,7 @@ def _under_another_owner(name: str, look: Look) -> Link:
         Why.OWNER_CLASH,
         f"Eureka holds its instances under owner {name}, and none under owner {look.owner}",
         cause=f"owner {name} registers it, not owner {look.owner}",
-        fix=f"give --owner {name}, if that is the installation",
+        fix=f"give --owner {quote(name)}, if that is the installation",
     )
 
 
@@ -210,7 +212,7 @@ def _with_another_status(other: Mapping[InstanceKey, ObservedInstance], look: Lo
             f"{key.app} {observed_at(one)} is {one.status}: a person set it in Eureka{more}",
             details=("an override outlives every registration, so no pass changes it",),
             cause=f"a person set it {one.status}",
-            fix=f"curl -X DELETE {server}/apps/{key.app}/{key.id}/status",
+            fix=f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status",
         )
     drained = one.metadata.get(DRAINED)
     return breaks(

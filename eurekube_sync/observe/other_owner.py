@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from shlex import quote
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
@@ -59,7 +60,8 @@ class OtherOwner:
         """Whether the owner's name is right, with what speaks against it and the way out."""
         return (
             f"{self._stand} at addresses that this installation would register under owner {self.ours}. "
-            f"Is --owner {self.ours} right? To change the name: eurekube-sync owner rename {self.name} {self.ours}."
+            f"Is --owner {self.ours} right? "
+            f"To change the name: eurekube-sync owner rename {quote(self.name)} {self.ours}."
         )
 
     @property

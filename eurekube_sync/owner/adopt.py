@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
+from shlex import quote
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
 from eurekube_sync.desired.claims import Desired, NotServed
@@ -149,7 +150,7 @@ def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
     if owner is not None:
         raise Refused(
             f"{instance.key} is of owner {owner}: move all of its instances with "
-            f"eurekube-sync owner rename {owner} {ownership.owner}"
+            f"eurekube-sync owner rename {quote(owner)} {ownership.owner}"
         )
 
 

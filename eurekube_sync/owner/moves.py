@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import NamedTuple
 
 from eurekube_sync.model.errors import OwnerClash
@@ -104,7 +105,7 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
         other = others[0].metadata[CLUSTER]
         raise OwnerClash(
             f"owner {ownership.owner} is used by cluster {other} ({names(others)}): take another name. If this cluster "
-            f"replaces it: eurekube-sync owner adopt --cluster {other}"
+            f"replaces it: eurekube-sync owner adopt --cluster {quote(other)}"
         )
 
 

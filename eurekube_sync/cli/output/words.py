@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from shlex import quote
 from typing import assert_never
 
 from eurekube_sync.brake import Held
@@ -84,7 +85,7 @@ def _of_clashes(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes if report.view else ():
         yield (
             f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
-            f"replaces it: eurekube-sync owner adopt --cluster {cluster}. "
+            f"replaces it: eurekube-sync owner adopt --cluster {quote(cluster)}. "
             "Our instances were renewed, and nothing else was done."
         )
     yield from (other.sentence for other in report.other_owners)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Any
 
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
@@ -94,7 +95,8 @@ def owner(look: Look) -> Iterator[Finding]:
     clashes, others = registry.data.clashes, look.report.other_owners
     for cluster in clashes:
         text = f"cluster {cluster} has instances of owner {look.owner}, too"
-        fix = f"give each cluster its own owner; if this one replaces it: eurekube-sync owner adopt --cluster {cluster}"
+        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
+        fix = f"give each cluster its own owner; if this one replaces it: {adopt}"
         yield fails(Check.OWNER, text, fix)
     for other in others:
         fix = "use that name, or stop one of the two installations"

@@ -14,11 +14,12 @@ from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.overview import State, overview
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ServicePort
-from eurekube_sync.model.ownership import CLUSTER, OWNER
+from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked, broken, text
-from tests.unit.worlds.build import NS, endpoint, key, piece, service, syncer
+from tests.unit.worlds.build import NS, changed, endpoint, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
@@ -144,6 +145,21 @@ def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -
     assert "another's instance" not in text(found)
     assert (found.outcome, found.fix) == (Outcome.UNKNOWN, f"eurekube-sync explain {NS}/rating -n {NS}")
     assert code_of([found], asked.look(what)) == ExitCode.INCOMPLETE
+
+
+def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+    """Whoever may write into Eureka chooses what its marks and ids say."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.in_scope(namespaces=frozenset({"elsewhere"}))
+    ours = asked.fake.registry.held[key(1)]
+    asked.fake.registry.put(changed(ours, metadata={**ours.metadata, SYNCER: "a; reboot;/b"}))
+    assert asked.why("RATING").fix == "eurekube-sync explain 'a; reboot;/b' -n 'a; reboot;'"
+    asked.in_scope()
+    asked.owner = ""
+    odd = changed(ours, key=InstanceKey("RATING", "a; reboot"), ip_addr="10.0.0.9", metadata={SYNCER: f"{NS}/rating"})
+    asked.fake.registry.held = {odd.key: changed(odd, status=InstanceStatus.OUT_OF_SERVICE)}
+    assert asked.why().fix == "curl -X DELETE http://eureka-1/eureka/apps/RATING/a%3B%20reboot/status"
 
 
 def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:

@@ -252,6 +252,17 @@ def test_an_app_without_a_free_instance_is_said() -> None:
         adopt(base())
 
 
+def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+    """Whoever may write into Eureka chooses what its marks say."""
+    world = base()
+    world.registry.put(changed(theirs(), metadata={OWNER_MARK: "a; reboot"}))
+    with pytest.raises(Refused, match=r"owner rename 'a; reboot' prod$"):
+        adopt(world, "10.0.0.1:8080")
+    world.registry.put(of_cluster("b; reboot", 2))
+    with pytest.raises(OwnerClash, match=r"owner adopt --cluster 'b; reboot'$"):
+        adopt(world)
+
+
 def test_what_is_ours_already_is_said_and_left() -> None:
     """So that the command can be given again."""
     world = two_of_ours()
