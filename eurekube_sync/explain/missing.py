@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
+from shlex import join, quote
 from typing import Any
 
 from eurekube_sync.controller.look import Look
@@ -225,7 +225,7 @@ def _no_claim(what: What, look: Look) -> Explanation:
     near = near_names(str(what), {one.key.app for one in instances} | wanted.keys())
     details = [f"nearest: {', '.join(near)}"] if near else []
     details += [f"EurekaSyncer {wanted[app]} registers as {app}" for app in near if app in wanted]
-    fix = " ".join(("eurekube-sync status -a", *look.asked.options))
+    fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
         return _unknown(what, Part.SYNCER, text, details=tuple(details), fix=fix)
@@ -248,7 +248,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
             fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
             return _unknown(what, Part.SERVICES, text, *there, fix=fix)
         text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
-        cause, fix = "its syncer is gone", "eurekube-sync orphans"
+        cause, fix = "its syncer is gone", join(("eurekube-sync", "orphans", *look.asked.options))
     else:
         cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
         whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"

@@ -9,6 +9,7 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.grants import ALLOWED_APPS
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.overview import State, overview
@@ -228,10 +229,14 @@ def test_what_a_limit_leaves_out_is_not_missing() -> None:
 
 
 def test_the_next_question_has_the_scope_of_this_one() -> None:
-    """It shows the same namespaces."""
+    """It shows the same syncers."""
     asked = Asked(endpoint(1))
-    asked.in_scope(namespaces=frozenset({NS}))
-    assert asked.why("NOTHING-LIKE-IT").fix == f"eurekube-sync status -a -n {NS}"
+    asked.fake.run()
+    asked.remove()
+    asked.in_scope(namespaces=frozenset({NS}), selector=parse_selector("team in (a, b)"))
+    options = f"-n {NS} --selector 'team in (a, b)'"
+    assert asked.why("NOTHING-LIKE-IT").fix == f"eurekube-sync status -a {options}"
+    assert asked.why("RATING").fix == f"eurekube-sync orphans {options}"
 
 
 def test_a_pod_that_is_in_no_slice_is_told_so() -> None:
