@@ -79,7 +79,7 @@ class EurekaClient(Registry):
             count=count,
         )
         self._login = options.credentials
-        self._session = _prepared(session or requests.Session(), options, adapter)
+        self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
         self._probed: tuple[float, bool] | None = None
 
@@ -247,6 +247,14 @@ class EurekaClient(Registry):
                 body=body,
                 date=response.headers.get("Date", ""),
             )
+
+
+class _Session(requests.Session):
+    """Does not look where a redirect leads. Where that makes no sense it would raise, with the answer still open; each
+    such answer keeps a connection, and a pool that has none left lets a call wait for ever."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        return None
 
 
 class _Pool(HTTPAdapter):

@@ -12,7 +12,8 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.adapters.side_thread import in_side_thread
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
@@ -208,3 +209,15 @@ def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: thread
         assert 0.4 <= watch.seconds < SOON_SECONDS
         names.set()
         assert eureka.renew(KEY)
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("location", ["http://[x/", "/gesperrt/\xfc"])
+def test_a_redirect_that_makes_no_sense_keeps_no_connection(location: str) -> None:
+    """The next call would wait for one for ever."""
+    answer = Response(status=302, headers={"Location": location})
+    with LoopbackServer(lambda request: answer) as server, client(server.url, SystemClock(), concurrency=1) as eureka:
+        for _ in range(3):
+            found = in_side_thread(eureka.list_instances).result(SOON_SECONDS)
+            assert isinstance(found, Unknown)
+            assert "redirects are not followed" in found.message
