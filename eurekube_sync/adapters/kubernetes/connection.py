@@ -180,7 +180,7 @@ class _ClientConnection:
                     where = f"{call} to the Kubernetes API at {configuration.host}"
                     chunks = answer.stream(CHUNK, decode_content=True)
                     body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # a chunk may say -5
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {no_answer(error).why}"
             ) from error

@@ -107,6 +107,7 @@ def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
         (HEAD + b"{", "the answer broke off"),
         (HEAD + b"{}}}", "the answer broke off"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer broke off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n", "the connection broke"),
     ],
 )
 def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str, tmp_path: Path) -> None:
