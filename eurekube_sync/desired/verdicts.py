@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.rivals import Rival
+from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.model.eureka import Instance, InstanceStatus
 from eurekube_sync.model.values import dataclass
 
@@ -29,6 +29,17 @@ class Wanted:
     rival: Rival | None = None
     """Another syncer that has the address and does not register it now. Nothing new is registered here, and what is
     registered is kept up to date."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the cluster gave its address to another namespace: what Eureka lost is not registered there again."""
+        return self.rival is not None and self.rival.right is Right.ALLOTTED
+
+    @property
+    def if_gone(self) -> Instance | None:
+        """What a renewal registers that finds no lease. A not-ready endpoint that Eureka lost is not brought back: it
+        would be a first registration."""
+        return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

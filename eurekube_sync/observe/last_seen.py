@@ -47,7 +47,8 @@ class LastSeen:
         and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
         cancel since."""
         pairs = ((key, self._up(key), desired.wanted(key)) for key in renewed)
-        return frozenset(key for key, up, one in pairs if up and one and _marks(one.instance) == _marks(up))
+        known = ((key, up, one) for key, up, one in pairs if up and one and not one.elsewhere)
+        return frozenset(key for key, up, one in known if _marks(one.instance) == _marks(up))
 
     def _up(self, key: InstanceKey) -> Instance | None:
         if key in self._left:

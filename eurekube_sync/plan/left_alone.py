@@ -17,6 +17,7 @@ from operator import attrgetter
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.desired.grants import no_longer_granted
+from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Action, Cancel, Change, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
@@ -121,7 +122,7 @@ def _restrained(action: Action, desired: Desired, observed: Observed) -> Action 
         case Update() if registered is not None and no_longer_granted(claim, registered):
             return action
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
-            return _created_only(action, registered)
+            return _created_only(action, registered, desired.wanted(action.key))
         case Cancel() if policy is not Policy.SYNC:
             return None if registered is None or is_gone(registered) else _left_to_expire(action, registered, policy)
         case _:
@@ -138,7 +139,7 @@ def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
     return marked if asked is Policy.SYNC else asked
 
 
-def _created_only(action: Update, registered: ObservedInstance) -> Action:
+def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted | None) -> Action:
     """UP, DOWN and our own marks; but another pod under the same address is another instance."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
@@ -148,7 +149,7 @@ def _created_only(action: Update, registered: ObservedInstance) -> Action:
     instance = replace(registered.unchanged(), status=action.instance.status, metadata={**kept, **marks})
     if changes:
         return replace(action, instance=instance, changes=changes)
-    if_gone = action.instance if action.instance.status is InstanceStatus.UP else None
+    if_gone = wanted.if_gone if wanted is not None else None
     return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
 
 

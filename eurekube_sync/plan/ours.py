@@ -14,7 +14,6 @@ from typing import assert_never
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.desired.drain import DRAINED
-from eurekube_sync.desired.rivals import Right
 from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
@@ -49,11 +48,7 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
     syncer = claim.syncer.ref
     changes = differences(wanted.instance, observed)
     if not changes:
-        # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration. Nor is one at an
-        # address that the cluster gave to another namespace now.
-        allotted = wanted.rival is not None and wanted.rival.right is Right.ALLOTTED
-        if_gone = wanted.instance if wanted.instance.status is InstanceStatus.UP and not allotted else None
-        return Renew(key=observed.key, syncer=syncer, why=wanted.why, if_gone=if_gone, status=observed.status)
+        return Renew(key=observed.key, syncer=syncer, why=wanted.why, if_gone=wanted.if_gone, status=observed.status)
     return Update(
         instance=wanted.instance,
         syncer=syncer,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.rivals import Right, Rival
@@ -20,6 +21,7 @@ from eurekube_sync.desired.verdicts import Taken
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.plan import plan_blind
 from eurekube_sync.plan.left_out import first_registered
 from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, observed, piece, service, syncer
@@ -192,14 +194,25 @@ def test_what_stands_already_stays_and_follows_its_service(attack: Attack) -> No
 
 
 @BY_NOBODY
-def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(attack: Attack) -> None:
-    """The list is older than the loss, and still shows both."""
+@pytest.mark.parametrize("blind", [False, True], ids=["", "blind"])
+@pytest.mark.parametrize(
+    "spec", [{}, {"policy": "CreateOnly", "metadata": {"a": "b"}}, {"suspend": True, "vipAddress": "other"}], ids=str
+)
+def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(
+    attack: Attack, spec: Mapping[str, Any], blind: bool
+) -> None:
+    """The list is older than the loss, and still shows both; or there is none, and the process remembers both."""
     world = bank()
+    world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=5)
     world.cluster.apply(*attack(4, ready=True, created=OLD))
     world.run()
-    world.cluster.apply(pods(*PODS, 4))
+    world.cluster.apply(pods(*PODS, 4), *attack(4, ready=True, created=OLD, **spec))
     settled(world)
-    world.registry.cached_for(30)
+    assert standing(world, EVIL) == {4}
+    if blind:
+        world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    else:
+        world.registry.cached_for(30)
     world.registry.held.clear()
     world.run()
     assert (standing(world, BANK), standing(world, EVIL)) == ({1, 2, 3, 4}, set())
