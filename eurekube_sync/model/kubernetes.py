@@ -177,7 +177,7 @@ class PodReadiness:
     name: str
     uid: str
     ready: bool
-    """Its containers are, and every other gate of its own is open."""
+    """Its containers are, every other gate of its own is open, and nobody took Ready back since ours opened."""
     registered: bool
     """The condition `eurekube.io/registered` is True, which it stays."""
 

@@ -5,6 +5,7 @@ Owns the API's rules for absent fields. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any
@@ -277,9 +278,20 @@ def readiness(item: wire.WholePodItem) -> PodReadiness:
         namespace=item.metadata.namespace,
         name=meta.name,
         uid=meta.uid,
-        ready={"ContainersReady", *(gates - {REGISTERED})} <= true,
+        ready={"ContainersReady", *(gates - {REGISTERED})} <= true and not _taken_back(conditions),
         registered=REGISTERED in true,
     )
+
+
+def _taken_back(conditions: Sequence[wire.PodCondition]) -> bool:
+    """Whether Ready was taken back after our gate had opened. Where a node is lost nobody but the node controller tells
+    it, and it leaves all other conditions as they were. Right after the gate opens, the kubelet has yet to follow."""
+    by_type = {condition.type: condition for condition in conditions}
+    ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
+    if ready is None or ready.status == "True" or gate is None or gate.status != "True":
+        return False
+    since, opened = ready.last_transition_time, gate.last_transition_time
+    return since is not None and opened is not None and seconds(since) > seconds(opened)
 
 
 def node(item: wire.NodeItem) -> Node:

@@ -197,8 +197,12 @@ class _PodSpec(_Wire):
     readiness_gates: list[_Gate] | None = None
 
 
+class PodCondition(_NodeCondition):
+    last_transition_time: datetime | None = None
+
+
 class _PodStatus(_Wire):
-    conditions: list[_NodeCondition] | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class WholePodItem(_Wire):

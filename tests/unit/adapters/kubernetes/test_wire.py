@@ -57,6 +57,38 @@ def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[b
     assert (endpoint.ready, endpoint.serving, endpoint.terminating) == expected
 
 
+@pytest.mark.parametrize(
+    ("ready", "since", "gate", "expected"),
+    [
+        ("True", "2026-01-02T03:05:00Z", "True", True),
+        ("False", "2026-01-02T03:05:00Z", "True", False),
+        ("Unknown", "2026-01-02T03:05:00Z", "True", False),
+        ("False", "2026-01-02T03:03:00Z", "True", True),
+        ("False", "2026-01-02T03:04:05Z", "True", True),
+        ("False", None, "True", True),
+        ("False", "2026-01-02T03:05:00Z", "False", True),
+        ("False", "2026-01-02T03:05:00Z", None, True),
+        (None, None, "True", True),
+    ],
+)
+def test_a_pod_of_a_lost_node_is_not_ready_whatever_its_containers_were(
+    ready: str | None, since: str | None, gate: str | None, expected: bool
+) -> None:
+    """The node controller takes back Ready alone. Before the kubelet has seen our gate open, Ready was never given."""
+    conditions: list[dict[str, str | None]] = [
+        {"type": "ContainersReady", "status": "True"},
+        {"type": "Ready", "status": ready, "lastTransitionTime": since},
+        {"type": projection.REGISTERED, "status": gate, "lastTransitionTime": CREATED},
+    ]
+    body: dict[str, Any] = {
+        "metadata": {"name": "rating-1", "namespace": "shop", "uid": "u"},
+        "spec": {"readinessGates": [{"conditionType": projection.REGISTERED}]},
+        "status": {"conditions": [one for one in conditions if one["status"]]},
+    }
+    found = projection.readiness(msgspec.json.decode(msgspec.json.encode(body), type=wire.WholePodItem))
+    assert (found.ready, found.registered) == (expected, gate == "True")
+
+
 def test_an_empty_slice_has_null_lists() -> None:
     """`endpoints: null, ports: null` is an empty slice, not a broken one."""
     found = endpoint_slice(endpoints=None, ports=None)
