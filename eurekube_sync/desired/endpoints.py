@@ -189,8 +189,10 @@ def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:
     """Whether an endpoint takes calls."""
-    # With publishNotReadyAddresses "ready" is always true and says nothing; "serving" is the pod's own readiness.
-    return endpoint.serving and not endpoint.terminating if service.publish_not_ready else endpoint.ready
+    # With publishNotReadyAddresses "ready" is true of every pod and says nothing; "serving" is the pod's own readiness.
+    # Slices that are made of hand-written Endpoints say nothing but "ready".
+    published = service.publish_not_ready
+    return endpoint.ready and (not published or (endpoint.serving and not endpoint.terminating))
 
 
 def _ports(service: Service) -> str:

@@ -107,6 +107,7 @@ def test_services_without_any_port_are_refused() -> None:
         (Endpoint(address="a", ready=True, serving=False), True, False),  # published, not healthy
         (Endpoint(address="a", ready=True, serving=True), True, True),
         (Endpoint(address="a", ready=True, serving=True, terminating=True), True, False),
+        (Endpoint(address="a", ready=False, serving=True), True, False),  # a mirrored slice has no `serving`
     ],
 )
 def test_health_is_ready_or_serving_where_all_are_published(found: Endpoint, publish: bool, ready: bool) -> None:
