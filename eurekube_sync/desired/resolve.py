@@ -312,15 +312,16 @@ def _serve_again(
 
 
 def _spec(syncer: SyncerObject) -> Syncer | NotServed:
-    """What it asks for. Of one that is being deleted only the keys count, and what an instance looks like has no part
-    in them."""
+    """What it asks for. Of one that is being deleted only the keys count, and whose they are: what an instance looks
+    like, and when it is UP, has no part in that."""
     try:
         asked = parse(syncer)
     except InvalidSyncer as error:
         return _refused(syncer, error)
     if syncer.deleted is None:
         return asked
-    return replace(asked, presentation=Presentation(), conduct=replace(asked.conduct, readiness_gate=False))
+    conduct = replace(asked.conduct, readiness_gate=False)
+    return replace(asked, presentation=Presentation(), cancel_not_ready=False, conduct=conduct)
 
 
 def _refused(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:

@@ -139,9 +139,10 @@ def test_over_a_limit_the_others_open_too() -> None:
     assert sorted(world.opened().values()) == ["OverLimit", "OverLimit", "Registered"]
 
 
-def test_a_pod_whose_syncer_is_being_deleted_does_not_wait() -> None:
-    """Whatever else of the cluster waits for the deletion."""
-    world = Rollout()
+@pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
+def test_a_pod_whose_syncer_is_being_deleted_does_not_wait(not_ready: str) -> None:
+    """Whatever else of the cluster waits for the deletion, and although the slices call it not ready until then."""
+    world = Rollout(notReady=not_ready)
     world.pods(1)
     world.run()
     world.pods(1, 2)
