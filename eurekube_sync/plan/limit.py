@@ -7,16 +7,17 @@ nothing out when it falls by itself: only an instance whose mark names a higher 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
+from itertools import chain
 from zlib import crc32
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired.verdicts import Leaving, OverLimit
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
 
@@ -120,25 +121,22 @@ class _Callers:
     """What callers find under a VIP."""
 
     def __init__(self, observed: Observed) -> None:
-        self._by_name: dict[str, dict[InstanceKey, SyncerRef | None]] = {}
-        for key, one, syncer in _registered_up(observed):
-            for name in _names(one.instance.vip_address):
-                self._by_name.setdefault(name, {})[key] = syncer
+        registered = chain(observed.ours.items(), observed.others.items())
+        self._vips = {key: one.instance.vip_address for key, one in registered if one.status is InstanceStatus.UP}
+        self._counts = Counter(self._vips.values())
+        self._by_syncer = observed.keys_by_syncer
+        self._by_name: dict[str, list[str]] = {}
+        for vip in self._counts:
+            for name in dict.fromkeys(_names(vip)):
+                self._by_name.setdefault(name, []).append(vip)
 
     def others(self, claim: Serving) -> int:
-        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be."""
+        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be. Of others' none is
+        looked at: there may be as many as there are claims."""
         names = {name for wanted in claim.wanted.values() for name in _names(wanted.instance.vip_address)}
-        found = {key: syncer for name in names for key, syncer in self._by_name.get(name, {}).items()}
-        return sum(syncer != claim.syncer.ref and not claim.wanted_at(key) for key, syncer in found.items())
-
-
-def _registered_up(observed: Observed) -> Iterator[tuple[InstanceKey, ObservedInstance, SyncerRef | None]]:
-    for key, instance in observed.ours.items():
-        if instance.status is InstanceStatus.UP:
-            yield key, instance, syncer_of(instance)
-    for key, instance in observed.others.items():
-        if instance.status is InstanceStatus.UP:
-            yield key, instance, None
+        vips = {vip for name in names for vip in self._by_name.get(name, ())}
+        own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}
+        return sum(self._counts[vip] for vip in vips) - sum(self._vips.get(key) in vips for key in own)
 
 
 def _names(vip_address: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -378,6 +379,25 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     claim = found.claims[REF]
     assert getattr(claim, "notes", ()) == ("share 50% of VIP rating: 3 of 6",)
     assert len(found.wanted_by) == 3
+
+
+def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
+    """Else one tenant could take all the time of a pass."""
+
+    def seconds(number: int) -> float:
+        """For so many syncers, of each of which one instance stands."""
+        names = [f"app-{n}" for n in range(number)]
+        wants = desired(
+            [syncer(name, selector={"app": name}, vipAddress="v,w", limit={"share": "50%"}) for name in names],
+            [service(name, labels={"app": name}) for name in names],
+            [piece(endpoint(1, address=f"11.0.{n // 250}.{n % 250}"), service=name) for n, name in enumerate(names)],
+        )
+        stands = observed(*(stored(one.instance) for key in wants.wanted_by if (one := wants.wanted(key))))
+        begun = time.process_time()
+        assert len(within_limits(wants, stands).desired.wanted_by) == number
+        return time.process_time() - begun
+
+    assert seconds(1600) < 80 * min(seconds(100) for _ in range(3))
 
 
 def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
