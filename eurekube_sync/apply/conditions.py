@@ -92,9 +92,11 @@ def tallies(
     for ref, those in registered.items() if registered is not None else ():
         of(ref).registered = those
     if registered is None:
+        # Whether its lease was due in this pass or not: the plan says whose it is.
+        planned = {action.key: action.syncer for action in result.plan.actions}
         for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
             if key not in outcomes.by_key:
-                of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.status
+                of(planned.get(key) or syncer_of(one)).registered[key] = one.status
         for key, outcome in outcomes.by_key.items():
             if outcome.status is not None:
                 of(outcome.action.syncer).registered[key] = outcome.status

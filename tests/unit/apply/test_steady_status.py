@@ -180,6 +180,7 @@ SITUATIONS: dict[str, Step] = {
     "registrations get no answer": newcomers(RegistryUnavailable),
     "strangers stand under our ids": strangers,
     "younger syncers want the same": younger,
+    "younger syncers want what one that cannot be served holds": in_turn(respec(port="nope"), younger),
     "some cannot be read again": not_all_read,
     "pods register themselves": themselves,
     "two ports": ambiguous,
