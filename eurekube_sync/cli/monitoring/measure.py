@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from eurekube_sync.brake import HoldReason
 from eurekube_sync.cli.monitoring.definitions import (
     ACTIONS,
     AT_RISK,
@@ -84,7 +85,8 @@ def _conditions(report: PassReport) -> Iterator[tuple[str, ...]]:
 
 
 def _held(report: PassReport) -> Counter[tuple[str, ...]]:
-    found: Counter[tuple[str, ...]] = Counter()
+    """By each reason: a Pushgateway keeps the last number of what is not pushed."""
+    found: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HoldReason})
     for hold in report.held.holds if report.held else ():
         found[hold.reason.value,] += len(hold.removals)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -119,8 +120,20 @@ def test_held_removals_are_counted_by_reason() -> None:
     one.run()
     one.cluster.apply(piece())
     found = of(one.run(), ExitCode.REMOVAL_HELD)
-    assert values(found, HELD) == {("AwaitingConfirmation",): 1}
+    assert +Counter(values(found, HELD)) == {("AwaitingConfirmation",): 1}
     assert values(found, LAST_GOOD) == {("all",): 5.0}
+
+
+def test_what_is_not_held_any_more_is_zero() -> None:
+    """Without a value the Pushgateway would keep the last one, and the alert would never end."""
+    one = world(1)
+    one.run()
+    one.cluster.apply(piece())
+    held = values(of(one.run(), ExitCode.REMOVAL_HELD), HELD)
+    one.later(60)
+    found = values(of(one.run()), HELD)
+    assert found.keys() == held.keys()
+    assert set(found.values()) == {0}
 
 
 def test_the_scope_is_the_options_that_give_it() -> None:
