@@ -47,7 +47,7 @@ _CLASSES: Mapping[str, type] = {
 
 _OURS = "eurekube."
 """How each mark in an instance's metadata, and each annotation that means something to us, begins."""
-_LOGIN_IN_URL = re.compile(r"(?<=://)[^/@\s\"]+(?=@)")
+_LOGIN_IN_URL = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ _HEADER = re.compile(
 )
 _SCHEME = re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9+/._~=-]{16,}", re.IGNORECASE)
 """Also without the header's name. Shorter words are prose, such as "Basic authentication"."""
-_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s@\"']+@")
+_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")
+"""To the last `@`: a password may have one."""
 LOOKED_AT = 4096
 """Characters of a text: what a person is shown is less."""
 _AT_THE_CUT = 512

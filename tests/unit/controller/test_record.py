@@ -92,7 +92,7 @@ def world() -> FakeWorld:
         syncer(
             "app",
             selector={"app": "app"},
-            metadata={"user.password": PLANTED, "page": f"http://joe:{PLANTED}-too@intern/"},
+            metadata={"user.password": PLANTED, "page": f"http://joe:@{PLANTED}-too@intern/"},
         ),
         piece(endpoint(1), endpoint(2), service="app"),
     )

@@ -103,6 +103,7 @@ ECHOES = {
     "in JSON": json.dumps({"password": PASSWORD}),
     "in a URL": "http://joe:s3cr3t-pa55%2Fw%220rd%40x@eureka/eureka",
     "another's login": "http://ann:s3cr3t-of-hers@eureka/eureka",
+    "one with an @": "http://ann:@s3cr3t-of-hers@eureka/eureka",
     "another's header": "authorization=Basic YW5uOnMzY3IzdA== please",
     "a token": f'{{"authorization": "Bearer {TOKEN}"}}',
     "a token without the header": f"the claims of Bearer {TOKEN} are wrong",
