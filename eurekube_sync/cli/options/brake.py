@@ -111,7 +111,7 @@ def _read(path: str) -> Any:
         raise ConfigurationError("is not text: save a dry run with run --dry-run -o json") from error
     try:
         return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_Plain)
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise ConfigurationError("is cut, or neither JSON nor YAML: save it again") from error
 
 
