@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from eurekube_sync import __version__
 from eurekube_sync.cli.monitoring.definitions import BUCKETS, BUILD, CALLS, LAST_GOOD, LOCK, Metric
-from eurekube_sync.cli.monitoring.measure import Values, measured
+from eurekube_sync.cli.monitoring.measure import GOOD, Values, measured
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
@@ -103,7 +103,7 @@ class Monitor:
             self._durations[next((bound for bound in BUCKETS if seconds <= bound), float("inf"))] += 1
             self._seconds += seconds
             self._passes.appendleft(Passed(at=now, seconds=seconds, code=code, summary=summary))
-            if report.all_statuses:
+            if report.all_statuses or code in GOOD:
                 self._syncers = tuple(sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0])))
         self._ready = True
 

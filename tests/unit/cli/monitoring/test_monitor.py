@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,16 @@ def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Mo
     world.cluster.syncers.clear()
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     assert not [name for name in samples(monitor) if name.startswith("eurekube_sync_instances")]
+
+
+def test_the_last_syncer_that_is_gone_is_not_shown_any_more(world: FakeWorld, monitor: Monitor) -> None:
+    """A good pass knows that there is none; any other leaves what was."""
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    world.cluster.syncers.clear()
+    monitor.passed(replace(world.run(), all_statuses={}), ExitCode.KUBERNETES_UNREAD, "", 1)
+    assert len(monitor.picture().syncers) == 1
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    assert monitor.picture().syncers == ()
 
 
 def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) -> None:
