@@ -66,6 +66,9 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
         except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
+        except (ValueError, LookupError, AttributeError) as error:  # PyYAML's, which may repeat a token
+            why = "a value in it is not what it looks like; quote it"
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from error
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
         yield document

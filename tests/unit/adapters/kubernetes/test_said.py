@@ -163,3 +163,13 @@ def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
     """It is there, so it is not said that it is not."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"):
         connect(ConnectionSettings(kubeconfig=str(tmp_path)), {})
+
+
+@pytest.mark.parametrize("value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"])
+def test_a_date_or_a_number_that_is_none_is_told(tmp_path: Path, value: str) -> None:
+    """PyYAML stumbles over each in its own way, and may repeat the value, which may be a token."""
+    path = tmp_path / "config"
+    path.write_text(f"current-context: {value}")
+    with pytest.raises(ConfigurationError) as caught:
+        connect(ConnectionSettings(kubeconfig=str(path)), {})
+    assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value in it is not what it looks like; quote it"
