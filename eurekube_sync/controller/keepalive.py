@@ -11,6 +11,7 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Outcomes
@@ -19,7 +20,7 @@ from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import held_by_owner, observe
-from eurekube_sync.plan import Plan, plan_renewals
+from eurekube_sync.plan import plan_renewals, sorted_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class KeepaliveSettings:
 
 
 def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
-    """Renews all that is ours."""
+    """Renews all that is ours; while Eureka cannot be listed, what this process renewed before."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
     ownership = Ownership(owner=settings.owner, cluster=settings.cluster or "")
     asked, listed = world.clock.now(), world.registry.list_instances()
@@ -59,7 +60,10 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
     bearing: list[ObservedInstance] = []
     if isinstance(listed, Complete):
         bearing = [one for one in held_by_owner(listed, settings.owner, settings.scope) if chosen(one)]
-    plan: Plan = plan_renewals(bearing, "it has our owner's name")
+        plan = plan_renewals(bearing, "it has our owner's name")
+    else:
+        lately = world.renewals.renewed_lately()
+        plan = sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
     outcomes = Outcomes(by_key={})
     if not settings.dry_run:
         applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)

@@ -124,11 +124,23 @@ def test_a_dry_run_reads_only() -> None:
 
 
 def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
-    """Nothing is known of it, so nothing can be renewed."""
+    """Nothing was ever known of it, so nothing can be renewed."""
     world = FakeWorld()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
     assert code(run(world)) == ExitCode.EUREKA_UNREAD
     assert world.wire.calls == ["list_instances"]
+
+
+def test_while_eureka_cannot_be_listed_it_renews_what_it_renewed_before() -> None:
+    """As `run` does: a list that fails is no empty one, and its writes may work."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(1)))
+    run(world)
+    world.later(30)
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
+    report = run(world)
+    assert (world.wire.verbs(), code(report)) == (["list_instances", "renew"], ExitCode.EUREKA_UNREAD)
+    assert report.to_renew == (key(1),)
 
 
 def test_a_pass_ends_at_its_deadline() -> None:
