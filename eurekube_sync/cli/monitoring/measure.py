@@ -43,14 +43,15 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
     gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
-        AT_RISK: {(): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))},
         UNKNOWN: {
             (Server.KUBERNETES.value,): float(len(list(unread(report.view)))),
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
-    if code in GOOD:
-        gauges[LAST_GOOD] = {(scope_text(report.scope),): now}
+    if not report.dry_run:
+        gauges[AT_RISK] = {(): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))}
+        if code in GOOD:
+            gauges[LAST_GOOD] = {(scope_text(report.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
         gauges |= {INSTANCES: Counter(_states(report)), SYNCERS: Counter(_conditions(report)), HELD: _held(report)}
     actions: Counter[tuple[str, ...]] = Counter(

@@ -136,6 +136,15 @@ def test_what_is_not_held_any_more_is_zero() -> None:
     assert set(found.values()) == {0}
 
 
+def test_a_dry_run_is_no_good_pass() -> None:
+    """It renews nothing: a person who looks must not end the alert that nobody renews."""
+    one = world(1)
+    one.run()
+    found = of(one.run(dry_run=True))
+    assert found.keys().isdisjoint({LAST_GOOD, AT_RISK})
+    assert values(found, INSTANCES) == {("RATING", "UP"): 1}
+
+
 def test_the_scope_is_the_options_that_give_it() -> None:
     """So a command can be pasted."""
     assert scope_text(Scope()) == "all"
