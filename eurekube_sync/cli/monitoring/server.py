@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6
+from socket import AF_INET6, SHUT_RDWR
 from threading import Thread
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from eurekube_sync.cli.monitoring import exposition
 from eurekube_sync.cli.monitoring.monitor import Monitor
@@ -17,6 +18,8 @@ from eurekube_sync.model.errors import ConfigurationError
 
 _SECONDS = 10
 """How long a client may be silent."""
+_MOST = 100
+"""Clients at once. Each takes a file descriptor, and without one no lease can be renewed."""
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _log = logging.getLogger(__name__)
@@ -57,6 +60,18 @@ def _health(good: bool, why: str) -> _Answer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._clients: deque[Any] = deque(maxlen=_MOST)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """The oldest client makes room, so that a probe is answered whoever else holds on."""
+        if len(self._clients) == _MOST:
+            with suppress(OSError):  # it has hung up
+                self._clients[0].shutdown(SHUT_RDWR)
+        self._clients.append(request)
+        super().process_request(request, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that hung up is nobody's concern."""

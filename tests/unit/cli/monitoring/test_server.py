@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 import requests
 
+from eurekube_sync.cli.monitoring import server
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.monitoring.server import serving
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -68,3 +70,18 @@ def test_an_ipv6_address(monitor: Monitor) -> None:
     with serving(monitor, "::1", 0) as url:
         assert url.startswith("http://[::1]:")
         assert requests.get(f"{url}/livez", timeout=10).status_code == 200
+
+
+def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest make room; a probe is answered, and leases can be renewed."""
+    monkeypatch.setattr(server, "_MOST", 3)
+    monkeypatch.setattr(server._Connection, "timeout", 60)
+    with serving(monitor, "127.0.0.1", 0) as url, ExitStack() as opened:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        silent = [opened.enter_context(socket.create_connection(address, 2)) for _ in range(4)]
+        assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
+        assert [one.recv(1) for one in silent[:2]] == [b"", b""]
+        silent[-1].sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert silent[-1].recv(15) == b"HTTP/1.1 200 OK"
