@@ -63,12 +63,12 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
             document = yaml.safe_load(content.decode())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from None
         except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
-        except (ValueError, LookupError, AttributeError) as error:  # PyYAML's, which may repeat a token
+        except (ValueError, LookupError, AttributeError):  # of PyYAML; like its other ones it may repeat a token
             why = "a value in it is not what it looks like; quote it"
-            raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from error
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
         yield document
