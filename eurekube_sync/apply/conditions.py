@@ -54,6 +54,8 @@ class Tally:
     """The first that has some of its removals."""
     awaited: Hold | None = None
     """The first of those that await their confirmation."""
+    confirmed: list[Removal] = field(default_factory=list)
+    """Those that were confirmed, and failed."""
 
     @property
     def troubled(self) -> bool:
@@ -72,6 +74,7 @@ class PassResult:
     registry: Complete[Observed] | Unknown
     plan: Plan
     held: Held | None
+    confirmed: Sequence[Removal] = ()
     outcomes: Outcomes
 
 
@@ -122,6 +125,8 @@ def tallies(
             tally.held.append(removal)
             tally.hold = tally.hold or hold
             tally.awaited = tally.awaited or (hold if hold.mark else None)
+    for removal in result.confirmed:
+        of(removal.syncer).confirmed.append(removal)
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())

@@ -14,8 +14,8 @@ from dataclasses import field, replace
 from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
-from eurekube_sync.brake import Hold
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
+from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
@@ -199,7 +199,7 @@ def _status(
     serving = isinstance(claim, Serving)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
-    mark, seen = _unconfirmed(tally.awaited, before, now)
+    mark, seen = _unconfirmed(tally, before, now)
     judged = conditions(claim, tally, registry, release, waiting, desired, ready_up if serving else up, now)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
@@ -219,14 +219,18 @@ def _status(
     )
 
 
-def _unconfirmed(awaited: Hold | None, before: SyncerStatus, now: int) -> tuple[str, int | None]:
-    """The mark of the removal that waits for a second pass, and when it was first seen. Another removal begins its
-    wait anew, and so does one whose time lies ahead, by another machine's clock: it would wait too long."""
-    if awaited is None:
-        return "", None
-    since = before.unconfirmed_since
-    same = since is not None and since <= now and before.unconfirmed_removal == awaited.mark and not awaited.first
-    return awaited.mark, since if same else now
+def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
+    """The mark of the removal that waits for a second pass, and when it was first seen; or of what is left of one that
+    a second pass confirmed. Another removal begins its wait anew, and so does one whose time lies ahead, by another
+    machine's clock: it would wait too long."""
+    since, awaited = before.unconfirmed_since, tally.awaited
+    known = since is not None and since <= now
+    if awaited is not None:
+        same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
+        return awaited.mark, since if same else now
+    if tally.confirmed:
+        return mark_of(tally.confirmed), since if known else now
+    return "", None
 
 
 def _unknown_since(before: SyncerStatus, registry: Complete[Observed] | Unknown, now: int) -> int | None:

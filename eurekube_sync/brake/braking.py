@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed
+from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed, without_evidence
 from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.weigh import Scales, dead, moved, over_their_own, too_much, unlisted
@@ -27,6 +27,8 @@ class Braked:
     held: Held | None
     approved: frozenset[InstanceKey] = frozenset()
     """The removals that `--approve` released."""
+    confirmed: frozenset[InstanceKey] = frozenset()
+    """Those that an earlier pass saw."""
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
@@ -43,7 +45,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
     freed = {one.key for one in planned if one.syncer in brake.freed}
-    unweighed = freed | seen_before(_waiting(planned, gone), brake)
+    confirmed = seen_before(_waiting(planned, gone), brake)
+    unweighed = freed | confirmed
     up = {key: one for key, one in observed.ours.items() if one.status is InstanceStatus.UP and key not in unweighed}
     registered = frozenset(up)
     elsewhere = moved(plan, observed, registered)
@@ -65,7 +68,9 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
-    holds += unconfirmed(scales, _left(weighed, holds), brake)
+    last = without_evidence(scales, _left(weighed, holds))
+    confirmed |= (seen := seen_before(last, brake))
+    holds += unconfirmed(last, seen, brake)
 
     found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())
@@ -73,7 +78,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     held = held_of(
         replace(hold, removals=tuple(one for one in hold.removals if one.key not in approved)) for hold in holds
     )
-    return Braked(plan=hold_back(plan, held), held=held, approved=approved)
+    return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed)
 
 
 def _twice(

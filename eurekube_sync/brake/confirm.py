@@ -3,9 +3,9 @@ the dead pods among too many removals.
 
 What the pass before saw is in the memory of the process. A process that just began reads it from the status of the
 syncer: `unconfirmedRemoval` and `unconfirmedSince`. A pass that does not see the removal again forgets it, here and in
-the status. Neither lasts for ever: where nobody looked for long, the wait begins anew. An orphan has no status, so only
-a process that makes a second pass confirms it. Anything else (a mark in the instance, an Event) would be a write to
-what nobody asks for any more, or would vanish with its namespace.
+the status; one that confirms it, and whose call fails, does not. Neither lasts for ever: where nobody looked for long,
+the wait begins anew. An orphan has no status, so only a process that makes a second pass confirms it. Anything else (a
+mark in the instance, an Event) would be a write to what nobody asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
@@ -57,17 +57,19 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     return kept
 
 
-def unconfirmed(scales: Scales, removals: Collection[Removal], brake: Brake) -> Iterator[Hold]:
-    """Of each app that would lose its last UP instance, what goes without evidence and no pass saw before.
+def without_evidence(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
+    """Of each app that would lose its last UP instance, what goes and has to be seen by a second pass."""
+    emptied = scales.emptied(removals)
+    last = (one for one in removals if one.key.app in emptied)
+    return [one for one in last if not one.grounds.positive and one.grounds not in _AT_ONCE]
+
+
+def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake: Brake) -> Iterator[Hold]:
+    """Those of the last of their apps that wait, beside what was `seen` before.
 
     What goes in another way is the same removal. An outage that comes back begins its wait anew, and one that grows
     waits for what is new. An app waits until a pass saw all that it would lose.
     """
-    emptied = scales.emptied(removals)
-    last = [
-        one for one in removals if one.key.app in emptied and not one.grounds.positive and one.grounds not in _AT_ONCE
-    ]
-    seen = seen_before(last, brake)
     apps = {one.key.app for one in last if one.key not in seen}
     for syncer, own in sorted(_by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)
@@ -144,10 +146,12 @@ class Sightings:
             return {}
         return {seen: monotonic - first for seen, first in self._first.items()}
 
-    def note(self, held: Held | None, before: Sighted, *, monotonic: float) -> None:
-        """Remember what awaits its confirmation after a pass, and forget all else."""
+    def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
+        """Remember what awaits its confirmation after a pass, and what was `confirmed` and failed, which need not wait
+        anew; and forget all else."""
         awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
+        self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}
         self._looked = monotonic
 
     def nothing_seen(self) -> None:

@@ -46,7 +46,9 @@ class Removals:
     kept_back: Mapping[InstanceKey, str]
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
-    """What was held when the removals were weighed again."""
+    """What was held when the removals were weighed again ..."""
+    confirmed: frozenset[InstanceKey] = frozenset()
+    """... and what went then for an earlier pass saw it."""
 
 
 def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
@@ -109,9 +111,10 @@ def removals_left(
     refused = _refused(desired, observed)
     kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
     weighed = renewed_instead(_achieved(plan, done), kept_back)
-    held = apply_brake(weighed, _still_registered(observed, done), brake).held
-    plan = hold_back(plan, held)
-    return Removals(plan=plan, actions=_last_actions(plan), kept_back=kept_back, held=held)
+    again = apply_brake(weighed, _still_registered(observed, done), brake)
+    plan = hold_back(plan, again.held)
+    actions = _last_actions(plan)
+    return Removals(plan=plan, actions=actions, kept_back=kept_back, held=again.held, confirmed=again.confirmed)
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from eurekube_sync.apply.leases import RenewalLedger
@@ -10,6 +11,7 @@ from eurekube_sync.brake import Held
 from eurekube_sync.brake.confirm import Sighted, Sightings
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.earlier import EarlierClaims
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
@@ -58,11 +60,13 @@ class Memory:
         desired: Desired,
         held: Held | None,
         seen: Sighted,
+        confirmed: Iterable[Removal],
         *,
         monotonic: float,
     ) -> None:
-        """Remember what a pass wrote to Eureka, and what it `held`; `seen` is what an earlier pass had held."""
+        """Remember what a pass wrote to Eureka, and what it `held`; `seen` is what an earlier pass had held, and
+        what of it was `confirmed` and failed."""
         self.own_writes.note(outcomes, monotonic)
-        self.sightings.note(held, seen, monotonic=monotonic)
+        self.sightings.note(held, seen, monotonic=monotonic, confirmed=confirmed)
         if isinstance(registry, Complete):
             self.last_seen.note(registry.data, outcomes, self.renewals.renewed_lately(), desired)

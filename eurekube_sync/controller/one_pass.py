@@ -12,7 +12,7 @@ from eurekube_sync.controller.memory import Memory
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.actions import Cancel, Removal
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
@@ -119,6 +119,8 @@ class PassReport:
     unserved: tuple[Unserved, ...] = ()
     """Syncers that left our scope and came into nobody's."""
     held: Held | None = None
+    confirmed: tuple[Removal, ...] = ()
+    """Removals that a second pass saw, and that failed: the next tries them again."""
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""

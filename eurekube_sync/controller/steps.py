@@ -27,7 +27,7 @@ from eurekube_sync.controller.one_pass import (
 )
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Register, Renew, Update, comes_last
+from eurekube_sync.model.actions import Cancel, Register, Renew, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
@@ -172,15 +172,17 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
     done += applier.missed(renewals, done)
     done += applier.level(done, barred)
 
-    held = report.held
+    held, confirmed = report.held, decided.braked.confirmed
     if isinstance(report.registry, Complete):
         removals = removals_left(plan, desired, report.registry.data, done, brake)
         done += applier.remove(removals.actions, removals.kept_back)
-        plan = removals.plan
+        plan, confirmed = removals.plan, confirmed | removals.confirmed
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
     outcomes = renew_the_rest(applier, Outcomes.of(done))
-    world.memory.note(report.registry, outcomes, desired, held, brake.seen, monotonic=world.clock.monotonic())
-    return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+    failed = [one.action for one in outcomes.failures if one.action.key in confirmed]
+    again = tuple(action for action in failed if isinstance(action, Update | Cancel))
+    world.memory.note(report.registry, outcomes, desired, held, brake.seen, again, monotonic=world.clock.monotonic())
+    return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
 
 
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
@@ -264,7 +266,12 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
     """The status of each syncer, and which of them are to be written."""
     settings, now = given.settings, given.world.clock.now()
     result = PassResult(
-        desired=found.desired, registry=found.registry, plan=report.plan, held=report.held, outcomes=report.outcomes
+        desired=found.desired,
+        registry=found.registry,
+        plan=report.plan,
+        held=report.held,
+        confirmed=report.confirmed,
+        outcomes=report.outcomes,
     )
     return unsettled(
         result,

@@ -211,6 +211,35 @@ SITUATIONS: dict[str, Step] = {
 }
 
 
+@pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
+@pytest.mark.parametrize("refused", [PODS, range(1, 4)], ids=["all", "some"])
+def test_a_removal_that_was_confirmed_and_failed_does_not_wait_anew(refused: range, daemon: bool) -> None:
+    """Each pass tries it again, in memory or by the status; `RemovalHeld` does not come and go. A process that is told
+    by the status heeds it for 620 s."""
+    world = FakeWorld()
+    world.brake = BrakeLimits(loss_floor=30)
+    if daemon:
+        world.sightings = Sightings()
+    world.cluster.apply(service(), syncer())
+    another(world)
+    pods(world, *PODS)
+    world.run()
+    world.later(60)
+    pods(world)
+    world.registry.refuse = {key(number): RegistryRejected("403: no") for number in refused}
+    assert world.run().held
+    for number in range(18):
+        world.later(30)
+        assert world.run().held is None
+        assert {call for call in world.wire.calls if call.startswith("cancel")} >= {f"cancel {key(n)}" for n in refused}
+        written = [call for call in world.wire.calls if call.startswith(("write_status", "record_event"))]
+        assert written == [] or number == 0
+    world.registry.refuse = {}
+    world.later(30)
+    assert world.run().held is None
+    assert not any(key(number) in world.registry.held for number in PODS)
+
+
 def shuffle(world: FakeWorld) -> None:
     """Every list comes in another order than before."""
     world.registry.held = dict(reversed(world.registry.held.items()))

@@ -355,7 +355,8 @@ def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
-    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None)
+    confirmed = frozenset(one.key for one in ALL_OF_RATING.removals)
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None, confirmed=confirmed)
     assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), STANDS, SECOND_LOOK).held is None
     assert weigh(ALL_OF_RATING, STANDS, LIMITS).held is None
 
