@@ -1,7 +1,7 @@
-"""Why a call got no answer, in the same words for both servers.
+"""Why a call got no answer, or one that cannot be read, in the same words for both servers.
 
-Knows what sockets, `ssl`, `http.client` and urllib3 raise. Knows no host, path or status, and not what a caller makes
-of it.
+Knows what sockets, `ssl`, `http.client`, urllib3 and msgspec raise. Knows no host, path or status, and not what a
+caller makes of it.
 """
 
 from __future__ import annotations
@@ -11,56 +11,50 @@ import http.client
 import re
 import socket
 import ssl
-from enum import Enum, auto
+from typing import NamedTuple
 
-from eurekube_sync.model.values import dataclass
+import msgspec
 
+from eurekube_sync.model.sources import Cause
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+"""What reading a server's JSON raises: a stray byte, deep nesting, a number of 5,000 digits and a time before all times
+are no `MsgspecError`."""
+_PLACE = re.compile(r" \(byte \d+\)")
 _TLS_ALERT = "\\x15\\x03"
 """How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line."""
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
 _UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
 _OTHER_HOST = "is for another host name: put a name from the certificate into the URL"
 _UNTRUSTED = {
-    2: _UNKNOWN_AUTHORITY,
+    **dict.fromkeys((2, 18, 19, 20, 21), _UNKNOWN_AUTHORITY),
     9: "is not valid yet: check the clock of this machine, or wait",
     10: "has expired: renew it at the server, or check the clock of this machine",
-    18: _UNKNOWN_AUTHORITY,
-    19: _UNKNOWN_AUTHORITY,
-    20: _UNKNOWN_AUTHORITY,
-    21: _UNKNOWN_AUTHORITY,
-    62: _OTHER_HOST,
-    64: _OTHER_HOST,
+    **dict.fromkeys((62, 64), _OTHER_HOST),
 }
 """By `X509_V_ERR_`, see `openssl verify`."""
 _CERTIFICATE_REFUSED = ("HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _NO_ROUTE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH})
+_OF_CONNECTIONS: tuple[tuple[type[BaseException], str], ...] = (
+    (socket.gaierror, "the host name is not known"),
+    (ConnectionRefusedError, "the connection was refused"),
+    (ConnectionResetError, "the connection was reset"),
+    (BrokenPipeError, "the connection was reset"),
+    (http.client.BadStatusLine, "this port does not speak HTTP"),
+)
 
 
-class Fault(Enum):
-    """Who has to see to it."""
-
-    AWAY = auto()
-    """Perhaps nobody: it may pass by itself."""
-    ADDRESS = auto()
-    """Who gave the address."""
-    LOGIN = auto()
-    """Who gave the login or the certificate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoAnswer:
+class NoAnswer(NamedTuple):
     """Why there was none; `why` is a clause without a full stop."""
 
     why: str
     look: str = ""
     """What to look at, another clause."""
-    fault: Fault = Fault.AWAY
+    cause: Cause = Cause.UNAVAILABLE
+    """UNUSABLE: who gave the address has to see to it. DENIED: who gave the login or the certificate."""
     again: bool = False
     """Whether another try may help."""
-
-
-TLS_IS_SPOKEN = NoAnswer(why="this port speaks TLS; begin the URL with https://", fault=Fault.ADDRESS)
 
 
 def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
@@ -75,86 +69,75 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
 
     if among(exceptions.ProxyError):
         return _of_proxy(found)
-    if (said := _of_tls(found)) is not None:
-        return said
+    for cause in found:
+        if isinstance(cause, ssl.SSLError):
+            return _of_tls(cause)
+        if isinstance(cause, http.client.BadStatusLine) and _TLS_ALERT in str(cause):
+            return NoAnswer("this port speaks TLS; begin the URL with https://", cause=Cause.UNUSABLE)
     if among(exceptions.SSLError):
-        return NoAnswer(why="TLS could not be agreed on")
+        return NoAnswer("TLS could not be agreed on")
     refused = among(exceptions.NewConnectionError)  # which is a ConnectTimeoutError, too
     if among(exceptions.ConnectTimeoutError) and not refused:
-        return NoAnswer(why="no connection in time", look="check the address and firewalls", again=True)
+        return NoAnswer("no connection in time", "check the address and firewalls", again=True)
     if among(exceptions.ReadTimeoutError, TimeoutError) and not refused:
-        return NoAnswer(why="no answer in time", again=True)
+        return NoAnswer("no answer in time", again=True)
     cut = among(exceptions.ProtocolError) and among(http.client.HTTPException, ValueError)
     if among(exceptions.DecodeError) or (cut and not among(http.client.BadStatusLine)):
-        return NoAnswer(why="the answer broke off", again=True)
-    return NoAnswer(why=_of_connection(found), look=f"check that {server} runs at this address", again=True)
+        return NoAnswer("the answer broke off", again=True)
+    why = next((said for kind, said in _OF_CONNECTIONS if among(kind)), "the connection broke")
+    if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in found):
+        why = "the network has no route to that address"
+    return NoAnswer(why, f"check that {server} runs at this address", again=True)
+
+
+def reason(error: Exception) -> str:
+    """What is wrong with an answer that is UNREADABLE. The same words from pass to pass: without a place in an answer
+    that grows and shrinks."""
+    if isinstance(error, UnicodeDecodeError):
+        return "text that is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    text = str(error)
+    return "a number of too many digits" if "integer string conversion" in text else _PLACE.sub("", text)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
     """The error and all that it wraps: `requests` and urllib3 keep causes in `args` and `reason` as well."""
     found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
+    waiting: list[object] = [error]
     while waiting and len(found) < 20:
         one = waiting.pop(0)
-        if one is None or one in found:
-            continue
-        found.append(one)
-        reason = getattr(one, "reason", None)
-        waiting += [one.__cause__, one.__context__, reason if isinstance(reason, BaseException) else None]
-        waiting += [part for part in one.args if isinstance(part, BaseException)]
+        if isinstance(one, BaseException) and one not in found:
+            found.append(one)
+            waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
     return found
-
-
-def _of_tls(found: list[BaseException]) -> NoAnswer | None:
-    """What these causes say about TLS; None when they say nothing."""
-    for cause in found:
-        if isinstance(cause, ssl.SSLError):
-            return _tls_failure(cause)
-        if isinstance(cause, http.client.BadStatusLine) and _TLS_ALERT in str(cause):
-            return TLS_IS_SPOKEN
-    return None
 
 
 def _of_proxy(found: list[BaseException]) -> NoAnswer:
     """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
     said = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
     if said is None:
-        return NoAnswer(why="the proxy could not be reached", again=True)
+        return NoAnswer("the proxy could not be reached", again=True)
     if said[1] == "407":
-        return NoAnswer(why="the proxy asks for a login; put it into the proxy's URL", fault=Fault.LOGIN)
-    return NoAnswer(why=f"the proxy refuses the call ({said[1]})", again=True)
+        return NoAnswer("the proxy asks for a login; put it into the proxy's URL", cause=Cause.DENIED)
+    return NoAnswer(f"the proxy refuses the call ({said[1]})", again=True)
 
 
-def _of_connection(found: list[BaseException]) -> str:
-    if any(isinstance(cause, socket.gaierror) or type(cause).__name__ == "NameResolutionError" for cause in found):
-        return "the host name is not known"
-    if any(isinstance(cause, ConnectionRefusedError) for cause in found):
-        return "the connection was refused"
-    if any(isinstance(cause, (ConnectionResetError, BrokenPipeError)) for cause in found):
-        return "the connection was reset"
-    if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in found):
-        return "the network has no route to that address"
-    if any(isinstance(cause, http.client.BadStatusLine) for cause in found):
-        return "this port does not speak HTTP"
-    return "the connection broke"
-
-
-def _tls_failure(error: ssl.SSLError) -> NoAnswer:
+def _of_tls(error: ssl.SSLError) -> NoAnswer:
     """One clause for each way in which TLS fails; the reasons are those of OpenSSL."""
-    reason = (error.reason or "").upper()
-    said = reason.lower().replace("_", " ")
+    name = (error.reason or "").upper()
+    said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
         trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
-        return NoAnswer(why=f"the server's certificate {trouble}")
-    if reason in _PLAIN:
+        return NoAnswer(f"the server's certificate {trouble}")
+    if name in _PLAIN:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"
-        return NoAnswer(why=why, fault=Fault.ADDRESS)
-    if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and any(part in reason for part in _CERTIFICATE_REFUSED)):
+        return NoAnswer(why, cause=Cause.UNUSABLE)
+    if "CERTIFICATE_REQUIRED" in name or ("ALERT" in name and any(part in name for part in _CERTIFICATE_REFUSED)):
         why = f"the server refuses us in TLS ({said}): it may ask for a client certificate, of an authority that it"
-        return NoAnswer(why=f"{why} trusts", fault=Fault.LOGIN)
+        return NoAnswer(f"{why} trusts", cause=Cause.DENIED)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         why = "the connection ended within TLS; check that the server speaks TLS, and whether it wants a client"
-        return NoAnswer(why=f"{why} certificate")
+        return NoAnswer(f"{why} certificate")
     which = f" ({said})" if said else ""
-    why = f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the CA file"
-    return NoAnswer(why=why)
+    return NoAnswer(f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the CA file")

@@ -1,30 +1,49 @@
 """One call over HTTP, tried again while it fails in a way that may pass by itself: the same for both servers.
 
-Owns how often and how far apart, the server's `Retry-After`, the time of a call, and the size of an answer. Knows no
-host, path or status: an adapter makes each try, and says what came of it.
+Owns how often and how far apart, the server's `Retry-After`, the time of a whole answer, of which timeouts bound only
+the silences, and its size. Knows no host, path or status: an adapter makes each try, and says what came of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import http.client
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from io import BytesIO
 from math import inf
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from eurekube_sync.adapters.answer_time import AnswerTime
+from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.values import dataclass
 
-A = TypeVar("A")
-Came: TypeAlias = tuple[A | EurekubeError, str | None]
+T = TypeVar("T")
+Came: TypeAlias = tuple[T | EurekubeError, str | None]
 """Of one try: an answer, or the error to raise if it was the last; and `Retry-After`, or None where it is useless."""
 NO_ANSWER = "none"
+_FIRST_WAIT = 0.25
+"""Seconds. A wait is random between nothing and its bound ("full jitter"), which doubles from try to try."""
+_LONGEST_RETRY_AFTER = 10.0
+"""Seconds. A server that asks for more is left to the next pass."""
+_LOOK_SECONDS = 0.5
+"""How often a reader that waits looks whether the program was asked to stop."""
+_STOP_SECONDS = 1.0
+"""What an answer that is under way still gets then: most come whole, and say what a write did."""
+_CONNECT_TIMES = 2
+"""A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
+address of a name is given the whole timeout."""
+_SHORTEST_WAIT = 0.001
+"""A socket takes a timeout of zero for "do not wait"."""
 CHUNK = 256 * 1024
 """Bytes to read at once."""
 _LARGEST = 256 * 1024 * 1024
@@ -34,34 +53,6 @@ _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 _WITHOUT_ANSWER = 64 * 1024 * 1024
 _TIMES = 5
 """As much memory as an answer has bytes: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services."""
-_FIRST_WAIT = 0.25
-"""Seconds. A wait is random between nothing and its bound ("full jitter"), which doubles from try to try."""
-_LONGEST_RETRY_AFTER = 10.0
-"""Seconds. A server that asks for more is left to the next pass."""
-
-
-def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:
-    """Bytes of one answer, unzipped: 256 MB, or less where the container would be killed over it. Then each pass would
-    be, and no lease renewed; after an answer that is refused, the leases are."""
-    for path in limits:
-        with suppress(OSError, ValueError):
-            room = (int(path.read_text(encoding="ascii")) - _WITHOUT_ANSWER) // _TIMES
-            return min(_LARGEST, max(_SMALLEST, room))
-    return _LARGEST
-
-
-LARGEST = largest_answer()
-
-
-def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError]) -> bytes:
-    """The bytes of one answer; raises what `too_large` makes of a clause."""
-    received = BytesIO()  # gives its bytes away without a copy
-    for chunk in chunks:
-        received.write(chunk)
-        if received.tell() > LARGEST:
-            why = "" if LARGEST == _LARGEST else ", which a larger memory limit of the container raises"
-            raise too_large(f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}")
-    return received.getvalue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +70,9 @@ class Tries:
     count: Callable[[str], None] = lambda _: None
     """Given the status of each try, or NO_ANSWER, by the adapter that makes it."""
 
-    def call(self, once: Callable[[AnswerTime], Came[A]], unanswered: Callable[[str], EurekubeError]) -> A:
+    def call(self, once: Callable[[AnswerTime], Came[T]], unanswered: Callable[[str], EurekubeError]) -> T:
         """The last answer; raises the last error, or what `unanswered` makes of a clause when there was no time."""
-        came: A | EurekubeError = unanswered("was not tried: no time was left for it")
+        came: T | EurekubeError = unanswered("was not tried: no time was left for it")
         for number in range(self.most):
             if self.limit.left() <= 0 or (number and self.clock.stopping()):
                 break
@@ -93,17 +84,16 @@ class Tries:
                 raise unanswered(f"was not answered {late}") from came
             if again is None or number + 1 == self.most or self.clock.stopping():
                 break
-            wait = self._wait(number, again)
+            asked = self._asked(again)
+            if asked > _LONGEST_RETRY_AFTER:
+                break
+            wait = max(asked, self.random.random() * _FIRST_WAIT * 2.0**number)
             if wait >= self.limit.left():
                 break
             self.clock.sleep(wait)
         if isinstance(came, EurekubeError):
             raise came
         return came
-
-    def _wait(self, number: int, retry_after: str) -> float:
-        asked = self._asked(retry_after)
-        return inf if asked > _LONGEST_RETRY_AFTER else max(asked, self.random.random() * _FIRST_WAIT * 2.0**number)
 
     def _asked(self, retry_after: str) -> float:
         """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
@@ -116,3 +106,159 @@ class Tries:
             return (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()
         except (TypeError, ValueError, OverflowError):
             return 0.0
+
+
+def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:
+    """Bytes of one answer, unzipped: 256 MB, or less where the container would be killed over it. Then each pass would
+    be, and no lease renewed; after an answer that is refused, the leases are."""
+    for path in limits:
+        with suppress(OSError, ValueError):
+            room = (int(path.read_text(encoding="ascii")) - _WITHOUT_ANSWER) // _TIMES
+            return min(_LARGEST, max(_SMALLEST, room))
+    return _LARGEST
+
+
+LARGEST = largest_answer()
+
+
+def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError]) -> bytes:
+    """The bytes of one answer; raises what `too_large` makes of a clause."""
+    received = io.BytesIO()  # gives its bytes away without a copy
+    for chunk in chunks:
+        received.write(chunk)
+        if received.tell() > LARGEST:
+            why = "" if LARGEST == _LARGEST else ", which a larger memory limit of the container raises"
+            raise too_large(f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}")
+    return received.getvalue()
+
+
+class AnswerTime:
+    """The time of one call, from its beginning to the last byte of its answer."""
+
+    def __init__(self, clock: Clock, seconds: float, limit: TimeLimit) -> None:
+        """`seconds` is the call's own bound; `limit` that of what it is part of, which may move."""
+        self._clock = clock
+        self._limit = limit
+        self._end = clock.monotonic() + seconds
+        self._stopping = False
+        self.over = False
+        """Whether it ended a call."""
+        self.within_limit = True
+        """Whether, when it was over, it was so by the call's own bound, and not by the limit or a stop."""
+
+    def bounded(self, seconds: float) -> float:
+        """The shorter of a timeout and what is left; never zero, which sockets and urllib3 take for something else."""
+        return max(_SHORTEST_WAIT, min(seconds, self._left()))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Bounds the answers that pools made by `bound_answers` receive in this thread meanwhile."""
+        before = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(before)
+
+    def wait_for(self, call: Future[T], seconds: float) -> None:
+        """Until the call has ended, however; else as `waits`. A TimeoutError of the call itself does not end it."""
+        waits = self.waits(seconds)
+        while not futures.wait([call], next(waits)).done:
+            pass
+
+    def waits(self, seconds: float) -> Iterator[float]:
+        """Short waits, one after the other; TimeoutError after so many seconds, or when the time is over."""
+        while seconds > 0:
+            wait = max(_SHORTEST_WAIT, min(seconds, self._next_wait()))
+            yield wait
+            seconds -= wait
+        self._next_wait()  # a wait that was cut to what is left is not the server's
+        raise TimeoutError("it took too long")
+
+    def _next_wait(self) -> float:
+        if self._clock.stopping() and not self._stopping:
+            self._stopping = True
+            self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
+        if self._left() <= 0:
+            self.over = True
+            self.within_limit = not self._stopping and self._limit.left() > 0
+            raise TimeoutError("the answer took too long")
+        return self.bounded(_LOOK_SECONDS)
+
+    def _left(self) -> float:
+        return min(self._end - self._clock.monotonic(), self._limit.left())
+
+
+_CURRENT: ContextVar[AnswerTime | None] = ContextVar("answer_time", default=None)
+
+
+class _Received(io.RawIOBase):
+    """The bytes of a socket; each wait for them is a short one."""
+
+    def __init__(self, connected: socket.socket, within: AnswerTime, original: io.BufferedIOBase) -> None:
+        self._socket = connected
+        self._within = within
+        self._original = original
+        self._silence = connected.gettimeout() or inf
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As that of a socket's file; TimeoutError after too much silence, or when the whole answer takes too long."""
+        waits = self._within.waits(self._silence)
+        while True:
+            self._socket.settimeout(next(waits))
+            with suppress(TimeoutError):
+                return self._socket.recv_into(buffer)
+
+    def close(self) -> None:
+        """Close the socket's file, too: the socket stays open as long as a file of it is."""
+        if not self.closed:
+            self._original.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    """Reads through `_Received` where the thread's call has a time."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        within = _CURRENT.get()
+        if within is not None:
+            self.fp = io.BufferedReader(_Received(sock, within, self.fp))
+
+
+def bound_answers(manager: Any) -> None:
+    """Make all connections of a urllib3 pool manager, also one for proxies, open and read within the time of their
+    call, whatever name servers, many addresses or a slow handshake make of it."""
+    manager.pool_classes_by_scheme = {
+        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _bounded(pool.ConnectionCls)})
+        for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
+
+
+def _bounded(connection: Any) -> Any:
+    def connect(self: Any) -> None:
+        from urllib3.exceptions import ConnectTimeoutError
+
+        within = _CURRENT.get()
+        if within is None:
+            connection.connect(self)
+            return
+        left_behind = threading.Event()
+
+        def open_it() -> None:
+            connection.connect(self)
+            if left_behind.is_set():  # nobody reads from it any more
+                self.close()
+
+        opening = in_side_thread(open_it)
+        try:
+            within.wait_for(opening, _CONNECT_TIMES * (self.timeout or inf))
+        except TimeoutError as error:
+            left_behind.set()
+            if not opening.done():  # as urllib3 says of a connection that a socket's timeout ends
+                raise ConnectTimeoutError(self, f"Connection to {self.host} timed out.") from error
+        opening.result()
+
+    return type(connection.__name__, (connection,), {"response_class": _Answer, "connect": connect})

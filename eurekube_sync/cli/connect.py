@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
-from eurekube_sync.adapters.workers import ThreadWorkers
+from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync import __version__
-from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.brake import Braked
 from eurekube_sync.cli.new_file import write_new
 from eurekube_sync.cli.output.machine import as_data

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.repeating import repeating
+from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.watched import Watched
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, wait_for

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
+from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.model.errors import ClusterUnavailable
 from eurekube_sync.model.foreign_text import header_secrets

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 import requests
 
-from eurekube_sync.adapters.no_answer import Fault, NoAnswer, no_answer
-from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model.errors import (
     RegistryDenied,
     RegistryError,
@@ -22,16 +21,17 @@ from eurekube_sync.model.errors import (
     RegistryUnusable,
 )
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
-_ERRORS: dict[Fault, type[RegistryError]] = {
-    Fault.AWAY: RegistryUnavailable,
-    Fault.ADDRESS: RegistryUnusable,
-    Fault.LOGIN: RegistryDenied,
+_ERRORS = {
+    Cause.UNAVAILABLE: RegistryUnavailable,
+    Cause.UNUSABLE: RegistryUnusable,
+    Cause.DENIED: RegistryDenied,
 }
 _OF_THE_NETWORK = (
     requests.exceptions.ConnectionError,
@@ -153,11 +153,11 @@ def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     said = no_answer(error, "Eureka")
     look = said.look
     if not isinstance(error, requests.RequestException):
-        said, look = NoAnswer(why="the CA file, client certificate or key cannot be read any more"), ""
+        said, look = NoAnswer("the CA file, client certificate or key cannot be read any more"), ""
     elif not isinstance(error, _OF_THE_NETWORK):
-        said, look = NoAnswer(why=type(error).__name__, fault=Fault.ADDRESS), "check the URL and the proxy settings"
+        said, look = NoAnswer(type(error).__name__, cause=Cause.UNUSABLE), "check the URL and the proxy settings"
     why = f"{said.why}; {look}" if look else said.why
-    return _ERRORS[said.fault](f"{call} failed: {why}."), said.again
+    return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
 
 
 def _other_path(url: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.eureka.address import EurekaAddress
-from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable

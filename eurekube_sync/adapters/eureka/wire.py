@@ -20,7 +20,7 @@ from eurekube_sync.adapters.eureka.documents import (
     PortDocument,
     RawApplication,
 )
-from eurekube_sync.adapters.unreadable import UNREADABLE, reason
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.foreign_text import excerpt

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.tries import NO_ANSWER, Came, Tries
-from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE
+from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
 from eurekube_sync.model.errors import (
     ClusterCredentialsLate,
     ClusterDenied,

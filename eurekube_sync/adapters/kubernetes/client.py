@@ -25,8 +25,8 @@ from eurekube_sync.adapters.kubernetes.walks import (
     read_object,
     read_one,
 )
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import Tries
-from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected

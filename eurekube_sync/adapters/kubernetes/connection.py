@@ -23,11 +23,10 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync import __version__
-from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, first_line, names_program
 from eurekube_sync.adapters.no_answer import no_answer
-from eurekube_sync.adapters.side_thread import in_side_thread
-from eurekube_sync.adapters.tries import CHUNK, read_whole
+from eurekube_sync.adapters.threads import in_side_thread
+from eurekube_sync.adapters.tries import CHUNK, AnswerTime, bound_answers, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterTooLarge, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import header_secrets
 from eurekube_sync.model.values import dataclass

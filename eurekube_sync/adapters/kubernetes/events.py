@@ -11,7 +11,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, has_cause, refusal
 from eurekube_sync.adapters.kubernetes.connection import Call
-from eurekube_sync.adapters.unreadable import UNREADABLE, reason
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.model.errors import ClusterRejected
 from eurekube_sync.model.kubernetes import EventRecord
 from eurekube_sync.model.wording import rfc_3339

@@ -14,8 +14,8 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import Tries
-from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected
 from eurekube_sync.model.lock import DURATION, GoodPass, LockName, LockRecord

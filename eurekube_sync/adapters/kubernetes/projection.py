@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import wire
-from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
 from eurekube_sync.model.kubernetes import (
     Condition,

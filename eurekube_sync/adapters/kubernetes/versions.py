@@ -13,8 +13,8 @@ from eurekube_sync.adapters.kubernetes.calls import Calls, refusal
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
 from eurekube_sync.adapters.kubernetes.walks import read_object, read_one
+from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.adapters.tries import Tries
-from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.details import Right
 from eurekube_sync.model.errors import ClusterError, unknown_from

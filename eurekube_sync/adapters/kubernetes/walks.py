@@ -15,7 +15,7 @@ from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.kubernetes.decoded import Decoded, Read, digest
-from eurekube_sync.adapters.unreadable import UNREADABLE, reason
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.model.errors import ClusterError, ClusterTooLarge, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown

@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from eurekube_sync.adapters.side_thread import in_side_thread
+from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.new_file import write_new

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from eurekube_sync.adapters.workers import ThreadWorkers
+from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.removals import failed_adds

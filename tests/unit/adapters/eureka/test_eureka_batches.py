@@ -20,7 +20,7 @@ from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.adapters.workers import ThreadWorkers
+from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport

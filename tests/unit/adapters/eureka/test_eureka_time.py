@@ -12,7 +12,7 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.side_thread import in_side_thread
+from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryUnavailable

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.adapters.kubernetes.connection import Call
+from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit

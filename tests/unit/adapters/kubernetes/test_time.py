@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters import tries
-from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
-from eurekube_sync.adapters.side_thread import in_side_thread
+from eurekube_sync.adapters.threads import in_side_thread
+from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
