@@ -5,7 +5,7 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,7 +25,6 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 TRANSIENT = frozenset({429, 502, 503, 504})
-CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
 _ERRORS = {
@@ -46,21 +45,22 @@ _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One whole answer. Header values are as sent; `body` is unzipped."""
+    """One whole answer. `body` is unzipped; the names of headers may be asked for in any case."""
 
     method: str
     url: str
     status: int
-    content_type: str
-    location: str
-    retry_after: str
+    headers: Mapping[str, str]
     body: bytes
-    date: str = ""
 
     @property
     def call(self) -> str:
         """What was asked, for messages."""
         return f"{self.method} {self.url}"
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("Content-Type", "").lower()
 
     @property
     def is_page(self) -> bool:
@@ -75,88 +75,73 @@ class Answer:
 
 def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> RegistryError:
     """The error for an answer that is not what its call hopes for. None of the secrets is shown, whatever it says."""
-    call, status = answer.call, answer.status
+    status = answer.status
+    kind: type[RegistryError] = RegistryUnusable
     if 300 <= status < 400:
         return _redirect(answer, secrets)
-    if status == 401:
-        if with_login:
-            return RegistryDenied(f"{call} was answered 401: Eureka refuses this user or password.")
-        return RegistryDenied(f"{call} was answered 401: Eureka asks for a login; give user and password.")
-    if status == 407:
-        return RegistryDenied(f"{call} was answered 407: the proxy asks for a login; put it into the proxy's URL.")
-    if status == 403:
-        if answer.method == "GET":
-            return RegistryDenied(f"{call} was answered 403: this login may not read Eureka.")
-        return RegistryDenied(f"{call} was answered 403: this login may not use Eureka.")
-    if status == 400 and any(words in answer.body for words in _WANTS_TLS):
-        return RegistryUnusable(f"{call} was answered 400: this port speaks TLS; begin the URL with https://.")
-    if status in TRANSIENT:
-        return RegistryUnavailable(
-            f"{call} was answered {status}: Eureka, or a proxy in front of it, is overloaded or down."
-        )
     if status == 404:
         return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
-    if answer.is_page:
-        return RegistryUnusable(
-            f"{call} was answered {status} with a web page: a login or a proxy answers in Eureka's place, or this "
-            "is not the URL of Eureka."
-        )
-    if status == 400 or (status == 500 and answer.method == "POST"):
+    if status == 401:
+        ours = "refuses this user or password" if with_login else "asks for a login; give user and password"
+        kind, why = RegistryDenied, f": Eureka {ours}."
+    elif status == 407:
+        kind, why = RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
+    elif status == 403:
+        kind, why = RegistryDenied, f": this login may not {'read' if answer.method == 'GET' else 'use'} Eureka."
+    elif status == 400 and any(words in answer.body for words in _WANTS_TLS):
+        why = ": this port speaks TLS; begin the URL with https://."
+    elif status in TRANSIENT:
+        kind, why = RegistryUnavailable, ": Eureka, or a proxy in front of it, is overloaded or down."
+    elif answer.is_page:
+        why = " with a web page: a login or a proxy answers in Eureka's place, or this is not the URL of Eureka."
+    elif status == 400 or (status == 500 and answer.method == "POST"):
         kind = RegistryStumbled if status == 500 else RegistryRejected
-        return kind(f"{call} was answered {status}: Eureka refuses the instance ({_reason_of(answer.body, secrets)}).")
-    if status >= 500:
-        return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
-    return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is this the URL of Eureka?")
+        why = f": Eureka refuses the instance ({_reason_of(answer.body, secrets)})."
+    elif status >= 500:
+        kind, why = RegistryUnavailable, ": see the log of the Eureka server."
+    else:
+        why = ", which Eureka does not do here: is this the URL of Eureka?"
+    return kind(f"{answer.call} was answered {status}{why}")
 
 
-def write_protection(answer: Answer) -> RegistryDenied:
-    """The error for a write that is refused although reads work.
-
-    Spring Security's `CsrfFilter` answers 403, which its error page turns into 401 where it asks for a login as well.
-    """
+def refused_though_reads_work(answer: Answer) -> RegistryError:
+    """The error where other reads work. A list is a 403 while the server warms up
+    (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by Spring Security's `CsrfFilter`, which its
+    error page turns into 401 where it asks for a login as well."""
+    if answer.method == "GET":
+        return RegistryUnavailable(
+            f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy "
+            "from and shows its list after 5 minutes."
+        )
     return RegistryDenied(
         f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
-        f"Turn it off for Eureka's paths: {CSRF_FIX} in the server's Spring Security. If it is off already, this login "
-        "may only read."
-    )
-
-
-def warming_up(answer: Answer) -> RegistryUnavailable:
-    """The error for a list that is 403 while other reads work (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`)."""
-    return RegistryUnavailable(
-        f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy from "
-        "and shows its list after 5 minutes."
+        'Turn it off for Eureka\'s paths: http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the '
+        "server's Spring Security. If it is off already, this login may only read."
     )
 
 
 def unreadable(answer: Answer) -> RegistryUnusable | None:
     """The error for a success whose body is no JSON; None when it may be."""
-    call = answer.call
     if answer.is_page:
-        return RegistryUnusable(
-            f"{call} was answered {answer.status} with a web page instead of JSON: a login or a proxy answers in "
-            "Eureka's place, or the URL lacks /eureka."
-        )
-    if not answer.body.strip():
-        return RegistryUnusable(f"{call} was answered {answer.status} with an empty body instead of JSON.")
-    if answer.body.lstrip()[:1] != b"{":
-        kind = excerpt(answer.content_type, most=80) or "something"
-        return RegistryUnusable(
-            f"{call} was answered {answer.status} with {kind} instead of JSON: another program answers at this URL, or "
-            "a proxy drops the Accept header."
-        )
-    return None
+        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
+    elif not answer.body.strip():
+        what = "an empty body instead of JSON."
+    elif answer.body.lstrip()[:1] != b"{":
+        given = excerpt(answer.content_type, most=80) or "something"
+        what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
+    else:
+        return None
+    return RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
     said = no_answer(error, "Eureka")
-    look = said.look
     if not isinstance(error, requests.RequestException):
-        said, look = NoAnswer("the CA file, client certificate or key cannot be read any more"), ""
+        said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
-        said, look = NoAnswer(type(error).__name__, cause=Cause.UNUSABLE), "check the URL and the proxy settings"
-    why = f"{said.why}; {look}" if look else said.why
+        said = NoAnswer(type(error).__name__, "check the URL and the proxy settings", Cause.UNUSABLE)
+    why = f"{said.why}; {said.look}" if said.look else said.why
     return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
 
 
@@ -167,7 +152,7 @@ def _other_path(url: str) -> str:
 
 
 def _redirect(answer: Answer, secrets: Collection[str]) -> RegistryError:
-    target = answer.location.split("?")[0].split("#")[0]
+    target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
     target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
     if any(word in target.lower() for word in _LOGIN_WORDS):
         return RegistryDenied(

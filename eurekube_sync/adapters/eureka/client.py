@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.auth import AuthBase, HTTPBasicAuth
+from requests.auth import HTTPBasicAuth
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync import __version__
@@ -81,20 +81,21 @@ class EurekaClient(Registry):
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
         self._probed: tuple[float, bool] | None = None
+        """When reads were tried last after a refused write, and whether they worked."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._session.close()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """`ApplicationsResource.getContainers`; all that is not a whole registry is Unknown."""
         try:
-            found = self._list()
+            answer = self._call("GET", "/apps")
+            if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
+                raise answers.refused_though_reads_work(answer)
+            found = wire.decode_list(self._expect(answer, 200, json=True), self._decoded)
         except RegistryError as error:
             return unknown_from(error)
         if found.malformed:
@@ -108,8 +109,7 @@ class EurekaClient(Registry):
         answer = self._call("GET", _instance_path(key))
         if answer.is_eurekas_404:
             return None
-        self._expect(answer, 200)
-        observed = wire.decode_instance(_json(answer))
+        observed = wire.decode_instance(self._expect(answer, 200, json=True))
         if observed.key != InstanceKey(key.app.upper(), key.id):
             raise RegistryUnusable(
                 f"{answer.call} was answered with another instance, {observed.key}: a cache is broken."
@@ -122,11 +122,10 @@ class EurekaClient(Registry):
         self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
 
     def renew(self, key: InstanceKey) -> bool:
-        """`InstanceResource.renewLease`."""
         return self._write("PUT", key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
-        """`InstanceResource.cancelLease`; `ours` is for those that have several servers to ask."""
+        """`ours` is for those that have several servers to ask."""
         return self._write("DELETE", key)
 
     def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
@@ -135,30 +134,21 @@ class EurekaClient(Registry):
         This server alone has it: what comes this way is not replicated. Safe to repeat like the single calls.
         """
         answer = self._call("POST", "/peerreplication/batch/", body)
-        self._expect(answer, 200)
-        return replication.decode_answers(_json(answer), items=items)
+        return replication.decode_answers(self._expect(answer, 200, json=True), items=items)
 
     def server_status(self) -> replication.ServerStatus:
         """`StatusResource.getStatusInfo`: who the server is, and which replicas it has. As XML: its JSON is a 500."""
         answer = self._call("GET", "/status", accept="application/xml")
-        self._expect(answer, 200)
-        return replication.decode_status(answer.body)
+        return replication.decode_status(self._expect(answer, 200))
 
     def ahead(self) -> float:
         """By the header `Date` of a read that costs nothing."""
         begun = self._clock.now()
         answer = self._call("GET", _PROBE)
-        found = ahead(answer.date, begun, self._clock.now())
+        found = ahead(answer.headers.get("Date", ""), begun, self._clock.now())
         if found is None:
             raise RegistryUnusable(f"{answer.call} was answered without the time (Date).")
         return found
-
-    def _list(self) -> wire.DecodedList:
-        answer = self._call("GET", "/apps")
-        if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
-            raise answers.warming_up(answer)
-        self._expect(answer, 200)
-        return wire.decode_list(_json(answer), self._decoded)
 
     def _write(self, method: str, key: InstanceKey) -> bool:
         answer = self._call(method, _instance_path(key))
@@ -167,20 +157,18 @@ class EurekaClient(Registry):
         self._expect(answer, 200)
         return True
 
-    def _expect(self, answer: Answer, *statuses: int) -> None:
-        """Raise what the answer means, unless it has one of the statuses. A web page is never a success."""
+    def _expect(self, answer: Answer, *statuses: int, json: bool = False) -> bytes:
+        """The body. Raises what the answer means, unless it has one of the statuses. A web page is never a success."""
         if answer.status not in statuses:
-            with_login = self._login is not None
-            if answer.method != "GET" and answer.status in ((401, 403) if with_login else (403,)) and self._may_read():
-                raise answers.write_protection(answer)
-            raise answers.refusal(answer, with_login=with_login, secrets=self._secrets())
-        page = answers.unreadable(answer) if answer.is_page else None
-        if page is not None:
-            raise page
-
-    def _secrets(self) -> tuple[str, ...]:
-        now = self._login() if self._login is not None else None
-        return login_secrets(now.user, now.password) if now is not None else ()
+            now = self._login() if self._login else None
+            if answer.method != "GET" and answer.status in ((401, 403) if now else (403,)) and self._may_read():
+                raise answers.refused_though_reads_work(answer)
+            secrets = login_secrets(now.user, now.password) if now else ()
+            raise answers.refusal(answer, with_login=now is not None, secrets=secrets)
+        error = answers.unreadable(answer) if json or answer.is_page else None
+        if error is not None:
+            raise error
+        return answer.body
 
     def _may_read(self) -> bool:
         """Whether reads work now; asked of the server once in a while, however many writes it refuses."""
@@ -201,7 +189,6 @@ class EurekaClient(Registry):
         def once(within: AnswerTime) -> Came[Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
-                self._tries.count(str(answer.status))
             except (OSError, HTTPError, ValueError) as failed:
                 # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
                 # requests where an answer's head makes no sense.
@@ -210,42 +197,24 @@ class EurekaClient(Registry):
                 error, again = answers.failure(known, call)
                 error.__cause__ = failed
                 return error, "" if again else None
-            return answer, answer.retry_after if answer.status in answers.TRANSIENT else None
+            self._tries.count(str(answer.status))
+            return answer, answer.headers.get("Retry-After", "") if answer.status in answers.TRANSIENT else None
 
         return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}."))
 
     def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> Answer:
         options = self._options
         url = options.address.url + path
-        timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
         headers = {"Content-Type": "application/json"} if body is not None else {}
         headers |= {"Accept": accept} if accept else {}
-        with (
-            within.running(),
-            self._session.request(
-                method,
-                url,
-                data=body,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                stream=True,
-            ) as response,
-        ):
-            body = read_whole(
+        timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
+        settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
+        with within.running(), self._session.request(method, url, data=body, headers=headers, **settings) as response:
+            received = read_whole(
                 response.iter_content(CHUNK),
                 lambda why: RegistryUnusable(f"{method} {url} {why}: is this the URL of Eureka?"),
             )
-            return Answer(
-                method=method,
-                url=url,
-                status=response.status_code,
-                content_type=response.headers.get("Content-Type", "").lower(),
-                location=response.headers.get("Location", ""),
-                retry_after=response.headers.get("Retry-After", ""),
-                body=body,
-                date=response.headers.get("Date", ""),
-            )
+        return Answer(method=method, url=url, status=response.status_code, headers=response.headers, body=received)
 
 
 class _Session(requests.Session):
@@ -271,16 +240,15 @@ class _Pool(HTTPAdapter):
         return manager
 
 
-class _BasicLogin(AuthBase):
+def _basic(login: Login) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
     """Puts the login of the moment into a call; the password may have changed since the last one."""
 
-    def __init__(self, login: Login) -> None:
-        self._login = login
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        now = self._login()
+    def put(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        now = login()
         HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
         return request
+
+    return put
 
 
 def _prepared(session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
@@ -294,9 +262,7 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
     if not options.verify:
         # Said once, in our own words, when the program starts; urllib3 would say it at every call.
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-    login = options.credentials
-    if login is not None:
-        session.auth = _BasicLogin(login)
+    session.auth = _basic(options.credentials) if options.credentials else None
     pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)
@@ -305,10 +271,3 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
 
 def _instance_path(key: InstanceKey) -> str:
     return f"/apps/{quote(key.app, safe='')}/{quote(key.id, safe=':')}"
-
-
-def _json(answer: Answer) -> bytes:
-    error = answers.unreadable(answer)
-    if error is not None:
-        raise error
-    return answer.body

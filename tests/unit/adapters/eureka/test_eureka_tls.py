@@ -162,10 +162,9 @@ def test_a_ca_file_that_goes_is_told_and_one_that_changes_is_read(
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         address = EurekaAddress.parse(f"{url}/eureka")
         settings = ConnectionOptions(address=address, retries=0, ca_file=str(ca_file))
-        client = EurekaClient(settings, clock=SystemClock(), random=random.Random(0))
-        assert "not trusted" in trouble(client.list_instances())[1]
-        ca_file.unlink()
-        assert "cannot be read any more" in trouble(client.list_instances())[1]
-        ca_file.write_bytes(authority.ca_file.read_bytes())
-        assert client.list_instances() == Complete(data=())
-        client.close()
+        with EurekaClient(settings, clock=SystemClock(), random=random.Random(0)) as client:
+            assert "not trusted" in trouble(client.list_instances())[1]
+            ca_file.unlink()
+            assert "cannot be read any more" in trouble(client.list_instances())[1]
+            ca_file.write_bytes(authority.ca_file.read_bytes())
+            assert client.list_instances() == Complete(data=())
