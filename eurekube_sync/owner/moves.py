@@ -1,20 +1,22 @@
-"""What an `owner` command would move, as values: which instance, its new key and marks, and why.
+"""What an `owner` command moves, as values: which instance, its new key and marks, why, and what became of it.
 
 A move changes the marks, and the id where it has to; status, override, lease, URLs and everybody's metadata go along.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import NamedTuple
 
-from eurekube_sync.model.errors import OwnerClash
+from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.model.errors import ClusterError, EurekubeError, OwnerClash
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
-from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
@@ -41,7 +43,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One instance that gets other marks, and perhaps another id."""
+    """One instance that gets other marks, and perhaps another id; without marks to put it is cancelled."""
 
     source: ObservedInstance
     target: InstanceKey
@@ -49,6 +51,19 @@ class Move:
     """Marks that the source must still have when it is its turn; None: must not have."""
     put: Mapping[str, str]
     why: str
+    result: Result | None = None
+    """None: it is only planned."""
+    detail: str = ""
+    cause: Cause | None = None
+
+    def ended(self, result: Result, detail: str = "", error: EurekubeError | None = None) -> Move:
+        """The same with what became of it."""
+        return replace(self, result=result, detail=detail, cause=error.cause if error else None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was not done, and nothing has done it before."""
+        return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
 
     @property
     def in_place(self) -> bool:
@@ -80,22 +95,31 @@ class Move:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affected:
-    instance: ObservedInstance
-    target: InstanceKey | None
-    """Its key then; None: it is cancelled."""
-    syncer: SyncerRef | None
-    why: str
-    result: Result | None = None
-    """None: a dry run."""
-    detail: str = ""
-    cause: Cause | None = None
+def handed_over(
+    registry: Iterable[ObservedInstance], before: Ownership, after: Ownership, *, why: str
+) -> tuple[Move, ...]:
+    """All that `before` holds becomes that of `after`. An id names the owner, and no cluster."""
+    return tuple(
+        Move(
+            source=one,
+            target=one.key if before.owner == after.owner else _renamed(one, before.owner, after.owner),
+            expects={OWNER: before.owner, CLUSTER: before.cluster},
+            put={OWNER: after.owner, CLUSTER: after.cluster},
+            why=why,
+        )
+        for one in in_order(registry)
+        if before.holds(one)
+    )
 
-    @property
-    def failed(self) -> bool:
-        """Whether it was not done, and nothing has done it before."""
-        return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
+
+def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
+    app, id_ = one.key
+    if id_.startswith(f"{old}:"):
+        return InstanceKey(app, new + id_.removeprefix(old))
+    syncer = syncer_of(one)
+    namespace = syncer.namespace if syncer else ""
+    address, port = one.instance.ip_addr, one.instance.main_port
+    return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=address, port=port))
 
 
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
@@ -114,6 +138,16 @@ def duration_of(one: ObservedInstance) -> int:
     return one.instance.lease.duration or DEFAULT_DURATION
 
 
+def observation_time(moves: Sequence[Move], observe: float | None) -> float:
+    """Seconds in which whoever renews one of these instances would have done so: two periods of the slowest, or what
+    was asked for."""
+    if observe is not None:
+        return observe
+    sources = [move.source for move in moves]
+    periods = [min(one.instance.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
+    return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
+
+
 def names(instances: Sequence[ObservedInstance]) -> str:
     """A few of them, and how many more there are."""
     shown = ", ".join(str(one.key) for one in instances[:SHOWN])
@@ -123,3 +157,98 @@ def names(instances: Sequence[ObservedInstance]) -> str:
 
 def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
     return sorted(registry, key=lambda one: one.key)
+
+
+# --- The report -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerReport:
+    """What an `owner` command found and did."""
+
+    command: str
+    dry_run: bool
+    summary: str
+    """The one line."""
+    moves: tuple[Move, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """What a person should know or see to."""
+    errors: tuple[ClusterError, ...] = ()
+    """Writes to Kubernetes that failed; the sentences tell of them."""
+    unreached: tuple[str, ...] = ()
+    """Eureka servers that may hold something that was not seen, or not cancelled."""
+
+    @property
+    def code(self) -> ExitCode:
+        """What a person has to see to first."""
+        failures = [one for one in self.moves if one.failed]
+        if any(one.result is Result.NOT_TRIED for one in failures):
+            return ExitCode.INCOMPLETE
+        if failures:
+            return of_failures([one.cause for one in failures], succeeded=len(self.moves) - len(failures))
+        if self.errors:
+            return of_error(self.errors[0])
+        return ExitCode.INCOMPLETE if self.unreached and not self.dry_run else ExitCode.OK
+
+    def with_unreached(self, away: tuple[str, ...]) -> OwnerReport:
+        """The same with the servers that were away."""
+        if not away:
+            return self
+        until = "the instances there stay until they expire; repeat the command later"
+        sentence = f"{', '.join(away)} could not be reached: {until}"
+        return replace(self, unreached=away, sentences=(*self.sentences, sentence))
+
+
+def planned(
+    command: str,
+    moves: Sequence[Move],
+    observe: float | None,
+    *,
+    nothing: str,
+    dry_run: bool,
+    before: Sequence[str] = (),
+) -> OwnerReport:
+    """What would be done; `before` are sentences that come first."""
+    seconds = observation_time(moves, observe)
+    watch = (f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else ()
+    summary = f"dry run: {len(moves)} to {command.split()[1]}" if moves else nothing
+    return OwnerReport(
+        command=command, dry_run=dry_run, summary=summary, moves=tuple(moves), sentences=(*before, *watch)
+    )
+
+
+def carried_out(
+    command: str,
+    done: str,
+    moves: Sequence[Move],
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    errors: tuple[ClusterError, ...] = (),
+) -> OwnerReport:
+    """What was done; between the sentences `before` and `after` one for each way in which some failed."""
+    results = Counter(one.result for one in moves)
+    words = {
+        Result.DONE: done,
+        Result.GONE: "already gone",
+        Result.CONFLICT: "in conflict",
+        Result.FAILED: "failed",
+        Result.NOT_TRIED: "not tried",
+    }
+    first: dict[str, list[Move]] = {}
+    for one in moves:
+        if one.failed:
+            first.setdefault(one.detail, []).append(one)
+    troubles = [
+        f"{some[0].source.key}: {why}" + (f" (and {len(some) - 1} more)" if len(some) > 1 else "")
+        for why, some in first.items()
+    ]
+    counts = ", ".join(f"{results[result]} {word}" for result, word in words.items() if results[result])
+    return OwnerReport(
+        command=command,
+        dry_run=False,
+        summary=counts or f"nothing {done}",
+        moves=tuple(moves),
+        sentences=(*before, *troubles, *after),
+        errors=errors,
+    )

@@ -6,6 +6,7 @@ nothing is said to be none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -36,6 +37,15 @@ class Fate(StrEnum):
     EXPIRE = "Expire"
 
 
+_IN_WORDS = {
+    Fate.CANCEL: "to be cancelled",
+    Fate.HOLD: "held",
+    Fate.RENEW: "renewed",
+    Fate.UPDATE: "to be changed",
+    Fate.EXPIRE: "left to expire",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
     """One instance, and what becomes of it."""
@@ -60,21 +70,12 @@ class Orphans:
     @property
     def summary(self) -> str:
         """The one line. Never "none" where something is unknown."""
-        counts = [(sum(one.fate is fate for one in self.found), fate) for fate in Fate]
-        fates = ", ".join(f"{number} {_IN_WORDS[fate]}" for number, fate in counts if number)
+        counts = Counter(one.fate for one in self.found)
+        fates = ", ".join(f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate])
         number = counted(len(self.found), "orphan")
         if not self.unknown:
             return f"{number}: {fates}" if fates else "no orphans"
         return f"{f'{number} ({fates})' if fates else 'no orphan'} in what could be read"
-
-
-_IN_WORDS = {
-    Fate.CANCEL: "to be cancelled",
-    Fate.HOLD: "held",
-    Fate.RENEW: "renewed",
-    Fate.UPDATE: "to be changed",
-    Fate.EXPIRE: "left to expire",
-}
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:

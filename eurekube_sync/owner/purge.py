@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eurekube_sync.desired.conduct import Policy, policy_of
@@ -18,12 +18,12 @@ from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import read_syncers
-from eurekube_sync.owner.moves import Affected
-from eurekube_sync.owner.report import OwnerReport, moved
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
+from eurekube_sync.owner.moves import Move, OwnerReport, carried_out, in_order
+from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
 _LATELY = 90.0
 """Seconds: whoever renewed within them may go on, also a CronJob of each minute."""
+_SAMPLE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Purge:
     ownership: Ownership
     scope: Scope
     instances: tuple[ObservedInstance, ...]
-    listed: tuple[ObservedInstance, ...]
+    listed: Sequence[ObservedInstance]
     renewed_ago: float | None
     """Seconds since somebody renewed one of them; None: there is none."""
 
@@ -52,7 +52,7 @@ class Purge:
         kept = [(counts[policy], policy) for policy in (Policy.UPSERT_ONLY, Policy.CREATE_ONLY) if counts[policy]]
         if kept:
             shown = " and ".join(f"{number} with policy {policy}" for number, policy in kept)
-            are = "is" if kept[0][0] == 1 else "are"
+            are = one_or_more(kept[0][0], "is", "are")
             found.append(f"among them {are} {shown}: `run` would never cancel these, a purge does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             found.append(
@@ -64,12 +64,14 @@ class Purge:
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
     """All that is ours, in a scope of names alone, from Eureka alone."""
-    ownership = Ownership(owner=owner, cluster=cluster or identity(world))
-    everything = tuple(listed(world))
-    ours = (one for one in of_scope(everything, scope) if ownership.holds(one))
-    instances = tuple(sorted(ours, key=lambda one: one.key))
-    ago = _renewed_ago(world, instances)
-    return Purge(ownership=ownership, scope=scope, instances=instances, listed=everything, renewed_ago=ago)
+    ownership = Ownership(owner=owner, cluster=cluster or world.identity())
+    listed = world.listed()
+    instances = tuple(filter(ownership.holds, in_order(of_scope(listed, scope))))
+    sample = [one.key for one in instances[:: max(1, len(instances) // _SAMPLE)]][:_SAMPLE]
+    # The server's stamps: of ours each register is followed by a renewal, which is stamped in the future.
+    newest = max((one.renewed for one in world.read(sample).values() if one is not None), default=None)
+    ago = None if newest is None else max(0.0, world.clock.now() - newest)
+    return Purge(ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago)
 
 
 def look_again(world: OwnerWorld, found: Purge) -> Purge:
@@ -80,62 +82,35 @@ def look_again(world: OwnerWorld, found: Purge) -> Purge:
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
-    if dry_run:
-        return _dry_run(world, found)
-    affected = world.transfer.cancel(found.instances, found.ownership, _why)
-    finalizers: tuple[str, ...] = ()
-    errors: tuple[ClusterError, ...] = ()
-    if world.cluster is not None and not any(one.failed for one in affected):
-        finalizers, errors = _finish_deletions(world, world.cluster, found)
-    after = (*found.cautions, *_came(found), *finalizers)
-    report = moved("owner purge", "cancelled", affected, after=after, errors=errors)
-    return report if affected else replace(report, summary=_nothing(world, found))
-
-
-def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
-    finalizers: tuple[str, ...] = ()
-    if world.cluster is not None:
-        ready, sentences = _deletions(world.cluster, found, world.clock.now())
-        would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
-        finalizers = (*sentences, *([would] if ready else []))
-    number = len(found.instances)
-    return OwnerReport(
-        command="owner purge",
-        dry_run=True,
-        summary=f"dry run: {number} to cancel of {found.whose}" if number else _nothing(world, found),
-        affected=tuple(
-            Affected(instance=one, target=None, syncer=syncer_of(one), why=_why(one)) for one in found.instances
-        ),
-        sentences=(*found.cautions, *finalizers),
-    )
-
-
-def _why(instance: ObservedInstance) -> str:
-    policy = policy_of(instance.metadata)
-    why = "a purge cancels all of our instances"
-    return why if policy is Policy.SYNC else f"{why}, despite policy {policy}"
-
-
-def _nothing(world: OwnerWorld, found: Purge) -> str:
-    none = nothing_there(world, found.ownership, found.listed)
-    return f"nothing to purge: {none or f'no instance belongs to {found.whose}'}"
-
-
-def _came(found: Purge) -> Iterator[str]:
-    """What was not among those that a person was asked about."""
+    moves = [_cancelled(one, found.ownership) for one in found.instances]
+    if not dry_run:
+        moves = world.cancel(moves)
+    after, errors = list(found.cautions), tuple[ClusterError, ...]()
     known = {one.key for one in found.instances}
     came = [one for one in of_scope(found.listed, found.scope) if found.ownership.holds(one) and one.key not in known]
     if came:
         were = one_or_more(len(came), "was", "were")
-        yield f"{len(came)} more came meanwhile and {were} left: stop what registers them, and purge again"
+        after.append(f"{len(came)} more came meanwhile and {were} left: stop what registers them, and purge again")
+    if world.cluster is not None and not any(one.failed for one in moves):
+        finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
+        after += finalizers
+    report = replace(carried_out("owner purge", "cancelled", moves, after=after, errors=errors), dry_run=dry_run)
+    if not moves:
+        none = world.nothing_there(found.ownership, found.listed) or f"no instance belongs to {found.whose}"
+        return replace(report, summary=f"nothing to purge: {none}")
+    return replace(report, summary=f"dry run: {len(moves)} to cancel of {found.whose}") if dry_run else report
 
 
-def _renewed_ago(world: OwnerWorld, instances: Sequence[ObservedInstance]) -> float | None:
-    """By the server's stamps: of ours each register is followed by a renewal, which is stamped in the future."""
-    sample = [one.key for one in instances[:: max(1, len(instances) // 20)]][:20]
-    found = [one for one in world.transfer.read(sample).values() if one is not None]
-    newest = max((one.renewed for one in found), default=None)
-    return None if newest is None else max(0.0, world.clock.now() - newest)
+def _cancelled(one: ObservedInstance, ownership: Ownership) -> Move:
+    policy = policy_of(one.metadata)
+    despite = "" if policy is Policy.SYNC else f", despite policy {policy}"
+    return Move(
+        source=one,
+        target=one.key,
+        expects={OWNER: ownership.owner, CLUSTER: ownership.cluster},
+        put={},
+        why=f"a purge cancels all of our instances{despite}",
+    )
 
 
 # --- Syncers that wait for their instances to go ----------------------------------------------------------------------
@@ -181,10 +156,13 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[Syncer
 
 
 def _finish_deletions(
-    world: OwnerWorld, cluster: Cluster, found: Purge
-) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
+    world: OwnerWorld, cluster: Cluster, found: Purge, *, dry_run: bool
+) -> tuple[list[str], tuple[ClusterError, ...]]:
     """Removes our finalizer; what to say of it, and the writes that failed."""
     ready, sentences = _deletions(cluster, found, world.clock.now())
+    if dry_run:
+        would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
+        return [*sentences, *([would] if ready else [])], ()
 
     def remove(syncer: SyncerObject) -> ClusterError | None:
         try:
@@ -194,8 +172,8 @@ def _finish_deletions(
         return None
 
     errors = tuple(error for error in world.workers.each(remove, ready) if error)
-    off = len(ready) - len(errors)
     if errors:
         sentences.append(f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}")
-    done = f"our finalizer was removed from {counted(off, 'syncer')} being deleted"
-    return (*sentences, *([done] if off else [])), errors
+    if off := len(ready) - len(errors):
+        sentences.append(f"our finalizer was removed from {counted(off, 'syncer')} being deleted")
+    return sentences, errors

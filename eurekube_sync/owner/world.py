@@ -1,53 +1,235 @@
-"""What an `owner` command works on, and what it asks first: which cluster is meant, what is registered, and whether
-somebody still renews it. Eureka does not say that, so it is watched."""
+"""What an `owner` command works on: what is registered, whether somebody still renews it, and the calls that move it.
+
+Safe to repeat and safe to cut: at any time every instance is registered under its old key, its new one, or both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from math import inf
 
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.errors import ConfigurationError, Refused, SourceUnknown
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import (
+    ConfigurationError,
+    Refused,
+    RegistryError,
+    RegistryUnavailable,
+    SourceUnknown,
+    Stopped,
+)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.other_owner import nothing_of
-from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
-from eurekube_sync.owner.transfer import Tell, Transfer, silent
+from eurekube_sync.owner.moves import Move, names, observation_time
+
+_AT_ONCE = 200
+"""Instances that stand twice at a time: all of them are added before the first is cancelled."""
+_SAMPLE = 20
+_LOOKS = 10
+"""How often a sample is read while a watch goes on, so that a refusal need not wait for its end."""
+_AGAIN = "somebody renews it again: it stays as it is"
+_TAKEN = "it belongs to another owner now, and stays as it is"
+_STOPPED = "stopped by a signal"
+_BEFORE = f"{_STOPPED}: nothing was changed"
+"""While it is only read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerWorld:
+    """Both servers, without a deadline: a signal ends the calls of a command between two."""
+
     registry: Registry
     clock: Clock
     workers: Workers
     cluster: Cluster | None = None
     """None when --cluster says which one is meant."""
-    tell: Tell = silent
+    tell: Callable[[str, float, float], None] = lambda _what, _done, _of: None
+    """Called with what is being done, how much of it is done, and of how much."""
 
-    @property
-    def transfer(self) -> Transfer:
-        """The calls to Eureka."""
-        return Transfer(registry=self.registry, clock=self.clock, workers=self.workers, tell=self.tell)
+    def identity(self) -> str:
+        """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
+        if self.cluster is None:
+            raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
+        found = self.cluster.identity()
+        if isinstance(found, Unknown):
+            raise SourceUnknown(Server.KUBERNETES, found)
+        return found.data
+
+    def listed(self) -> Sequence[ObservedInstance]:
+        """All that Eureka lists; raises what keeps it from being known."""
+        answer = self.registry.list_instances()
+        if isinstance(answer, Unknown):
+            raise SourceUnknown(Server.EUREKA, answer)
+        return answer.data
+
+    def nothing_there(
+        self, ownership: Ownership, registered: Iterable[ObservedInstance], to_read: str = "--owner"
+    ) -> str | None:
+        """See `nothing_of`."""
+        where = "this cluster" if self.cluster is not None else f"cluster {ownership.cluster}"
+        return nothing_of(ownership, registered, where=where, to_read=to_read)
+
+    def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | None]:
+        """Reads each key uncached; raises for one that cannot be read, for nothing is known of it then."""
+        ledger = RenewalLedger(period=0, slack=0)
+        applier = Applier(self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf))
+        found: dict[InstanceKey, ObservedInstance | None] = {}
+        for key, reading in applier.read(keys).items():
+            if isinstance(reading, Unread):
+                raise Stopped(_BEFORE) if self.clock.stopping() else RegistryUnavailable(f"{key}: {reading.why}")
+            found[key] = reading
+        return found
+
+    def watch_all(
+        self,
+        find: Callable[[Sequence[ObservedInstance]], Sequence[Move]],
+        observe: float | None,
+        way_out: str,
+    ) -> Sequence[Move]:
+        """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
+        renews it, too."""
+        watched: set[InstanceKey] = set()
+        while True:
+            moves = find(self.listed())
+            fresh = [move for move in moves if move.source.key not in watched]
+            if not fresh:
+                return moves
+            self.watch(fresh, observe, way_out)
+            watched |= {move.source.key for move in fresh}
+
+    def watch(self, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
+        """Raises Refused, with the way out, when somebody renews one of them, or registers it anew. Eureka does not say
+        that: two uncached reads are compared, for the list is too old, and the server's clock is not ours."""
+        seconds = observation_time(moves, observe)
+        keys = [move.source.key for move in moves]
+        sample = keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE]
+        before = self.read(keys)
+        begun = self.clock.monotonic()
+        for look in range(1, _LOOKS + 1):
+            due = begun + seconds * look / _LOOKS
+            while (left := due - self.clock.monotonic()) > 0 and not self.clock.stopping():
+                self.tell("watching whether somebody renews them", seconds - (begun + seconds - due) - left, seconds)
+                self.clock.sleep(min(1.0, left))
+            if self.clock.stopping():
+                raise Stopped(_BEFORE)
+            now = self.read(sample if look < _LOOKS else keys)
+            there = [one for _, one in sorted(now.items()) if one is not None]
+            renewed = [one for one in there if not (was := before.get(one.key)) or was.last_renewal != one.last_renewal]
+            if renewed:
+                raise Refused(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")
+
+    def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Move]:
+        """Adds under the target, confirms it uncached, and then cancels the source. `barred` are sources that must
+        stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
+        done: dict[InstanceKey, Move] = {}
+        for those in _turns(moves):
+            for first in range(0, len(those), _AT_ONCE):
+                self.tell("moving instances", len(done), len(moves))
+                some = those[first : first + _AT_ONCE]
+                added = self.workers.each(partial(self._add, barred or {}), some)
+                ended = self.workers.each(self._finish, list(zip(some, added, strict=True)))
+                done |= {move.source.key: move for move in ended}
+        return [done[move.source.key] for move in moves]
+
+    def cancel(self, moves: Sequence[Move]) -> list[Move]:
+        """Cancels each on every peer, if it is still ours."""
+
+        def cancel(move: Move) -> Move:
+            if self.clock.stopping():
+                return move.ended(Result.NOT_TRIED, _STOPPED)
+            try:
+                current = self.registry.read_instance(move.source.key)
+                if current is not None and not move.may_take(current):
+                    return move.ended(Result.CONFLICT, _TAKEN)
+                self.registry.cancel(move.source.key, ours=move.may_take)
+            except RegistryError as error:
+                return move.ended(Result.FAILED, str(error), error)
+            return move.ended(Result.DONE if current else Result.GONE)
+
+        done: list[Move] = []
+        for first in range(0, len(moves), _AT_ONCE):
+            self.tell("cancelling instances", first, len(moves))
+            done += self.workers.each(cancel, moves[first : first + _AT_ONCE])
+        return done
+
+    def _add(self, barred: Mapping[InstanceKey, str], move: Move) -> Move | ObservedInstance:
+        """The source as it was read, to be cancelled now; or the move, which has ended."""
+        if move.source.key in barred:
+            return move.ended(Result.FAILED, barred[move.source.key])
+        if self.clock.stopping():
+            return move.ended(Result.NOT_TRIED, _STOPPED)
+        try:
+            return self._added(move)
+        except RegistryError as error:
+            return move.ended(Result.FAILED, str(error), error)
+
+    def _added(self, move: Move) -> Move | ObservedInstance:
+        current = self.registry.read_instance(move.source.key)
+        if current is None:
+            return move.ended(Result.GONE, "it is gone")
+        if move.in_place and move.made(current):
+            self.registry.renew(move.target)
+            return move.ended(Result.DONE)
+        if not move.may_take(current):
+            return move.ended(Result.CONFLICT, _TAKEN)
+        if current.status is InstanceStatus.UNKNOWN:
+            return move.ended(Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
+        there = current if move.in_place else self.registry.read_everywhere(move.target)
+        if there is not None and not move.in_place and not move.made(there):
+            return move.ended(Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
+        # Callers must not lose what they reach, and what a person set must not be forgotten.
+        if there is not None and current.status not in (there.status, InstanceStatus.DOWN, InstanceStatus.STARTING):
+            why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
+            return move.ended(Result.FAILED, why)
+        if there is None or move.in_place:
+            newer = max(int(self.clock.now() * 1000), current.last_dirty_timestamp + 1)
+            self.registry.register(move.made_of(current), dirty_timestamp=newer)
+        if not self.registry.renew(move.target):
+            return move.ended(Result.FAILED, "Eureka did not show it a moment later")
+        now = self.registry.read_instance(move.target)
+        if now is None or not move.made(now):
+            return move.ended(Result.FAILED, "Eureka did not show it as ours a moment later")
+        if there is None and now.status is not current.status:
+            why = f"Eureka shows it {now.status}, and it was {current.status}: both stay"
+            return move.ended(Result.FAILED, why)
+        return move.ended(Result.DONE) if move.in_place else current
+
+    def _finish(self, added: tuple[Move, Move | ObservedInstance]) -> Move:
+        """Cancels the source, if it is unchanged since the target was added."""
+        move, before = added
+        if isinstance(before, Move):
+            return before
+        try:
+            current = self.registry.read_instance(move.source.key)
+            if current is None:
+                return move.ended(Result.DONE)
+            if not move.may_take(current) or current.last_renewal != before.last_renewal:
+                return move.ended(Result.CONFLICT, f"{_AGAIN}, and is registered twice")
+            self.registry.cancel(move.source.key, ours=move.may_take)
+        except RegistryError as error:
+            return move.ended(Result.FAILED, f"it is registered twice: {error}", error)
+        return move.ended(Result.DONE)
 
 
-def identity(world: OwnerWorld) -> str:
-    """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
-    if world.cluster is None:
-        raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
-    found = world.cluster.identity()
-    if isinstance(found, Unknown):
-        raise SourceUnknown(Server.KUBERNETES, found)
-    return found.data
-
-
-def listed(world: OwnerWorld) -> Sequence[ObservedInstance]:
-    """All that Eureka lists; raises what keeps it from being known."""
-    answer = world.registry.list_instances()
-    if isinstance(answer, Unknown):
-        raise SourceUnknown(Server.EUREKA, answer)
-    return answer.data
+def _turns(moves: Sequence[Move]) -> list[list[Move]]:
+    """One move of each target, then another one of those that have more, and so on: what keeps its id first, then what
+    the list shows UP."""
+    by_target: dict[InstanceKey, list[Move]] = {}
+    for move in moves:
+        by_target.setdefault(move.target, []).append(move)
+    for those in by_target.values():
+        those.sort(key=lambda move: (not move.in_place, move.source.status is not InstanceStatus.UP))
+    longest = max(map(len, by_target.values()), default=0)
+    return [[those[turn] for those in by_target.values() if turn < len(those)] for turn in range(longest)]
 
 
 def of_scope(instances: Sequence[ObservedInstance], scope: Scope) -> Sequence[ObservedInstance]:
@@ -62,44 +244,3 @@ def whose(ownership: Ownership, scope: Scope) -> str:
     parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
     parts += [f"shard {scope.shard}"] if scope.shard else []
     return ", ".join(parts)
-
-
-def nothing_there(
-    world: OwnerWorld, ownership: Ownership, registered: Iterable[ObservedInstance], to_read: str = "--owner"
-) -> str | None:
-    """See `nothing_of`."""
-    where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
-    return nothing_of(ownership, registered, where=where, to_read=to_read)
-
-
-def observation_time(moves: Sequence[Move], observe: float | None) -> float:
-    """Seconds in which whoever renews one of these instances would have done so: two periods of the slowest, or what
-    was asked for."""
-    if observe is not None:
-        return observe
-    sources = [move.source for move in moves]
-    periods = [min(one.instance.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
-    return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
-
-
-def watch_all(
-    world: OwnerWorld, find: Callable[[Sequence[ObservedInstance]], Sequence[Move]], observe: float | None, way_out: str
-) -> Sequence[Move]:
-    """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
-    renews it, too."""
-    watched: set[InstanceKey] = set()
-    while True:
-        moves = find(listed(world))
-        fresh = [move for move in moves if move.source.key not in watched]
-        if not fresh:
-            return moves
-        watch(world, fresh, observe, way_out)
-        watched |= {move.source.key for move in fresh}
-
-
-def watch(world: OwnerWorld, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
-    """Raises Refused, with the way out, when somebody renews one of them."""
-    seconds = observation_time(moves, observe)
-    renewed = world.transfer.renewed_by_others([move.source.key for move in moves], seconds)
-    if renewed:
-        raise Refused(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")

@@ -13,9 +13,8 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import syncer_of
-from eurekube_sync.owner.moves import Affected
+from eurekube_sync.owner.moves import Move, OwnerReport
 from eurekube_sync.owner.orphans import Fate, Orphans
-from eurekube_sync.owner.report import OwnerReport
 
 _FATES = {
     Fate.CANCEL: ("-", "red"),
@@ -53,16 +52,16 @@ def owner_data(report: OwnerReport) -> dict[str, Any]:
         "command": report.command,
         "dryRun": report.dry_run,
         "summary": report.summary,
-        "instances": [_affected(one) for one in report.affected],
+        "instances": [_affected(one) for one in report.moves],
         "messages": list(report.sentences),
     }
 
 
-def _affected(one: Affected) -> dict[str, Any]:
+def _affected(one: Move) -> dict[str, Any]:
     return {
-        **_instance(one.instance),
+        **_instance(one.source),
         "syncer": str(one.syncer) if one.syncer else None,
-        "becomes": one.target.id if one.target else None,
+        "becomes": one.target.id if one.put else None,
         "why": one.why,
         "result": one.result.value if one.result else None,
         "detail": one.detail,
@@ -75,18 +74,18 @@ def _instance(one: ObservedInstance) -> dict[str, Any]:
 
 
 def _rows(report: OwnerReport) -> Iterator[Row]:
-    for one in report.affected:
-        why = one.why
-        if one.target is not None and one.target != one.instance.key:
-            why += f"; as {one.target.id}"
+    for one in report.moves:
+        status = one.source.status.value
+        why = one.why if one.in_place else f"{one.why}; as {one.target.id}"
         if one.failed:
-            yield _row(one.instance, "!", "bold red", one.instance.status.value, one.detail, one.syncer)
+            sign, style, why = "!", "bold red", one.detail
         elif one.result is Result.GONE:
-            yield _row(one.instance, " ", "dim", "gone", why, one.syncer)
-        elif one.target is None:
-            yield _row(one.instance, "-", "red", f"{one.instance.status} > gone", why, one.syncer)
+            sign, style, status = " ", "dim", "gone"
+        elif one.put:
+            sign, style = "~", "green"
         else:
-            yield _row(one.instance, "~", "green", one.instance.status.value, why, one.syncer)
+            sign, style, status = "-", "red", f"{status} > gone"
+        yield _row(one.source, sign, style, status, why, one.syncer)
 
 
 def _row(instance: ObservedInstance, sign: str, style: str, status: str, why: str, syncer: SyncerRef | None) -> Row:

@@ -32,10 +32,9 @@ from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
-from eurekube_sync.owner.moves import Address
+from eurekube_sync.owner.moves import Address, OwnerReport
 from eurekube_sync.owner.purge import look_again, look_before_purge, purge
 from eurekube_sync.owner.rename import rename_owner
-from eurekube_sync.owner.report import OwnerReport, told_whole
 from eurekube_sync.owner.world import OwnerWorld
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (
@@ -459,7 +458,7 @@ def test_what_callers_reach_stays_though_the_command_is_repeated() -> None:
     """The first one left both, for the new one is DOWN: a second one sees no more than that."""
     world, _ = rename_at(f"register {renamed_key(1)}", lambda world: world.registry.override(renamed_key(1), DOWN))
     report = rename(world)
-    assert report.affected[0].detail == f"it is UP, and the instance {renamed_key(1).id} is DOWN: both stay"
+    assert report.moves[0].detail == f"it is UP, and the instance {renamed_key(1).id} is DOWN: both stay"
     assert world.registry.held[key(1)].status is UP
 
 
@@ -528,15 +527,15 @@ def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> Non
         world.registry.held[renamed_key(1)] = changed(theirs(), key=renamed_key(1))
 
     _, report = rename_at(f"register {first}", lambda world: world.registry._renew(key(1)))
-    assert "somebody renews it again: it stays as it is, and is registered twice" in report.affected[0].detail
-    assert rename_at(f"register {first}", someone_else)[1].affected[0].result is Result.CONFLICT
+    assert "somebody renews it again: it stays as it is, and is registered twice" in report.moves[0].detail
+    assert rename_at(f"register {first}", someone_else)[1].moves[0].result is Result.CONFLICT
     assert rename_at(f"register {first}", lambda world: world.registry.held.pop(key(1)))[1].code is ExitCode.OK
     _, report = rename_at(f"register {first}", lost)
-    assert report.affected[0].detail == "Eureka did not show it a moment later"
+    assert report.moves[0].detail == "Eureka did not show it a moment later"
     _, report = rename_at(f"renew {first}", taken)
-    assert report.affected[0].detail == "Eureka did not show it as ours a moment later"
+    assert report.moves[0].detail == "Eureka did not show it as ours a moment later"
     world, report = rename_at(f"register {first}", override)
-    assert report.affected[0].detail == "Eureka shows it DOWN, and it was UP: both stay"
+    assert report.moves[0].detail == "Eureka shows it DOWN, and it was UP: both stay"
     assert key(1) in world.registry.held
 
 
@@ -544,7 +543,7 @@ def test_what_cannot_be_moved_stays() -> None:
     """A status that nothing renews; an instance that is another's since the list; calls that fail."""
     world = two_of_ours()
     world.registry.held[key(1)] = changed(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
-    assert "its status is UNKNOWN" in rename(world).affected[0].detail
+    assert "its status is UNKNOWN" in rename(world).moves[0].detail
     world = two_of_ours()
     world.registry.refuse_register[renamed_key(1)] = RegistryRejected("400: no")
     report = rename(world)
@@ -834,7 +833,7 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     world.registry.put(elsewhere)
     world.later(100)
     planned = purged(world, alone=True, dry_run=True)
-    assert (planned.summary, len(planned.affected), world.wire.writes()) == (
+    assert (planned.summary, len(planned.moves), world.wire.writes()) == (
         f"dry run: 2 to cancel of owner prod and cluster {CLUSTER}",
         2,
         [],
@@ -864,9 +863,9 @@ def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> N
         return adopt_old_cluster(where, owner=OWNER, old="old", scope=scope, observe=None, dry_run=False)
 
     assert give(none).summary.endswith(", namespace empty")
-    assert len(give(own).affected) == 2
+    assert len(give(own).moves) == 2
     assert world.registry.held[cart.key] == cart
-    assert [one.instance.key for one in give(shop).affected] == [cart.key]
+    assert [one.source.key for one in give(shop).moves] == [cart.key]
 
 
 def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
@@ -906,11 +905,11 @@ def test_a_peer_that_is_away_is_no_success() -> None:
     world = two_of_ours()
     world.registry.away = ("http://two/eureka",)
     for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.INCOMPLETE)):
-        report = told_whole(owner_world(world), purged(world, dry_run=dry_run))
+        report = purged(world, dry_run=dry_run).with_unreached(world.registry.unreached())
         assert report.code is code
         assert report.sentences[-1].startswith("http://two/eureka could not be reached: the instances there stay")
     world.registry.away = ()
-    assert told_whole(owner_world(world), purged(world)).code is ExitCode.OK
+    assert purged(world).with_unreached(world.registry.unreached()).code is ExitCode.OK
 
 
 def deleted_with_two() -> FakeWorld:
@@ -970,7 +969,7 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     )
     planned = purged(world, alone=True, dry_run=True)
     assert planned.sentences == (said,)
-    assert [one.why for one in planned.affected] == [
+    assert [one.why for one in planned.moves] == [
         "a purge cancels all of our instances",
         "a purge cancels all of our instances, despite policy UpsertOnly",
         "a purge cancels all of our instances, despite policy UpsertOnly",

@@ -13,8 +13,7 @@ from eurekube_sync.cli.values import HOST_AND_PORT, NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
-from eurekube_sync.owner.moves import Address
-from eurekube_sync.owner.report import OwnerReport
+from eurekube_sync.owner.moves import Address, OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 

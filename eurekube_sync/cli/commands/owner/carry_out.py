@@ -18,7 +18,7 @@ from eurekube_sync.cli.output.progress import ProgressLine
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.owner.report import OwnerReport, told_whole
+from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 
@@ -39,7 +39,7 @@ class Servers:
             done = work(world)
             if isinstance(done, ExitCode):
                 return done
-            report = told_whole(world, done)
+            report = done.with_unreached(world.registry.unreached())
         return self.form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
 
     @contextmanager

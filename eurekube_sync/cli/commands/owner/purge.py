@@ -15,8 +15,8 @@ from eurekube_sync.cli.signals import ended_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
-from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 _NAMED = 10

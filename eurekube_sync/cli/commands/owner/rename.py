@@ -11,8 +11,8 @@ from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.values import OWNER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.rename import rename_owner
-from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 
