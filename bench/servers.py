@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from bench.child import processor_seconds
 from bench.objects import Objects
 from bench.relay import Relay
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests.crd import load_crd
@@ -209,10 +208,12 @@ def _process(name: str) -> Iterator[_Process]:
 
 
 def _serve(name: str, pipe: Pipe) -> None:
-    def made() -> EmbeddedEureka | EmbeddedKubernetes:
+    from tests.embedded.eureka import FullEureka
+
+    def made() -> FullEureka | EmbeddedKubernetes:
         if name == "kubernetes":
             return EmbeddedKubernetes(time.time, definitions=[load_crd()])
-        return EmbeddedEureka(time.time, response_cache_seconds=CACHE_SECONDS)
+        return FullEureka(time.time, response_cache_seconds=CACHE_SECONDS)
 
     holds = [made()]
 

@@ -24,12 +24,9 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.output.table import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd, refusal
 
 PICTURE = Path(__file__).parent / "terminal.svg"
 _WIDTH = 104
-_NO_CACHE = 0.0
 _FONTS_FROM_ELSEWHERE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 """A picture in a README may load nothing, and any monospaced font will do."""
 
@@ -48,7 +45,7 @@ def draw() -> Console:
         _environ={},
     )
     clock = SystemClock()
-    with Playground(load_crd(), validate=refusal, cache_seconds=_NO_CACHE) as playground:
+    with story.new_playground() as playground:
         story.prepare(playground)
         playground.create(SYNCER)
         story.bring_review(playground)

@@ -6,7 +6,6 @@ For `demo`, `demo --serve` and the tests of the command line: whoever uses it sp
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,6 @@ import yaml
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.embedded.kubernetes.objects import Validate
 
 _PLURALS = {
     "Namespace": "api/v1/namespaces",
@@ -37,20 +35,11 @@ class FolderError(OSError):
 
 
 class Playground:
-    """A context manager. `definition` is the CRD, and `validate` judges syncers by it as the real API server does;
-    `cache_seconds` is how old Eureka's lists may be."""
+    """A context manager around one server of each kind."""
 
-    def __init__(
-        self,
-        definition: Mapping[str, Any],
-        *,
-        validate: Validate,
-        cache_seconds: float = 30.0,
-        kubernetes: type[EmbeddedKubernetes] = EmbeddedKubernetes,
-        eureka: type[EmbeddedEureka] = EmbeddedEureka,
-    ) -> None:
-        self.kubernetes = kubernetes(time.time, definitions=[definition], validate=validate)
-        self.eureka = eureka(time.time, response_cache_seconds=cache_seconds)
+    def __init__(self, kubernetes: EmbeddedKubernetes, eureka: EmbeddedEureka) -> None:
+        self.kubernetes = kubernetes
+        self.eureka = eureka
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})  # pods without one are skipped
         self._stack = ExitStack()
         self.calls: list[Request] = []

@@ -80,14 +80,16 @@ class Program:
         }
         return {name: value for name, value in given.items() if value is not None}
 
-    def start(self, *arguments: str | Path, **variables: str | None) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str | Path, stdout: Any = subprocess.PIPE, **variables: str | None
+    ) -> subprocess.Popen[str]:
         """A process that goes on."""
         self.playground.calls.clear()
         return subprocess.Popen(
             [BINARY, *arguments],
             cwd=self.folder,
             env=self.environment(**variables),
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             pipesize=PIPE_BYTES,
             text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -24,8 +25,6 @@ from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.model.errors import Stopped
 from tests.command.program import IDS, Program
 
@@ -73,14 +72,16 @@ def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
     "heard", ["eurekube-sync:", "2. What would happen?", "$ eurekube-sync run --dry-run", "3. Do it"]
 )
 def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
-    """Whoever has seen enough gets exit 130 and one word, wherever the story is, in the midst of a pass too."""
-    process = settled.start("demo")
-    assert process.stdout is not None
-    while heard not in (line := process.stdout.readline()):
-        assert line, f"{heard!r} was never told"
-    process.send_signal(signal.SIGINT)
-    ended = settled.end(process)
-    assert (ended.code, ended.err) == (ExitCode.INTERRUPTED, "interrupted\n"), ended.out
+    """Whoever has seen enough gets exit 130 and one word, wherever the story is. At a terminal it pauses to be read."""
+    controller, terminal = os.openpty()
+    process = settled.start("demo", stdout=terminal, TERM="dumb")
+    os.close(terminal)
+    with open(controller, errors="replace") as told:
+        while heard not in (line := told.readline()):
+            assert line, f"{heard!r} was never told"
+        process.send_signal(signal.SIGINT)
+        ended = settled.end(process)
+    assert (ended.code, ended.err) == (ExitCode.INTERRUPTED, "interrupted\n")
 
 
 class _Interrupts(Stage):
@@ -99,20 +100,17 @@ class _Interrupts(Stage):
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) -> None:
     """What the story expects of a pass says nothing of one that was stopped."""
-    monkeypatch.setattr(story, "CACHE_SECONDS", 0.05)
     clock = SystemClock()
-    with Playground(load_crd(), validate=refusal, cache_seconds=story.CACHE_SECONDS) as playground:
+    with story.new_playground() as playground:
         connection = Connection(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
             kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
             calls=Calls(concurrency=4),
         )
         with connect(connection, clock) as world, pytest.raises(Stopped):
-            story.tell(_Interrupts(clock, number), playground, world, lambda _: clock.sleep(0.1))
+            story.tell(_Interrupts(clock, number), playground, world, lambda _: None)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 import requests
 
 from eurekube_sync.embedded.http import LoopbackServer
-from tests.embedded.eureka import GuardedEureka
+from tests.embedded.eureka import FullEureka
 from tests.waiting import wait_until
 
 JSON = {"Accept": "application/json"}
@@ -141,7 +141,7 @@ def timed(story: Callable[_P, None]) -> Callable[_P, None]:
 @contextmanager
 def embedded_guarded(user: str, password: str) -> Iterator[str]:
     """The URL of an embedded server that asks for a login, and has just started and found no peer to copy from."""
-    server = GuardedEureka(SetClock().now, credentials=(user, password), warming_up=True)
+    server = FullEureka(SetClock().now, credentials=(user, password), warming_up=True)
     with LoopbackServer(server.handle) as loopback:
         yield f"{loopback.url}/eureka"
 
@@ -166,9 +166,9 @@ def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
     """The embedded server behind a socket, with stock or fast timings."""
     clock = SetClock()
     if stock:
-        server = GuardedEureka(clock.now)
+        server = FullEureka(clock.now)
     else:
-        server = GuardedEureka(clock.now, response_cache_seconds=1, eviction_seconds=1, self_preservation=False)
+        server = FullEureka(clock.now, response_cache_seconds=1, eviction_seconds=1, self_preservation=False)
     with LoopbackServer(server.handle) as loopback:
         yield EurekaSubject(
             root=loopback.url,

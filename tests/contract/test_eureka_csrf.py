@@ -15,7 +15,7 @@ from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Complete
 from tests.contract.eureka_subject import JSON, SetClock, instance_body
-from tests.embedded.eureka import GuardedEureka
+from tests.embedded.eureka import FullEureka
 
 LOGIN = ("sync", "secret")
 KEY = InstanceKey("SHOP", "prod:shop:shop:10.0.0.1:8080")
@@ -25,7 +25,7 @@ KEY = InstanceKey("SHOP", "prod:shop:shop:10.0.0.1:8080")
 def protected_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server with a login whose CSRF protection was left on."""
     if request.param == "embedded":
-        server = GuardedEureka(SetClock().now, credentials=LOGIN, refuse_writes=True)
+        server = FullEureka(SetClock().now, credentials=LOGIN, refuse_writes=True)
         with LoopbackServer(server.handle) as loopback:
             yield f"{loopback.url}/eureka"
     else:

@@ -9,11 +9,11 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.certificates import Authority, server_context, serving_tls
 from tests.contract.eureka_subject import SetClock
+from tests.embedded.eureka import FullEureka
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, authority: Authority) -> Iterator[str]:
     """A server that takes only callers with a certificate of the authority."""
     certificate, key = authority.issue("localhost")
     if request.param == "embedded":
-        server = EmbeddedEureka(SetClock().now)
+        server = FullEureka(SetClock().now)
         with serving_tls(server.handle, server_context(certificate, key, clients=authority.ca_file)) as served:
             yield f"{served}/eureka"
     else:

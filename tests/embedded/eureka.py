@@ -1,32 +1,91 @@
-"""The embedded Eureka behind Spring Security."""
+"""The embedded Eureka with its response cache, evictions, overrides, and Spring Security before it."""
 
 from __future__ import annotations
 
 import base64
+import random
 from collections.abc import Callable
-from typing import Any
+from urllib.parse import unquote
 
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.instances import Applications, Status
+from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
+from tests.embedded.eureka_leases import FullRegistry
 
 
-class GuardedEureka(EmbeddedEureka):
-    """Asks for `credentials` unless they are None. `refuse_writes` is what the CSRF protection does to a client. Both
-    may be changed while it runs."""
+class FullEureka(EmbeddedEureka):
+    """Time comes from `now` alone: what a real server does on timers is caught up at the next request, in the order in
+    which it was due.
+
+    Asks for `credentials` unless they are None. `refuse_writes` is what the CSRF protection does to a client. Both may
+    be changed while it runs, and so may `warming_up` and `replicas`.
+    """
+
+    registry: FullRegistry
 
     def __init__(
         self,
         now: Callable[[], float],
         *,
+        response_cache_seconds: float = 30.0,
+        eviction_seconds: float = 60.0,
+        self_preservation: bool = True,
+        warming_up: bool = False,
+        shuffle: random.Random | None = None,
         credentials: tuple[str, str] | None = None,
         refuse_writes: bool = False,
-        **options: Any,
     ) -> None:
-        super().__init__(now, **options)
+        start = int(now() * 1000)
+        registry = FullRegistry(
+            start=start,
+            self_preservation=self_preservation,
+            on_change=lambda app: self._cache.invalidate(app, ALL),
+            shuffle=shuffle or random.Random(0),
+        )
+        super().__init__(now, registry)
+        self.warming_up = warming_up
         self.credentials = credentials
         self.refuse_writes = refuse_writes
+        self._eviction_interval = int(eviction_seconds * 1000)
+        self._next_eviction = start + self._eviction_interval
+        interval = int(response_cache_seconds * 1000)
+        self._cache = ResponseCache(lambda app: Payload(self.listing(app)), interval=interval, start=start)
 
-    def refusal(self, request: Request) -> Response | None:
+    def registered(self) -> Applications:
+        """All that is registered now, past the cache: for those who build a world, or judge one."""
+        with self.lock:
+            self._catch_up(self.milliseconds())
+            return self.registry.applications()
+
+    def route(self, request: Request, now: int) -> Response:
+        self._catch_up(now)
+        if refused := self._refusal(request):
+            return refused
+        match request.method, [unquote(segment) for segment in request.path.strip("/").split("/")]:
+            case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"] if "//" not in request.path:
+                return self._override(request, app.upper(), instance_id, now)
+        return super().route(request, now)
+
+    def list_(self, request: Request, app: str, now: int) -> Response:
+        """Through the cache, and compressed for who takes it."""
+        if self.warming_up:
+            return self.error(request, 403)
+        payload = self._cache.get(app, now)
+        if payload.plain is None:
+            return self.error(request, 404)
+        if app == ALL and "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(status=200, body=payload.gzipped, headers={"Content-Encoding": "gzip"})
+        return Response(status=200, body=payload.plain)
+
+    def _catch_up(self, now: int) -> None:
+        while self._next_eviction <= now:
+            self._cache.catch_up(self._next_eviction)
+            self.registry.evict(self._next_eviction)
+            self._next_eviction += self._eviction_interval
+        self._cache.catch_up(now)
+
+    def _refusal(self, request: Request) -> Response | None:
         """A 401, or the 403 of a write."""
         if self.refuse_writes and request.method != "GET":
             # `CsrfFilter` answers 403 before it looks at a login; the error page asks for one again, and that is a 401.
@@ -36,6 +95,18 @@ class GuardedEureka(EmbeddedEureka):
             if request.headers.get("authorization") != expected:
                 return _ask_for_login()
         return None
+
+    def _override(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource.statusUpdate` and `deleteStatusUpdate`: a bad value is a 500."""
+        if self.registry.find(app, instance_id, now=now) is None:
+            return self.error(request, 404)
+        default = Status.UNKNOWN.value if request.method == "DELETE" else None
+        value = request.query.get("value", default)
+        if value not in tuple(Status):
+            return self.error(request, 500)
+        change = self.registry.override_status if request.method == "PUT" else self.registry.delete_override
+        change(app, instance_id, Status(value), dirty=int(request.query.get("lastDirtyTimestamp", "0")), now=now)
+        return Response(status=200)
 
 
 def _ask_for_login() -> Response:

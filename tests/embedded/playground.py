@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from typing import Any, Self
 
 import yaml
@@ -11,7 +12,7 @@ from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd, refusal
 from tests import planted
-from tests.embedded.eureka import GuardedEureka
+from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
 
 
@@ -19,11 +20,12 @@ class TestedPlayground(Playground):
     """Both servers on loopback."""
 
     kubernetes: FullKubernetes
-    eureka: GuardedEureka
+    eureka: FullEureka
 
     def __init__(self, *, cache_seconds: float) -> None:
         super().__init__(
-            load_crd(), validate=refusal, cache_seconds=cache_seconds, kubernetes=FullKubernetes, eureka=GuardedEureka
+            FullKubernetes(time.time, definitions=[load_crd()], validate=refusal),
+            FullEureka(time.time, response_cache_seconds=cache_seconds),
         )
 
     def __enter__(self) -> Self:

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
-from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
+from eurekube_sync.embedded.instances import Listed
 
 from .conduct import Conduct
 from .confirmations import Confirmations

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from eurekube_sync.embedded.eureka import EmbeddedEureka, codec
-from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.instances import Listed, instance_document
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from tests.embedded.eureka import FullEureka
 
 from .address import Address
 from .clock import VirtualClock
@@ -132,12 +132,12 @@ class World:
 
     # --- Eureka ----------------------------------------------------------------------------------------------------
 
-    def _new_eureka(self, peer: int) -> EmbeddedEureka:
+    def _new_eureka(self, peer: int) -> FullEureka:
         self._seed += 1
         self._standing.pop(peer, None)
         self._begun[peer] = _milliseconds(self.clock)
         shuffle = random.Random(self._seed)
-        fresh = EmbeddedEureka(
+        fresh = FullEureka(
             self.clock.now, self_preservation=False, eviction_seconds=_EVICTED_EVERY / 1000, shuffle=shuffle
         )
         fresh.replicas = tuple(f"{url}/" for number, url in enumerate(ADDRESSES[: self._peers]) if number != peer)
@@ -177,7 +177,7 @@ class World:
             if request.method == "PUT" and response.status == 404 and len(parts) == 4:
                 found = self.standing(source).get(Key(parts[2], parts[3]))
                 if found is not None:
-                    self._of_eureka(to, _registration(parts[2], codec.instance_document(found)))
+                    self._of_eureka(to, _registration(parts[2], instance_document(found)))
 
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
 
@@ -188,7 +188,7 @@ class World:
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
         if other is not None:
             for key, listed in self.standing(other).items():
-                self._of_eureka(peer, _registration(key.app, codec.instance_document(listed)))
+                self._of_eureka(peer, _registration(key.app, instance_document(listed)))
         if warm_up:
             fresh.warming_up = True
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))

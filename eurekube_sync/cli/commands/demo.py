@@ -20,7 +20,6 @@ from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.embedded.playground import FolderError, Playground
-from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.model.errors import ConfigurationError, Stopped
 
 
@@ -32,9 +31,7 @@ def command(serve: bool) -> None:
     with ExitStack() as stack:
         stack.enter_context(stopped_by_signals(clock))
         try:
-            playground = stack.enter_context(
-                Playground(load_crd(), validate=refusal, cache_seconds=story.CACHE_SECONDS)
-            )
+            playground = stack.enter_context(story.new_playground())
         except FolderError as error:
             raise ConfigurationError(
                 f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
@@ -51,7 +48,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
     unhurried = sys.stdout.isatty()  # a person reads; a pipe does not
 
     def pause(seconds: float) -> None:
-        clock.sleep(max(seconds if unhurried else 0.0, story.CACHE_SECONDS + 0.1 if seconds == 0 else 0.0))
+        clock.sleep(seconds if unhurried else 0.0)
         if clock.stopping():
             raise Stopped("a signal ended the demo")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.brake.approval import PlanId
@@ -11,11 +11,12 @@ from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.model.errors import EurekubeError, Stopped
 
-CACHE_SECONDS = 1.0
-"""The demo's Eureka refreshes its lists each second; a real one each 30."""
 OWNER = "demo"
 NAMESPACE = "rating"
 LABELS = {"app": "rating"}
@@ -30,9 +31,10 @@ SYNCER: dict[str, Any] = {
 }
 
 
-def settings() -> PassSettings:
-    """A pass of the demo; a deleted syncer is gone after the short cache of its Eureka."""
-    return PassSettings(owner=OWNER, registry_cache=2 * CACHE_SECONDS)
+def new_playground() -> Playground:
+    """Both servers of the demo, to be entered. This Eureka never shows an old list; a real one may, for 30 s."""
+    kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+    return Playground(kubernetes, EmbeddedEureka(time.time))
 
 
 def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[float], None]) -> None:
@@ -112,8 +114,6 @@ def _deletion(stage: Stage, playground: Playground, world_: World, pause: Callab
     stage.command("kubectl delete esync rating -n rating")
     playground.delete("EurekaSyncer", NAMESPACE, "rating")
     _run(stage, world_, cancels=2)
-    pause(0)
-    _wait_for_cache(world_)
     _run(stage, world_)
     _callers(stage, playground, pause, expected=0)
     status, _ = playground.kubernetes.call("GET", f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating")
@@ -168,7 +168,7 @@ def _run(stage: Stage, world_: World, *, approved: str = "", **expected: int) ->
 
 def _pass(stage: Stage, world_: World, *, dry_run: bool = False, approved: str = "") -> PassReport:
     approval = PlanId(approved, given=world_.clock.now()) if approved else None
-    report = reconcile(world_, replace(settings(), dry_run=dry_run, approved=approval))
+    report = reconcile(world_, PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval))
     if world_.clock.stopping():  # it was cut short, so what the story expects of it says nothing
         raise Stopped("a signal ended the demo")
     stage.report(report)
@@ -186,16 +186,11 @@ def _expect(report: PassReport, *, registers: int = 0, updates: int = 0, cancels
 
 
 def _callers(stage: Stage, playground: Playground, pause: Callable[[float], None], *, expected: int) -> None:
-    pause(0)
     found = playground.instances("rating")
     stage.listing("Eureka now lists for rating:", found)
     if sum(state == "UP" for _, state in found) != expected:
         raise EurekubeError(f"the demo did not go as planned: {found}")
     pause(3)
-
-
-def _wait_for_cache(world_: World) -> None:
-    world_.clock.sleep(2 * CACHE_SECONDS + 0.2)
 
 
 def _cluster() -> tuple[dict[str, Any], ...]:

@@ -19,11 +19,11 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Complete, Unknown
+from tests.embedded.eureka import FullEureka
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
 from tests.unit.worlds.build import OWNER, instance, key
 
@@ -96,7 +96,7 @@ def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> N
         puts.extend([request.path] if request.method == "PUT" else [])
         return holder.handle(request)
 
-    holder, other = EmbeddedEureka(clock.now), EmbeddedEureka(clock.now)
+    holder, other = FullEureka(clock.now), FullEureka(clock.now)
     with LoopbackServer(other.handle) as one, LoopbackServer(second) as two:
         registered(two.url)
         urls = f"{one.url}/eureka,{two.url}/eureka"
@@ -117,7 +117,7 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
     credential = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": token})
     script = f"while [ -e {hangs} ]; do sleep 0.02; done; echo '{credential}'"
     plugin = {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
-    eurekas, cluster = EmbeddedEureka(clock.now), EmbeddedKubernetes(clock.now)
+    eurekas, cluster = FullEureka(clock.now), EmbeddedKubernetes(clock.now)
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
         connection = Connection(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eurekube_sync.embedded.http import Request, Response
-from tests.embedded.eureka import GuardedEureka
+from tests.embedded.eureka import FullEureka
 
 
 @dataclass(slots=True)
@@ -22,10 +22,10 @@ class World:
 
     time: float = 1_795_248_000.0
     options: Mapping[str, Any] = field(default_factory=dict)
-    eureka: GuardedEureka = field(init=False)
+    eureka: FullEureka = field(init=False)
 
     def __post_init__(self) -> None:
-        self.eureka = GuardedEureka(lambda: self.time, **self.options)
+        self.eureka = FullEureka(lambda: self.time, **self.options)
 
     def call(self, method: str, path: str, body: bytes = b"", **headers: str) -> Response:
         sent = {"accept": "application/json", "content-type": "application/json"} | headers

@@ -8,10 +8,10 @@ import pytest
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.manifests import load_crd
 from eurekube_sync.plan import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
+from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessAdapter
 from tests.in_process.kubernetes import InProcessConnection
@@ -61,7 +61,7 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
     )
     desired = look(cluster, NAMESPACE, row)
     assert differences_from(row, desired, NAMESPACE) == []
-    eureka = EmbeddedEureka(lambda: NOW)
+    eureka = FullEureka(lambda: NOW)
     options = ConnectionOptions(address=EurekaAddress(url="http://eureka.test/eureka"))
     with EurekaClient(options, clock=Clock(), random=Half(), adapter=InProcessAdapter(eureka.handle)) as registry:
         for instance in instances_of(desired):

@@ -29,12 +29,12 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.embedded.eureka import EmbeddedEureka
-from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.instances import Listed
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.observe.own_writes import OwnWrites
+from tests.embedded.eureka import FullEureka
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection
 from tests.in_process.workers import InTurn
@@ -99,7 +99,7 @@ class Town:
     def __init__(self, apps: int, team: int, *, single: bool = False) -> None:
         self.clock = Clock()
         self.kubernetes = EmbeddedKubernetes(self.clock.now, definitions=[_definition()])
-        self.eureka = EmbeddedEureka(self.clock.now, self_preservation=False)
+        self.eureka = FullEureka(self.clock.now, self_preservation=False)
         self._ips = (f"10.{n // 62500}.{n // 250 % 250}.{n % 250 + 1}" for n in count())
         self._single = single
         self._process = self._new_process()

@@ -25,13 +25,13 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Batched, Dated, Registry
+from tests.embedded.eureka import FullEureka
 from tests.in_process.eureka import InProcessAdapter
 from tests.in_process.workers import InTurn
 from tests.unit.worlds import fakes
@@ -49,7 +49,7 @@ class Server:
     name: str
     clock: fakes.Clock
     limit: TimeLimit
-    eureka: EmbeddedEureka = field(init=False)
+    eureka: FullEureka = field(init=False)
     client: EurekaClient = field(init=False)
     calls: list[Request] = field(default_factory=list)
     plugged: bool = True
@@ -73,7 +73,7 @@ class Server:
     def empty(self) -> None:
         """It starts anew and remembers nothing."""
         replicas = self.eureka.replicas if hasattr(self, "eureka") else ()
-        self.eureka = EmbeddedEureka(self.clock.now, response_cache_seconds=0, self_preservation=False)
+        self.eureka = FullEureka(self.clock.now, response_cache_seconds=0, self_preservation=False)
         self.eureka.replicas = replicas
 
     def handle(self, request: Request) -> Response:
