@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any
 
-from eurekube_sync.desired.spec_faults import refused
+from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.values import dataclass
 
@@ -24,7 +24,7 @@ GONE = "eurekube.gone"
 
 _MOST = 100_000
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
-_MARK = re.compile(r"(share )?([0-9]{1,6})(%?)")
+_MARK = re.compile(r"(?P<share>share )?(?P<value>[0-9]{1,6})(?P<percent>%?)")
 
 
 class Measure(StrEnum):
@@ -49,22 +49,14 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many instances may be UP."""
+    """How many instances may be UP: a number, or a percentage."""
 
     measure: Measure
     value: int
-    """A number, or a percentage."""
 
     def __str__(self) -> str:
-        match self.measure:
-            case Measure.COUNT:
-                return str(self.value)
-            case Measure.PODS:
-                return f"{self.value}%"
-            case Measure.SHARE:
-                return f"share {self.value}%"
-            case _:  # pragma: no cover
-                assert_never(self.measure)
+        forms = {Measure.COUNT: "{}", Measure.PODS: "{}%", Measure.SHARE: "share {}%"}
+        return forms[self.measure].format(self.value)
 
     def places(self, *, pods: int, others: int) -> int | None:
         """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
@@ -72,17 +64,13 @@ class Limit:
 
         Percentages round up, and one above zero gives one place at least: it asks for something.
         """
-        match self.measure:
-            case Measure.COUNT:
-                return self.value
-            case Measure.PODS:
-                return _ceiling(self.value * pods, 100)
-            case Measure.SHARE if self.value == 100:
-                return None
-            case Measure.SHARE:  # n of n + others
-                return max(_ceiling(self.value * others, 100 - self.value), min(self.value, 1))
-            case _:  # pragma: no cover
-                assert_never(self.measure)
+        if self.measure is Measure.COUNT:
+            return self.value
+        if self.measure is Measure.PODS:
+            return -(-self.value * pods // 100)
+        if self.value == 100:
+            return None
+        return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))  # n of n + others
 
     def lowered_since(self, mark: str) -> bool:
         """Whether an instance with this mark was let in under a higher limit, or one of another kind, or none.
@@ -132,50 +120,44 @@ class Conduct:
         return marks if self.policy is Policy.SYNC else {**marks, POLICY: self.policy.value}
 
 
-def parse_limit(limit: Any) -> Limit | None:
-    """`spec.limit`: a number, `20%`, or `{share: 10%}`. Raises InvalidSyncer."""
+def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
+    """`spec.limit`: a number, `20%`, or `{share: 10%}`."""
     if limit is None:
         return None
-    if isinstance(limit, float) and limit.is_integer():  # 3.0 is the number 3 to the API server
-        limit = int(limit)
     if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= _MOST:
         return Limit(measure=Measure.COUNT, value=limit)
     share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
     percent = limit if share is None else share
     if isinstance(percent, str) and _PERCENT.fullmatch(percent):
         return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
-    raise refused(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
+    wrong.add(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
+    return None
 
 
 def read_mark(mark: str) -> Limit | None:
     """The limit that a mark names; None for none that we could have written."""
     found = _MARK.fullmatch(mark)
-    if found is None or (found[1] and not found[3]):
+    if found is None or (found["share"] and not found["percent"]):
         return None
-    measure = Measure.SHARE if found[1] else Measure.PODS if found[3] else Measure.COUNT
-    return Limit(measure=measure, value=int(found[2]))
+    measure = Measure.SHARE if found["share"] else Measure.PODS if found["percent"] else Measure.COUNT
+    return Limit(measure=measure, value=int(found["value"]))
 
 
 def policy_of(metadata: Mapping[str, str]) -> Policy:
-    """The policy that an instance's mark names. One that a later version wrote and this one does not know is taken for
-    the one that never cancels."""
-    mark = metadata.get(POLICY)
-    if mark is None:
-        return Policy.SYNC
-    return Policy(mark) if mark in set(Policy) else Policy.UPSERT_ONLY
+    """The policy that an instance's mark names."""
+    return _policy(metadata.get(POLICY, Policy.SYNC))
 
 
 def policy_asked(spec: Mapping[str, Any]) -> Policy:
-    """The policy of a raw spec, of which other parts may be wrong. One that this version does not know is taken for the
-    one that never cancels."""
-    asked = spec.get("policy", Policy.SYNC)
-    return Policy(asked) if asked in list(Policy) else Policy.UPSERT_ONLY
+    """The policy of a raw spec, of which other parts may be wrong."""
+    return _policy(spec.get("policy", Policy.SYNC))
+
+
+def _policy(named: object) -> Policy:
+    """One that a later version wrote and this one does not know is taken for the one that never cancels."""
+    return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
 
 
 def is_gone(instance: ObservedInstance) -> bool:
     """Whether it was turned DOWN instead of cancelled, and is left to expire."""
     return GONE in instance.metadata and instance.status is not InstanceStatus.UP
-
-
-def _ceiling(dividend: int, divisor: int) -> int:
-    return -(-dividend // divisor)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from sys import intern
-from typing import assert_never
+from typing import Literal
 
 from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
-from eurekube_sync.desired.presentation import (
+from eurekube_sync.desired.spec import (
+    HOST_NAME,
     MANAGEMENT_PORT,
     MOST_METADATA,
     NO_PATHS,
     ZONE,
-    Base,
-    From,
-    MetadataSource,
-    is_ip,
+    MetadataFrom,
+    Syncer,
+    check_app_name,
+    host_name_warning,
     size_of,
     value_fault,
 )
-from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
@@ -72,10 +74,6 @@ class Site:
         port = self.secure_port if self.port is None else self.port
         assert port is not None  # one of them is there
         return port
-
-    def with_pod(self, pod: Pod) -> Site:
-        """The same with the pod's labels and annotations."""
-        return replace(self, pod_metadata=pod)
 
 
 @dataclass(slots=True)
@@ -162,15 +160,22 @@ class Builder:
         return (*found, f"and {more} more") if more > 0 else tuple(found)
 
     def _host_name(self, site: Site) -> str:
-        wish = self.spec.presentation.host_name
-        if wish.base is Base.IP and not wish.suffix:
-            return wish.of(site.host)
-        if not is_ip(site.host):
-            raise InvalidSyncer("NoHostName", f"{site.label} has a host name, and no IP to put before {wish.suffix}")
-        names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
-        if not names[wish.base]:
-            raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
-        name = wish.of(names[wish.base])
+        """By `spec.hostName`. An IPv6 address is bracketed, as URLs need it. Before a suffix an address is a label of a
+        DNS name: `-` for `.` and `:`, as in the cluster's own pod names and in services such as sslip.io."""
+        if self.spec.host_name == "ip":
+            return f"[{site.host}]" if ":" in site.host else site.host
+        parts = HOST_NAME.fullmatch(self.spec.host_name)
+        assert parts is not None  # `parse` refuses any other
+        base, suffix = parts[1], parts[2] or ""
+        if family_of(site.host) is None:
+            raise InvalidSyncer("NoHostName", f"{site.label} has a host name, and no IP to put before {suffix}")
+        name = {"ip": site.host, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
+        if not name:
+            raise InvalidSyncer("NoHostName", f"{site.label} has no {base}: set spec.hostName to ip")
+        if base == "ip":
+            name = re.sub(r"[.:]", "-", name)
+            name = f"{'0' * name.startswith('-')}{name}{'0' * name.endswith('-')}"
+        name += suffix
         if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
             raise InvalidSyncer(
                 "NoHostName",
@@ -181,7 +186,7 @@ class Builder:
 
     def _urls(self, site: Site, host_name: str) -> tuple[str, str, str]:
         """Of home page, status page and health check; empty for none."""
-        paths = self.spec.presentation.paths
+        paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""
         scheme, port = ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
@@ -195,25 +200,25 @@ class Builder:
         )
 
     def _metadata(self, site: Site) -> dict[str, str]:
-        found = dict(self.spec.presentation.metadata)
-        size = size_of(found) if self.spec.presentation.metadata_from else 0
-        for entry in self.spec.presentation.metadata_from:
-            value = next((texts[entry.name] for texts in _texts(entry, site) if entry.name in texts), None)
+        found = dict(self.spec.metadata)
+        size = size_of(found) if self.spec.metadata_from else 0
+        for entry in self.spec.metadata_from:
+            value = next((texts[name] for name, texts in _texts(entry, site) if name in texts), None)
             if value is None:
                 continue
-            if fault := value_fault(value):
+            more = size_of({entry.key: value})
+            too_much = (
+                f"with it, the metadata has more than {MOST_METADATA} bytes" if size + more > MOST_METADATA else ""
+            )
+            if fault := value_fault(value) or too_much:
                 self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
-            elif size + size_of({entry.key: value}) > MOST_METADATA:
-                too_much = f"with it, the metadata has more than {MOST_METADATA} bytes"
-                self.warn(f"metadata {entry.key} of {site.label} is left out: {too_much}")
             else:
                 found[entry.key] = value
-                size += size_of({entry.key: value})
-        zones, port = self.spec.presentation.zones, self.spec.presentation.paths.management_port
-        if zones is not None and site.zone:
-            found[ZONE] = zones.get(site.zone, site.zone)
-        if port is not None:
-            found[MANAGEMENT_PORT] = str(port)
+                size += more
+        if self.spec.zone.from_endpoint and site.zone:
+            found[ZONE] = self.spec.zone.map.get(site.zone, site.zone)
+        if self.spec.paths.management_port is not None:
+            found[MANAGEMENT_PORT] = str(self.spec.paths.management_port)
         return found
 
 
@@ -222,17 +227,25 @@ def _on(port: int) -> Port:
     return Port(port, True)
 
 
-def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:
-    """The labels or annotations to look in, the first that has it counts."""
-    pods = [site.pod_metadata] if site.pod_metadata else []
-    match entry.source:
-        case From.POD_LABEL:
-            return [pod.labels for pod in pods]
-        case From.POD_ANNOTATION:
-            return [pod.annotations for pod in pods]
-        case From.SERVICE_LABEL:
-            return [service.labels for service in site.services]
-        case From.SERVICE_ANNOTATION:
-            return [service.annotations for service in site.services]
-        case _:  # pragma: no cover
-            assert_never(entry.source)
+def _texts(entry: MetadataFrom, site: Site) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The name to look for, and the labels or annotations to look in; the first that has it counts."""
+    pod = site.pod_metadata
+    if pod and entry.pod_label is not None:
+        yield entry.pod_label, pod.labels
+    if pod and entry.pod_annotation is not None:
+        yield entry.pod_annotation, pod.annotations
+    for service in site.services:
+        if entry.service_label is not None:
+            yield entry.service_label, service.labels
+        if entry.service_annotation is not None:
+            yield entry.service_annotation, service.annotations
+
+
+def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
+    """The family of an IP address; None for a host name, and for an address that holds on one machine only."""
+    if "%" in address:
+        return None
+    try:
+        return "IPv6" if ipaddress.ip_address(address).version == 6 else "IPv4"
+    except ValueError:
+        return None

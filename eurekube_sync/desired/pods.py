@@ -163,7 +163,7 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
 
 
 def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
-    if backend.zone is not None or spec.presentation.zones is None:
+    if backend.zone is not None or not spec.zone.from_endpoint:
         return backend.zone or ""
     node = catalog.nodes.get(backend.node)
     return node.zone if node else ""
@@ -188,23 +188,23 @@ def _found(
     """`perhaps`: the Services behind which it may be registered as well."""
     if spec.conduct.readiness_gate:
         backend = _past_the_gate(backend, catalog)
-    kept = spec.keep_while_serving and backend.serving
+    kept = spec.terminating == "KeepWhileServing" and backend.serving
     if backend.terminating and not kept:
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = backend.ready or (backend.terminating and kept)
     drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
     for ignored in catalog.drains.ignored(site.services, backend.pod, backend.node):
         builder.warn(ignored)
-    if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
+    if not up and spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
         return Leaving(
             why=f"{backend.label} is not ready", terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid
         )
-    if spec.presentation.needs_pods and backend.pod is not None:
+    if spec.needs_pods and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments
             why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
             return Kept(why=why, host=site.host, port=site.main_port)
-        site = site.with_pod(pod)
+        site = replace(site, pod_metadata=pod)
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
     return builder.wanted(key, site, up=up, why=why, drain=drain)

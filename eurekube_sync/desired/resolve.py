@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
 from eurekube_sync.desired.conduct import Conduct, policy_asked
@@ -18,11 +20,10 @@ from eurekube_sync.desired.earlier import EarlierClaims, Made
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
-from eurekube_sync.desired.presentation import Presentation
 from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import serve_services
-from eurekube_sync.desired.spec import CLEANUP_FINALIZER, Mode, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Mode, Syncer, parse, selected_namespace
 from eurekube_sync.desired.verdicts import (
     Found,
     Incomplete,
@@ -321,7 +322,8 @@ def _spec(syncer: SyncerObject) -> Syncer | NotServed:
     if syncer.deleted is None:
         return asked
     conduct = replace(asked.conduct, readiness_gate=False)
-    return replace(asked, presentation=Presentation(), cancel_not_ready=False, conduct=conduct)
+    plain = {"host_name": "ip", "paths": NO_PATHS, "zone": NO_ZONE, "metadata": {}, "metadata_from": ()}
+    return msgspec.structs.replace(asked, **plain, not_ready="Down", conduct=conduct)
 
 
 def _refused(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, assert_never
+from functools import cached_property
+from typing import Literal
 
 import msgspec
 
 from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.kubernetes import Service
 from eurekube_sync.model.value_faults import shown
-from eurekube_sync.model.values import dataclass
 
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -26,8 +26,7 @@ _EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
 _COMMA = re.compile(r",(?![^()]*\))")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of `matchExpressions`."""
 
     key: str
@@ -41,104 +40,80 @@ class Expression:
                 return labels.get(self.key) in self.values
             case "NotIn":
                 return labels.get(self.key) not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
-            case _:  # pragma: no cover
-                assert_never(self.operator)
+            case _:
+                return (self.key in labels) is (self.operator == "Exists")
 
     def __str__(self) -> str:
         """As `kubectl get --selector` takes it."""
-        values = ", ".join(sorted(self.values))
-        match self.operator:
-            case "In":
-                return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in ({values})"
-            case "NotIn":
-                return f"{self.key}!={values}" if len(self.values) == 1 else f"{self.key} notin ({values})"
-            case "Exists":
-                return self.key
-            case "DoesNotExist":
-                return f"!{self.key}"
-            case _:  # pragma: no cover
-                assert_never(self.operator)
+        negated, values = self.operator in ("NotIn", "DoesNotExist"), ", ".join(sorted(self.values))
+        if self.operator in ("Exists", "DoesNotExist"):
+            return f"!{self.key}" if negated else self.key
+        if len(self.values) == 1:
+            return f"{self.key}!={values}" if negated else f"{self.key}={values}"
+        return f"{self.key} {'notin' if negated else 'in'} ({values})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
-    """Which Services of one namespace: all parts must hold; a Selector with no part does not exist."""
+class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True):
+    """Which Services of one namespace: all parts must hold. `parse` refuses one without a part."""
 
+    app: str | None = None
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[Expression, ...] | None = None
     service: str | None = None
-    labels: tuple[tuple[str, str], ...] = ()
-    expressions: tuple[Expression, ...] = ()
+    namespace: str | None = None
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """Those that a Service must have: `app` is short for one."""
+        app = {} if self.app is None else {"app": self.app}
+        return tuple(sorted({**app, **(self.match_labels or {})}.items()))
 
     def matches(self, service: Service) -> bool:
         """Whether the Service is meant."""
         return (
             (self.service is None or service.name == self.service)
             and all(service.labels.get(key) == value for key, value in self.labels)
-            and all(expression.matches(service.labels) for expression in self.expressions)
+            and all(expression.matches(service.labels) for expression in self.match_expressions or ())
         )
 
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in self.labels]
-        parts += [str(expression) for expression in self.expressions]
+        parts += [str(expression) for expression in self.match_expressions or ()]
         parts += [f"name {self.service}"] if self.service else []
         return ", ".join(parts)
 
 
-class ExpressionSpec(msgspec.Struct, forbid_unknown_fields=True):
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[str] = []
-
-
-class SelectorSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    app: str | None = None
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[ExpressionSpec] | None = None
-    service: str | None = None
-    namespace: str | None = None
-
-
-def select(spec: SelectorSpec, wrong: Faults) -> Selector:
-    """What `spec.selector` asks for. What is wrong is added to the faults."""
+def check_selector(selector: Selector, wrong: Faults) -> None:
+    """Adds what is wrong with `spec.selector`."""
     parts = {
-        "app": spec.app,
-        "matchLabels": spec.match_labels,
-        "matchExpressions": spec.match_expressions,
-        "service": spec.service,
+        "app": selector.app,
+        "matchLabels": selector.match_labels,
+        "matchExpressions": selector.match_expressions,
+        "service": selector.service,
     }
     for name, part in parts.items():
         if part is not None and not part:
             wrong.add(("selector", name), "must not be empty: it would select everything")
     if all(part is None for part in parts.values()):
         wrong.add(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
-    labels = dict(spec.match_labels or {})
-    for key in labels:
+    for key in selector.match_labels or ():
         if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
             wrong.add(
                 ("selector", "matchLabels", key),
                 "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
             )
-    if spec.app is not None:
-        if not _LABEL_VALUE.fullmatch(spec.app):
-            wrong.add(
-                ("selector", "app"),
-                f"{shown(spec.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
-                "digit at both ends",
-            )
-        labels.setdefault("app", spec.app)
-        if labels["app"] != spec.app:
-            wrong.add(("selector", "app"), "app and the label app in matchLabels must not differ")
-    expressions = tuple(
-        Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
-    )
-    for index, expression in enumerate(expressions):
+    if selector.app is not None and not _LABEL_VALUE.fullmatch(selector.app):
+        wrong.add(
+            ("selector", "app"),
+            f"{shown(selector.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
+            "digit at both ends",
+        )
+    if selector.app is not None and dict(selector.labels)["app"] != selector.app:
+        wrong.add(("selector", "app"), "app and the label app in matchLabels must not differ")
+    for index, expression in enumerate(selector.match_expressions or ()):
         if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
             fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
             wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
-    return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:

@@ -1,21 +1,41 @@
-"""`mode: service`: each Service is an instance, or one per address of it, UP while an endpoint behind it is ready."""
+"""`mode: service`: each Service is an instance, or one per address of it, UP while an endpoint behind it is ready.
+
+Where a Service is reached from outside its cluster follows its own fields and the Nodes: one `Place` per address.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
-from eurekube_sync.desired.addresses import Pending, Place, Ports, address_kind, elsewhere, places, ports_of
 from eurekube_sync.desired.catalog import Catalog
-from eurekube_sync.desired.drain import Drains
-from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod, untold
-from eurekube_sync.desired.instance import Builder, Site
-from eurekube_sync.desired.presentation import family_of
-from eurekube_sync.desired.spec import ServiceAddress, Syncer
+from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, healthy, one_per_pod, untold
+from eurekube_sync.desired.instance import Builder, Site, family_of
+from eurekube_sync.desired.spec import NodeAddress, ServiceAddress, Syncer
 from eurekube_sync.desired.verdicts import Found, Incomplete, Leaving
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Endpoint, Node, Service
+from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.model.values import dataclass
+
+Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
+"""The plain and the secure port of a Service that a syncer asks for; one of them is there."""
+
+_ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
+"""Addresses that the cluster gives, each to one Service; all others a person writes. The name of a load
+balancer is none: several cloud controllers copy it from an annotation of the Service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One address that callers may use."""
+
+    host: str
+    """An IP address, or a host name."""
+    port: int | None
+    secure_port: int | None
+    node: Node | None = None
+    """Whose address it is, when it is a node's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +53,6 @@ class _Behind:
         return place.node.ready and (self.nodes.get(place.node.name, False) if service.local else self.ready)
 
 
-_ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
-"""Addresses that the cluster gives, each to one Service; all others a person writes. The name of a load
-balancer is none: several cloud controllers copy it from an annotation of the Service."""
-
-
 def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found] | Incomplete]:
@@ -53,22 +68,20 @@ def serve_services(
             message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
             yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
             continue
-        kind = None if spec.fixed_host else address_kind(service, spec)
-        found = places(service, ports, spec, _nodes(catalog, kind))
-        if isinstance(found, Pending):
-            yield Incomplete(reason="AddressPending", message=found.message)
+        kind = None if spec.service.hostname is not None else address_kind(service, spec)
+        nodes = catalog.nodes.values() if kind is ServiceAddress.NODE_PORT else ()
+        found = places(service, ports, spec, nodes)
+        if isinstance(found, str):
+            yield Incomplete(reason="AddressPending", message=found)
             continue
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
         for place in found:
-            allotted = kind in _ALLOTTED and family_of(place.host) is not None
-            outcome = _found(spec, service, place, behind[service.name], app, builder, catalog.drains, allotted)
-            if outcome is not None:
-                yield outcome
-
-
-def _nodes(catalog: Catalog, kind: ServiceAddress | None) -> Collection[Node]:
-    return catalog.nodes.values() if kind is ServiceAddress.NODE_PORT else ()
+            # A node without an endpoint of a Service whose nodes answer for their own only is no place of it.
+            on = behind[service.name].nodes
+            if place.node is None or not service.local or not on or place.node.name in on:
+                allotted = kind in _ALLOTTED and family_of(place.host) is not None
+                yield _found(service, place, behind[service.name], app, builder, catalog, allotted=allotted)
 
 
 def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
@@ -76,75 +89,156 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address: it is the twin of another, or stands behind a fixed host name.
     addressed = [service for service in named if not service.headless]
-    if not addressed and spec.fixed_host is None:
+    host = spec.service.hostname
+    if not addressed and host is None:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
             "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
         )
     candidates = addressed or named
-    found = [(service, ports) for service in candidates if (ports := ports_of(service, spec)) is not None]
+    found = [(service, ports) for service in candidates if (ports := _ports_of(service, spec)) is not None]
     if not found:
+        host = host or next((service.external_name for service in candidates if service.external_name), "")
+        where = f"callers use at {host}" if host else "its pods listen on"
         fields: list[tuple[str, str | int | None]] = [("port", spec.port), ("securePort", spec.secure_port)]
         for name, port in [(name, port) for name, port in fields if port] or fields[:1]:
-            chosen_ports(candidates, port, field=name, where=_where(spec, candidates))  # says which are there
+            chosen_ports(candidates, port, field=name, where=where)  # says which are there
         raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
     return found
 
 
-def _where(spec: Syncer, services: Sequence[Service]) -> str:
-    """Whose a port is that no Service has, in words."""
-    host = spec.fixed_host or next((service.external_name for service in services if service.external_name), "")
-    return f"callers use at {host}" if host else "its pods listen on"
+def _ports_of(service: Service, spec: Syncer) -> Ports | None:
+    """The ports to use; None when the Service lacks one of them. Raises InvalidSyncer(AmbiguousPort).
+
+    Behind a fixed host name, or an external one, a number is the port that callers use there: an Ingress listens on
+    443, whatever the Service does.
+    """
+
+    def port_of(asked: str | int | None) -> ServicePort | None:
+        if isinstance(asked, int) and _is_elsewhere(service, spec):
+            return ServicePort(name="", port=asked)
+        return choose_port(service, asked)
+
+    secure_alone = spec.secure_port is not None and spec.port is None
+    plain = None if secure_alone else port_of(spec.port)
+    secure = None if spec.secure_port is None else port_of(spec.secure_port)
+    if (plain is None and not secure_alone) or (secure is None and spec.secure_port is not None):
+        return None
+    return plain, secure
+
+
+def _is_elsewhere(service: Service, spec: Syncer) -> bool:
+    """Whether callers use a host name that is not the Service's own address."""
+    return spec.service.hostname is not None or address_kind(service, spec) is ServiceAddress.EXTERNAL_NAME
+
+
+def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
+    """Which kind of address is meant; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown one."""
+    asked = spec.service.address
+    if asked is not None and asked is not ServiceAddress.AUTO:
+        return asked
+    if service.type not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
+        raise _none(service, "no address that eurekube-sync knows")
+    return ServiceAddress(service.type)
+
+
+def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...] | str:
+    """Where the Service is reached; never empty. A text says why it has no address yet, and is to get one. `nodes` are
+    read for a node port only. Raises InvalidSyncer."""
+    plain, secure = (port.port if port else None for port in ports)
+    if spec.service.hostname is not None:
+        return (Place(host=spec.service.hostname, port=plain, secure_port=secure),)
+    kind = address_kind(service, spec)
+    hosts: Sequence[str]
+    match kind:
+        case ServiceAddress.NODE_PORT:
+            return _node_ports(service, ports, spec, nodes)
+        case ServiceAddress.LOAD_BALANCER:
+            if service.type != "LoadBalancer":
+                raise _none(service, "no load balancer")
+            if not service.load_balancer:
+                return f"Service {service.name} waits for the address of its load balancer"
+            hosts = service.load_balancer
+        case ServiceAddress.EXTERNAL_IP:
+            hosts = service.external_ips
+        case ServiceAddress.EXTERNAL_NAME:
+            hosts = (service.external_name.rstrip("."),)
+        case ServiceAddress.CLUSTER_IP:
+            hosts = service.cluster_ips if not service.is_external_name and not service.headless else ()
+        case ServiceAddress.AUTO:  # pragma: no cover
+            raise AssertionError("Auto has become one of the others")
+        case _:  # pragma: no cover
+            assert_never(kind)
+    chosen = _of_family(hosts, service, spec)
+    if not chosen:
+        family = f"{spec.address_family} " if spec.address_family else ""
+        raise _none(service, f"no {family}address of kind {kind.value}")
+    return tuple(Place(host=host, port=plain, secure_port=secure) for host in chosen)
+
+
+def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Sequence[str]:
+    """Host names, and the addresses of one family: the asked one, else the Service's first that there is any of."""
+    families = {host: family_of(host) for host in hosts if host}
+    there = [family for family in families.values() if family]
+    wished = [spec.address_family] if spec.address_family else [*service.ip_families, *there]
+    chosen = next((family for family in wished if family in there), None)
+    return [host for host, family in families.items() if family in (None, chosen)]
+
+
+def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...]:
+    # Kubernetes checks the number, and gives it to one Service alone, for these types only.
+    if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in ports if port):
+        raise _none(service, "no node port")
+    plain, secure = (port.node_port if port else None for port in ports)
+    family: str = spec.address_family or next((one for one in service.ip_families), "IPv4")
+    kind = spec.service.node_address
+    found = []
+    for node in sorted(nodes, key=lambda node: node.name):
+        addresses = (*node.external, *node.internal) if kind is None else getattr(node, _FIELDS[kind])
+        host = next((address for address in addresses if family_of(address) == family), None)
+        if host is not None and not node.excluded:
+            found.append(Place(host=host, port=plain, secure_port=secure, node=node))
+    if not found:
+        usable = kind.value if kind else "usable"
+        raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
+    return tuple(found)
+
+
+_FIELDS = {NodeAddress.INTERNAL: "internal", NodeAddress.EXTERNAL: "external"}
+
+
+def _none(service: Service, what: str) -> InvalidSyncer:
+    return InvalidSyncer("NoAddress", f"Service {service.name} is of type {service.type} and has {what}")
 
 
 def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog) -> Mapping[str, _Behind]:
     found: dict[str, _Behind] = {}
     same: list[Backend] = []
-    for service, ports in chosen:
+    keep = spec.terminating == "KeepWhileServing"
+    for service, (plain, secure) in chosen:
         # What is left of a Service that became a name elsewhere nobody looks at any more.
         slices = () if service.is_external_name else catalog.slices_of(service)
-        port = ports.plain or ports.secure
+        port = plain or secure
         asked = spec.secure_port if spec.port is None else spec.port
-        if port is None or (isinstance(asked, int) and elsewhere(service, spec)):  # a port there is none of the Service
+        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # that is no port of the Service
             endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
-            serving = [(endpoint.node, _serves(endpoint, service, spec)) for endpoint in endpoints]
+            serving = [(e.node, healthy(e, service) or (keep and e.terminating and e.serving)) for e in endpoints]
         else:
             backed = backends(service, port, slices, family=None)
             same += backed
-            keep = spec.keep_while_serving
             serving = [(b.node, b.ready or (keep and b.terminating and b.serving)) for b in backed]
-        found[service.name] = _Behind(
-            service.is_external_name or any(serves for _, serves in serving), _by_node(serving)
-        )
+        nodes: dict[str, bool] = {}
+        for node, serves in serving:
+            nodes[node] = serves or nodes.get(node, False)
+        found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
     # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
     one_per_pod(same)
     return found
 
 
-def _serves(endpoint: Endpoint, service: Service, spec: Syncer) -> bool:
-    return healthy(endpoint, service) or (spec.keep_while_serving and endpoint.terminating and endpoint.serving)
-
-
-def _by_node(serving: Collection[tuple[str, bool]]) -> Mapping[str, bool]:
-    nodes: dict[str, bool] = {}
-    for node, serves in serving:
-        nodes[node] = serves or nodes.get(node, False)
-    return nodes
-
-
 def _found(
-    spec: Syncer,
-    service: Service,
-    place: Place,
-    behind: _Behind,
-    app: str,
-    builder: Builder,
-    drains: Drains,
-    allotted: bool,
-) -> tuple[InstanceKey, Found] | None:
-    """None for a node that has no endpoint of a Service whose nodes answer for their own only."""
-    if place.node is not None and service.local and behind.nodes and place.node.name not in behind.nodes:
-        return None
+    service: Service, place: Place, behind: _Behind, app: str, builder: Builder, catalog: Catalog, *, allotted: bool
+) -> tuple[InstanceKey, Found]:
     label = f"Service {service.name}" + (f" on node {place.node.name}" if place.node else "")
     site = Site(
         host=place.host,
@@ -163,9 +257,9 @@ def _found(
     else:
         why = f"{label} has {'a' if up else 'no'} ready endpoint"
     node = place.node.name if place.node else ""
-    drain = drains.of((service,), None, node)
-    for ignored in drains.ignored((service,), None, node):
+    drain = catalog.drains.of((service,), None, node)
+    for ignored in catalog.drains.ignored((service,), None, node):
         builder.warn(ignored)
-    if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
+    if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -1,4 +1,5 @@
-"""What one EurekaSyncer asks for: its raw spec becomes a `Syncer`, or an `InvalidSyncer` that says why not.
+"""What one EurekaSyncer asks for: `parse` makes a `Syncer` of its raw spec, or raises an `InvalidSyncer` that says why
+not.
 
 The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. A field
 that this version does not know is refused by name: a syncer is never silently served without one.
@@ -14,24 +15,41 @@ from typing import Any, Literal
 import msgspec
 
 from eurekube_sync.desired.conduct import Conduct, Policy, parse_limit
-from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
-from eurekube_sync.desired.selector import Selector, SelectorSpec, select
-from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
+from eurekube_sync.desired.selector import Selector, check_selector
+from eurekube_sync.desired.spec_faults import Faults, misshapen
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.value_faults import same_port, wrong_type
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.value_faults import Path, same_port
 from eurekube_sync.model.wording import cut
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
 
+ZONE = "zone"
+"""Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)."""
+MANAGEMENT_PORT = "management.port"
+"""Metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)."""
+MOST_METADATA = 4096
+"""Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
+TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
+"""The API server does not say it: a rule that adds them up would cost too much."""
+
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
-_FIXED_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_FIXED_HOST = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
+HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")
+"""`hostName`: what it begins with, and a suffix."""
+_HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_PATH = re.compile(r"/[!-~]*")
+_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_ACTED_ON = re.compile(r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*")
+"""Spring Cloud LoadBalancer chooses by the zone, Spring Cloud Config and Spring Boot Admin where and as whom they call.
+Whoever writes a label of a pod must not decide that."""
+_LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
 class Mode(StrEnum):
@@ -59,124 +77,128 @@ class NodeAddress(StrEnum):
     EXTERNAL = "ExternalIP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Syncer:
-    """A syncer's spec with its meaning; None where the Service decides."""
+class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """`service`: where the Service is reached."""
 
-    ref: SyncerRef
-    syncer_class: str | None
-    """Which installation is to serve it; None: the one without a class."""
-    namespace: str
-    """Of its Services."""
-    mode: Mode
-    selector: Selector
-    app_name: str | None
-    vip_address: str | None
-    secure_vip_address: str | None
-    port: str | int | None
-    secure_port: str | int | None
-    """With no `port` beside it, the plain port is off."""
-    presentation: Presentation
-    address_family: str | None
-    cancel_not_ready: bool
-    """`notReady: Cancel`; else a not-ready endpoint is DOWN."""
-    service_address: ServiceAddress = ServiceAddress.AUTO
-    node_address: NodeAddress | None = None
-    fixed_host: str | None = None
-    """`service.hostname`: the one address, such as an Ingress's."""
-    keep_while_serving: bool
-    """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
-    conduct: Conduct = Conduct()
-    max_removal_percent: int | None = None
-    """More of its UP instances than this go in one pass with evidence only."""
-
-
-class _Service(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     address: ServiceAddress | None = None
     node_address: NodeAddress | None = None
     hostname: str | None = None
+    """The one address, such as an Ingress's."""
 
 
-class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    selector: SelectorSpec
+class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """`paths`; None for none."""
+
+    home: str | None = None
+    status: str | None = None
+    health: str | None = None
+    management_port: int | None = None
+
+
+class Zone(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """`zone`: whether it is the endpoint's, and what the zones are called in Eureka."""
+
+    from_endpoint: bool
+    map: dict[str, str] = {}
+
+
+class MetadataFrom(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One entry of `metadataFrom`: a label or annotation, by its name."""
+
+    key: str
+    pod_label: str | None = None
+    pod_annotation: str | None = None
+    service_label: str | None = None
+    service_annotation: str | None = None
+
+    @property
+    def of_pod(self) -> bool:
+        """Whether the Pod has to be read for it."""
+        return self.pod_label is not None or self.pod_annotation is not None
+
+
+NO_PATHS, NO_ZONE = Paths(), Zone(from_endpoint=False)
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """`spec` as it is written; None where the Service decides."""
+
+    selector: Selector
     syncer_class: str | None = None
+    """Which installation is to serve it; None: the one without a class."""
     mode: Mode = Mode.POD
     app_name: str | None = None
     vip_address: str | None = None
     secure_vip_address: str | None = None
-    port: str | int | float | None = None
-    metadata: dict[str, str] | None = None
+    port: str | int | None = None
+    secure_port: str | int | None = None
+    """With no `port` beside it, the plain port is off."""
+    metadata: dict[str, str] = {}
+    metadata_from: tuple[MetadataFrom, ...] = ()
+    zone: Zone = NO_ZONE
+    paths: Paths = NO_PATHS
+    host_name: str = "ip"
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
-    secure_port: str | int | float | None = None
-    metadata_from: list[MetadataFromSpec] | None = None
-    zone: ZoneSpec | None = None
-    paths: PathsSpec | None = None
-    host_name: str | None = None
-    service: _Service | None = None
+    service: At = At()
     limit: Any = None
     policy: Policy = Policy.SYNC
     suspend: bool = False
     on_duplicate: Literal["Skip", "Warn"] = "Skip"
-    max_removal_percent: int | float | None = None
+    max_removal_percent: int | None = None
+    """More of its UP instances than this go in one pass with evidence only."""
     readiness_gate: bool = False
+
+
+class Syncer(Spec, frozen=True, kw_only=True):
+    """A spec with its meaning: it can be served. `app_name` may be that of the selector."""
+
+    ref: SyncerRef
+    namespace: str
+    """Of its Services."""
+    conduct: Conduct
+
+    @property
+    def needs_pods(self) -> bool:
+        """Whether Pods have to be read for its metadata."""
+        return bool(self.metadata_from) and any(entry.of_pod for entry in self.metadata_from)
 
 
 def parse(syncer: SyncerObject) -> Syncer:
     """The syncer's spec with its meaning. Raises InvalidSyncer."""
-    try:
-        spec = msgspec.convert(syncer.spec, _Spec)
-    except msgspec.ValidationError as error:
-        raise misshapen(syncer.spec, _Spec, error) from error
-    wrong = Faults()
-    at = spec.service or _Service()
-    _check(spec, wrong)
-    selector = select(spec.selector, wrong)
-    named = spec.app_name or spec.selector.app
-    presentation = parse_presentation(
-        wrong,
-        pods=spec.mode is Mode.POD,
-        host_name=spec.host_name,
-        paths=spec.paths,
-        metadata=spec.metadata or {},
-        metadata_from=spec.metadata_from or (),
-        zone=spec.zone,
-    )
+    spec, wrong = _read(syncer.spec), Faults()
+    _check_combinations(spec, wrong, at_given=syncer.spec.get("service") is not None)
+    check_selector(spec.selector, wrong)
+    _check_names_and_numbers(spec, wrong)
+    _check_metadata(spec, wrong)
+    _check_metadata_from(spec, wrong)
+    limit = parse_limit(_written(spec.limit), wrong)
     wrong.refuse()
-    return Syncer(
-        ref=syncer.ref,
-        syncer_class=class_of(syncer),
-        namespace=selected_namespace(syncer),
-        mode=spec.mode,
-        selector=selector,
-        app_name=named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named),
-        vip_address=_vip("vipAddress", spec.vip_address),
-        secure_vip_address=_vip("secureVipAddress", spec.secure_vip_address),
-        port=_port("port", spec.port),
-        secure_port=_port("securePort", spec.secure_port),
-        presentation=presentation,
-        address_family=spec.address_family,
-        cancel_not_ready=spec.not_ready == "Cancel",
-        service_address=at.address or ServiceAddress.AUTO,
-        node_address=at.node_address,
-        fixed_host=at.hostname,
-        keep_while_serving=spec.terminating == "KeepWhileServing",
-        conduct=Conduct(
-            limit=parse_limit(spec.limit),
-            policy=spec.policy,
-            suspend=spec.suspend,
-            warn_of_duplicates=spec.on_duplicate == "Warn",
-            readiness_gate=spec.readiness_gate,
-        ),
-        max_removal_percent=_percent("maxRemovalPercent", spec.max_removal_percent),
+    named = spec.app_name or spec.selector.app
+    asked = msgspec.structs.asdict(spec)
+    asked["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)
+    conduct = Conduct(
+        limit=limit,
+        policy=spec.policy,
+        suspend=spec.suspend,
+        warn_of_duplicates=spec.on_duplicate == "Warn",
+        readiness_gate=spec.readiness_gate,
     )
+    return Syncer(**asked, ref=syncer.ref, namespace=selected_namespace(syncer), conduct=conduct)
 
 
 def class_of(syncer: SyncerObject) -> str | None:
     """The class that its spec names, whether the rest of it can be served or not."""
     named = syncer.spec.get("syncerClass")
     return named if isinstance(named, str) and named else None
+
+
+def selected_namespace(syncer: SyncerObject) -> str:
+    """The namespace of its Services: its own, unless the spec names another."""
+    selector = syncer.spec.get("selector")
+    named = selector.get("namespace") if isinstance(selector, Mapping) else None
+    return named if isinstance(named, str) and named else syncer.namespace
 
 
 def ignored_value(annotations: Mapping[str, str], name: str) -> str:
@@ -192,16 +214,9 @@ def abandoned(syncer: SyncerObject) -> bool:
     return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
-def selected_namespace(syncer: SyncerObject) -> str:
-    """The namespace of its Services: its own, unless the spec names another."""
-    selector = syncer.spec.get("selector")
-    named = selector.get("namespace") if isinstance(selector, Mapping) else None
-    return named if isinstance(named, str) and named else syncer.namespace
-
-
 def host_name_warning(name: str) -> str | None:
     """A warning when Spring's Feign would refuse the name as a host, else None."""
-    if _HOST_NAME.fullmatch(name):
+    if _HOST_OF_A_URL.fullmatch(name):
         return None
     return f"{name} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
 
@@ -217,48 +232,142 @@ def check_app_name(field: str, name: str) -> str:
     return name
 
 
-def _vip(field: str, vip: str | None) -> str | None:
-    if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
-        names = "names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
-        raise refused((field,), names, "InvalidName")
-    return vip
+def value_fault(value: str) -> str:
+    """Why a text cannot be a metadata value; empty when it can."""
+    if _CONTROL_CHARACTER.search(value) or len(value) > _LONGEST_VALUE:
+        return (
+            f"the value has a control character or is longer than {_LONGEST_VALUE}, "
+            "which would break the registry for every reader"
+        )
+    return ""
 
 
-def _port(field: str, port: str | float | None) -> str | int | None:
-    # 8080.0 is the number 8080 to the API server, which stores it as it came.
-    number = int(port) if isinstance(port, float) and port.is_integer() else port
-    if isinstance(number, float):
-        raise refused((field,), wrong_type(number, ("integer", "string")))
-    if number == "" or (isinstance(number, int) and not 1 <= number <= 65535):
-        raise refused((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
-    return number
+def size_of(metadata: Mapping[str, str]) -> int:
+    """Bytes of its keys and values."""
+    texts = (text for pair in metadata.items() for text in pair)
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
-def _check(spec: _Spec, wrong: Faults) -> None:
+def _read(spec: Mapping[str, Any]) -> Spec:
+    try:
+        return msgspec.convert(spec, Spec)
+    except msgspec.ValidationError:
+        spec = _written(spec)
+    try:
+        return msgspec.convert(spec, Spec)
+    except msgspec.ValidationError as error:
+        raise misshapen(spec, Spec, error) from error
+
+
+def _written(value: Any) -> Any:
+    """As the API server reads it: null is no value, and 8080.0, which it stores as it came, is the number 8080."""
+    if isinstance(value, dict):
+        return {key: _written(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     """Adds which fields exclude each other."""
-    _check_service(spec, wrong)
-    if spec.port is not None and spec.port == spec.secure_port:
-        wrong.add(("securePort",), same_port(spec.port))
-    if spec.readiness_gate and spec.mode is not Mode.POD:
-        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
-
-
-def _check_service(spec: _Spec, wrong: Faults) -> None:
-    at = spec.service
-    if at is None:
-        return
-    if spec.mode is Mode.POD:
+    at, pods = spec.service, spec.mode is Mode.POD
+    if at_given and pods:
         wrong.add(("service",), "service is only for mode service")
     if at.hostname is not None and at.address:
         wrong.add(("service", "address"), "hostname and address exclude each other")
-    if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
-        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")
     node_ports = at.hostname is None and at.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
     if at.node_address and not node_ports:
         wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
+    if spec.port is not None and spec.port == spec.secure_port:
+        wrong.add(("securePort",), same_port(spec.port))
+    if pods:
+        return
+    if spec.readiness_gate:
+        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
+    if not spec.host_name.startswith("ip"):
+        wrong.add(("hostName",), "podName and nodeName in hostName are only for mode pod")
+    if spec.zone.from_endpoint:
+        wrong.add(("zone",), "zone.fromEndpoint is only for mode pod")
 
 
-def _percent(field: str, number: float | None) -> int | None:
-    if number is not None and not (number == int(number) and 0 <= number <= 100):
-        raise refused((field,), f"{number!r} is not a whole number in 0..100")
-    return None if number is None else int(number)
+def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
+    """Adds which of them Eureka, a URL or a network cannot have."""
+    at, paths = spec.service, spec.paths
+    if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
+        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")
+    for name, vip in (("vipAddress", spec.vip_address), ("secureVipAddress", spec.secure_vip_address)):
+        if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
+            names = "names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
+            wrong.add((name,), names, "InvalidName")
+    for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
+        if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
+            wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
+    if not HOST_NAME.fullmatch(spec.host_name):
+        fault = "is not ip, podName or nodeName; a suffix after it begins with a dot or a hyphen"
+        wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
+    for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
+        if path is not None and not _PATH.fullmatch(path):
+            wrong.add(("paths", name), f"{path!r} is not a path: a path begins with a slash")
+    if paths.management_port is not None and not 1 <= paths.management_port <= 65535:
+        wrong.add(("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535")
+    percent = spec.max_removal_percent
+    if percent is not None and not 0 <= percent <= 100:
+        wrong.add(("maxRemovalPercent",), f"{percent} is not a whole number in 0..100")
+
+
+def _check_metadata(spec: Spec, wrong: Faults) -> None:
+    for key, value in spec.metadata.items():
+        _check_key(("metadata", key), key, wrong)
+        if fault := value_fault(value):
+            wrong.add(("metadata", key), fault, "InvalidMetadata")
+    if size_of(spec.metadata) > MOST_METADATA:
+        wrong.add(("metadata",), TOO_MUCH_METADATA, "InvalidMetadata")
+    for name, value in spec.zone.map.items() if spec.zone.from_endpoint else ():
+        if fault := value_fault(value) or ("" if value else "the value is empty"):
+            wrong.add(("zone", "map", name), fault, "InvalidMetadata")
+    if spec.zone.from_endpoint and ZONE in spec.metadata:
+        fault = "metadata must not have the key zone if zone.fromEndpoint is true"
+        wrong.add(("zone",), fault, "InvalidMetadata")
+    if spec.paths.management_port is not None and MANAGEMENT_PORT in spec.metadata:
+        fault = "metadata must not have the key management.port if paths.managementPort is set"
+        wrong.add(("paths",), fault, "InvalidMetadata")
+
+
+def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
+    taken = set(spec.metadata)
+    for index, entry in enumerate(spec.metadata_from):
+        at = ("metadataFrom", index)
+        _check_key((*at, "key"), entry.key, wrong)
+        if _ACTED_ON.fullmatch(entry.key):
+            fault = (
+                "callers act on keys such as zone, user.name, password, configPath, health.path and management.*: "
+                "write them in metadata, zone or paths"
+            )
+            wrong.add((*at, "key"), fault, "InvalidMetadata")
+        of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
+        given = [name for name in (*of_pod.values(), entry.service_label, entry.service_annotation) if name is not None]
+        if len(given) != 1:
+            wrong.add(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
+        for source, name in of_pod.items():
+            if name is not None and spec.mode is not Mode.POD:
+                wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")
+        if entry.key in taken:
+            in_both = "a key must not be in both metadata and metadataFrom"
+            fault = in_both if entry.key in spec.metadata else "another entry has the same key"
+            wrong.add((*at, "key"), fault, "InvalidMetadata")
+        taken.add(entry.key)
+
+
+def _check_key(path: Path, key: str, wrong: Faults) -> None:
+    if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+        fault = (
+            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and hyphens, "
+            f"at most {_LONGEST_KEY} characters"
+        )
+    elif key.startswith("eurekube."):
+        fault = "metadata keys that start with eurekube. are written by eurekube-sync itself"
+    elif key in ("class", "instanceId"):
+        fault = "the metadata keys @class, class and instanceId have a meaning of their own in Eureka"
+    else:
+        return
+    wrong.add(path, fault, "InvalidMetadata")

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from eurekube_sync.desired.presentation import TOO_MUCH_METADATA
-from eurekube_sync.desired.spec import host_name_warning, parse
+from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
 from eurekube_sync.manifests import object_meta
 from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
 from eurekube_sync.manifests.schema import prepared, schema_faults, to_json_schema

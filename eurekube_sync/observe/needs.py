@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from eurekube_sync.desired.addresses import address_kind
 from eurekube_sync.desired.catalog import Catalog, Catalogs
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import Mode, ServiceAddress, Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
@@ -61,7 +61,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             nodes = nodes or _needs_nodes(spec, catalog.data)
         except InvalidSyncer:
             continue  # it will freeze, and says why
-        if spec.presentation.needs_pods and syncer.deleted is None:
+        if spec.needs_pods and syncer.deleted is None:
             pods.add(namespace)
         if spec.conduct.readiness_gate:
             readiness.add(namespace)
@@ -81,9 +81,9 @@ def _with_wishes(view: ClusterView, scope: Scope) -> Iterator[SyncerObject]:
 
 def _needs_nodes(spec: Syncer, catalog: Catalog) -> bool:
     if spec.mode is Mode.SERVICE:
-        services = catalog.matching(spec.selector) if spec.fixed_host is None else ()
+        services = catalog.matching(spec.selector) if spec.service.hostname is None else ()
         return any(address_kind(service, spec) is ServiceAddress.NODE_PORT for service in services)
-    if spec.presentation.zones is None:
+    if not spec.zone.from_endpoint:
         return False
     slices = [piece for service in catalog.matching(spec.selector) for piece in catalog.slices_of(service)]
     return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)

@@ -19,10 +19,9 @@ from eurekube_sync.brake import approval, braking, removals
 from eurekube_sync.controller import steps
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
-from eurekube_sync.desired.addresses import Pending, places
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.conduct import POLICY, Limit
-from eurekube_sync.desired.services import _Behind
+from eurekube_sync.desired.services import _Behind, places
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
 from eurekube_sync.desired.verdicts import OverLimit
 from eurekube_sync.model.actions import Cancel
@@ -43,6 +42,10 @@ _SHUT_AGAIN = "NotReady"
 def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], ...]:
     parse = vars(desired)["parse"]
     return ((desired, "parse", lambda syncer: wrong(parse(syncer))),)
+
+
+def _warning_of_duplicates(warns: bool) -> Callable[[Syncer], Syncer]:
+    return lambda spec: msgspec.structs.replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=warns))
 
 
 def _as_planned(action: Any, *rest: Any) -> Any:
@@ -69,7 +72,7 @@ def _first_alone(found_at: Callable[..., Any]) -> Callable[..., Any]:
 def _never_pending(found_at: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(*arguments: Any) -> Any:
         found = found_at(*arguments)
-        return () if isinstance(found, Pending) else found
+        return () if isinstance(found, str) else found
 
     return wrong
 
@@ -194,22 +197,22 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="KeepWhileServing is read as Cancel",
             about="last breaths",
-            patches=_misread(lambda spec: replace(spec, keep_while_serving=False)),
+            patches=_misread(lambda spec: msgspec.structs.replace(spec, terminating="Cancel")),
         ),
         Defect(
             name="notReady: Cancel is read as Down",
             about="services",
-            patches=_misread(lambda spec: replace(spec, cancel_not_ready=False)),
+            patches=_misread(lambda spec: msgspec.structs.replace(spec, not_ready="Down")),
         ),
         Defect(
             name="onDuplicate: Warn is read as Skip",
             about="duplicates",
-            patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=False))),
+            patches=_misread(_warning_of_duplicates(False)),
         ),
         Defect(
             name="onDuplicate: Skip is read as Warn",
             about="duplicates",
-            patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=True))),
+            patches=_misread(_warning_of_duplicates(True)),
         ),
         Defect(
             name="ours stays beside what its pod registers itself later",
@@ -239,7 +242,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="maxRemovalPercent is not read",
             about="own brakes",
-            patches=_misread(lambda spec: replace(spec, max_removal_percent=None)),
+            patches=_misread(lambda spec: msgspec.structs.replace(spec, max_removal_percent=None)),
         ),
         Defect(
             name="a Service without a ready endpoint is UP",

@@ -27,13 +27,13 @@ def names(selector: Selector) -> list[str]:
 
 def test_services_are_found_by_label_by_name_or_by_expression_alone() -> None:
     """However the walk is narrowed, all that match are found, by name."""
-    assert names(Selector(labels=(("app", "rating"),))) == ["db", "web"]
-    assert names(Selector(labels=(("app", "rating"), ("tier", "web")))) == ["web"]
-    assert names(Selector(labels=(("app", "other"),))) == []
+    assert names(Selector(app="rating")) == ["db", "web"]
+    assert names(Selector(match_labels={"app": "rating", "tier": "web"})) == ["web"]
+    assert names(Selector(match_labels={"app": "other"})) == []
     assert names(Selector(service="bare")) == ["bare"]
-    assert names(Selector(service="bare", labels=(("app", "rating"),))) == []
+    assert names(Selector(service="bare", app="rating")) == []
     assert names(Selector(service="missing")) == []
-    assert names(Selector(expressions=(Expression(key="app", operator="DoesNotExist"),))) == ["bare"]
+    assert names(Selector(match_expressions=(Expression(key="app", operator="DoesNotExist"),))) == ["bare"]
 
 
 def test_a_service_has_the_slices_that_carry_its_name() -> None:
@@ -104,5 +104,5 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
 def test_a_service_that_is_listed_twice_is_one() -> None:
     """Nothing that is said of it is said twice."""
     catalog = Catalog(Complete(data=(WEB, WEB)), Complete(data=()))
-    assert catalog.matching(Selector(labels=(("app", "rating"),))) == (WEB,)
-    assert catalog.matching(Selector(expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)
+    assert catalog.matching(Selector(app="rating")) == (WEB,)
+    assert catalog.matching(Selector(match_expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)

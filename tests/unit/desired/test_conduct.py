@@ -15,18 +15,18 @@ from eurekube_sync.desired.conduct import (
     Measure,
     Policy,
     is_gone,
-    parse_limit,
     policy_asked,
     policy_of,
     read_mark,
 )
+from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.errors import InvalidSyncer
-from tests.unit.worlds.build import DOWN, UP, instance, stored
+from tests.unit.worlds.build import DOWN, UP, instance, stored, syncer
 
 
 def limit(value: Any) -> Limit:
     """The limit that the spec's value means."""
-    found = parse_limit(value)
+    found = parse(syncer(limit=value)).conduct.limit
     assert found is not None
     return found
 
@@ -57,7 +57,7 @@ def limit(value: Any) -> Limit:
 )
 def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
     """Percentages round up; a share is of all, ours and others': 1 of 1 + 9 is 10 %. None is all of ours."""
-    found = parse_limit(value)
+    found = parse(syncer(limit=value)).conduct.limit
     assert (found.places(pods=pods, others=others) if found else None) == places
 
 
@@ -68,7 +68,7 @@ def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, place
 def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
     """With all three forms named."""
     with pytest.raises(InvalidSyncer, match=r"spec.limit: .* not a number in .* 20%, or {share: 10%}") as caught:
-        parse_limit(value)
+        parse(syncer(limit=value))
     assert caught.value.reason == "InvalidSpec"
 
 

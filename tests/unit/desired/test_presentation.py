@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.presentation import Base, From, HostName, MetadataSource, Paths, family_of
-from eurekube_sync.desired.spec import parse
+from eurekube_sync.desired.instance import Builder, Site, family_of
+from eurekube_sync.desired.spec import MetadataFrom, Paths, Zone, parse
 from eurekube_sync.model.errors import InvalidSyncer
-from tests.unit.worlds.build import syncer
+from eurekube_sync.model.kubernetes import PodRef
+from tests.unit.worlds.build import NAMING, syncer
 
 
 def refused(**spec: Any) -> tuple[str, str]:
@@ -35,14 +36,17 @@ def refused(**spec: Any) -> tuple[str, str]:
 )
 def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str) -> None:
     """An address before a suffix is one label, as sslip.io and the cluster's own DNS have it."""
-    assert parse(syncer(hostName=text)).presentation.host_name.of(name) == expected
+    builder = Builder(parse(syncer(hostName=text)), NAMING)
+    address = name if text.startswith("ip") else "10.0.0.1"
+    site = Site(host=address, port=80, secure_port=None, pod=PodRef(name, "uid"), node=name)
+    assert builder.wanted(builder.key("rating", site), site, up=True, why="").instance.host_name == expected
 
 
 def test_what_is_not_said_is_the_address_and_nothing_more() -> None:
     """No URLs, no metadata, no zone."""
-    found = parse(syncer()).presentation
-    assert (found.host_name, found.paths, found.metadata, found.metadata_from) == (HostName(), Paths(), {}, ())
-    assert (found.zones, found.needs_pods) == (None, False)
+    found = parse(syncer())
+    assert (found.host_name, found.paths, found.metadata, found.metadata_from) == ("ip", Paths(), {}, ())
+    assert (found.zone, found.needs_pods) == (Zone(from_endpoint=False), False)
 
 
 def test_all_that_is_said_reaches_its_meaning() -> None:
@@ -54,21 +58,21 @@ def test_all_that_is_said_reaches_its_meaning() -> None:
             metadataFrom=[{"key": "a", "podLabel": "l"}, {"key": "b", "serviceAnnotation": "n"}],
             zone={"fromEndpoint": True, "map": {"a": "b"}},
         )
-    ).presentation
-    assert found.host_name == HostName(base=Base.POD, suffix=".a")
+    )
+    assert found.host_name == "podName.a"
     assert found.paths == Paths(home="/", status="/s", health="/h", management_port=8081)
     assert found.metadata_from == (
-        MetadataSource(key="a", source=From.POD_LABEL, name="l"),
-        MetadataSource(key="b", source=From.SERVICE_ANNOTATION, name="n"),
+        MetadataFrom(key="a", pod_label="l"),
+        MetadataFrom(key="b", service_annotation="n"),
     )
-    assert (found.zones, found.needs_pods) == ({"a": "b"}, True)
+    assert (found.zone, found.needs_pods) == (Zone(from_endpoint=True, map={"a": "b"}), True)
 
 
 @pytest.mark.parametrize("source", ["podLabel", "podAnnotation"])
 def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> None:
     """And for nothing else."""
-    assert parse(syncer(metadataFrom=[{"key": "a", source: "l"}])).presentation.needs_pods
-    assert not parse(syncer(metadataFrom=[{"key": "a", "serviceLabel": "l"}])).presentation.needs_pods
+    assert parse(syncer(metadataFrom=[{"key": "a", source: "l"}])).needs_pods
+    assert not parse(syncer(metadataFrom=[{"key": "a", "serviceLabel": "l"}])).needs_pods
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,6 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ({"paths": {"health": ""}}, "InvalidSpec", "spec.paths.health"),
         ({"paths": {"managementPort": 0}}, "InvalidSpec", "1..65535"),
         ({"paths": {"managementPort": 65536}}, "InvalidSpec", "1..65535"),
-        ({"paths": {"managementPort": 8081.5}}, "InvalidSpec", "1..65535"),
         ({"metadataFrom": [{"key": "a"}]}, "InvalidSpec", "exactly one of podLabel"),
         (
             {"metadataFrom": [{"key": "a", "podLabel": "x", "serviceLabel": "y"}]},
@@ -138,7 +141,7 @@ def test_what_an_older_crd_might_have_let_through_is_refused(spec: dict[str, Any
 def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
     """`fromEndpoint: false` asks for nothing."""
     spec = parse(syncer(zone={"fromEndpoint": False}, metadata={"zone": "a"}))
-    assert (spec.presentation.zones, spec.presentation.metadata) == (None, {"zone": "a"})
+    assert (spec.zone.from_endpoint, spec.metadata) == (False, {"zone": "a"})
 
 
 @pytest.mark.parametrize(

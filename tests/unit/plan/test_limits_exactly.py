@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.conduct import LIMIT, parse_limit
+from eurekube_sync.desired.conduct import LIMIT
+from eurekube_sync.desired.spec import parse
 from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -156,7 +157,7 @@ def test_a_limit_is_reached_exactly(
     found = claims(*range(1, ready + 1), not_ready=tuple(range(11, 11 + not_ready)), limit=value)
     there = [standing(number, mark, status) for number, (mark, status) in stood.items() if number <= ready]
     admitted = within_limits(found, observed(*there, *(beside(number) for number in range(others))))
-    limit = parse_limit(value)
+    limit = parse(syncer(limit=value)).conduct.limit
     assert limit is not None
     placed = [one for one in there if one.status is not DOWN]
     stay = {
@@ -184,7 +185,8 @@ def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
     assert isinstance(claim, Serving)
     doubted = replace(claim, incomplete=(Incomplete(reason="SourceUnknown", message="a slice is missing"),))
     found = replace(found, claims={REF: doubted})
-    there = [standing(number, str(parse_limit(value)), status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
+    mark = str(parse(syncer(limit=value)).conduct.limit)
+    there = [standing(number, mark, status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
     there = there if wanted_stands else there[:2]
     assert len(let_in(within_limits(found, observed(*there)))) == inside
     assert len(let_in(within_limits(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
