@@ -20,11 +20,10 @@ from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.lock import LockChoice, lock_name
 from eurekube_sync.cli.waits import Waits
-from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
-from eurekube_sync.controller.memory import Memory
-from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.controller.one_pass import Memory, PassSettings, World
+from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL

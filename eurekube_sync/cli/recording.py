@@ -27,8 +27,7 @@ from eurekube_sync.cli.new_file import write_new
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
-from eurekube_sync.controller.record import Record, from_data, to_data
-from eurekube_sync.controller.replay import decisions
+from eurekube_sync.controller.record import Record, decisions, from_data, to_data
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.values import dataclass

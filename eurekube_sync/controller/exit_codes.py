@@ -18,7 +18,6 @@ class ExitCode(IntEnum):
     meaning: str
 
     def __new__(cls, value: int, meaning: str) -> ExitCode:
-        """A number that has its sentence."""
         code = int.__new__(cls, value)
         code._value_, code.meaning = value, meaning
         return code
@@ -74,22 +73,20 @@ class ExitCode(IntEnum):
     INTERRUPTED = (130, "interrupted at the keyboard")
 
 
+_UNREAD = (Cause.UNAVAILABLE, Cause.UNUSABLE, Cause.NOT_READ)
 CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (None, Cause.CONFIGURATION): ExitCode.CONFIGURATION,
     (None, Cause.STOPPED): ExitCode.INCOMPLETE,
     (None, Cause.LOCK_LOST): ExitCode.INCOMPLETE,
     (None, Cause.REFUSED): ExitCode.REFUSED,
     (None, Cause.OWNER_CLASH): ExitCode.OWNER_CLASH,
-    (Server.KUBERNETES, Cause.UNAVAILABLE): ExitCode.KUBERNETES_UNREAD,
-    (Server.KUBERNETES, Cause.UNUSABLE): ExitCode.KUBERNETES_UNREAD,
-    (Server.KUBERNETES, Cause.NOT_READ): ExitCode.KUBERNETES_UNREAD,
-    (Server.KUBERNETES, Cause.CRD_MISSING): ExitCode.KUBERNETES_UNREAD,
-    (Server.KUBERNETES, Cause.CRD_TERMINATING): ExitCode.KUBERNETES_UNREAD,
+    **{
+        (Server.KUBERNETES, cause): ExitCode.KUBERNETES_UNREAD
+        for cause in (*_UNREAD, Cause.CRD_MISSING, Cause.CRD_TERMINATING)
+    },
     (Server.KUBERNETES, Cause.DENIED): ExitCode.KUBERNETES_DENIED,
     (Server.KUBERNETES, None): ExitCode.INCOMPLETE,
-    (Server.EUREKA, Cause.UNAVAILABLE): ExitCode.EUREKA_UNREAD,
-    (Server.EUREKA, Cause.UNUSABLE): ExitCode.EUREKA_UNREAD,
-    (Server.EUREKA, Cause.NOT_READ): ExitCode.EUREKA_UNREAD,
+    **{(Server.EUREKA, cause): ExitCode.EUREKA_UNREAD for cause in _UNREAD},
     (Server.EUREKA, Cause.DENIED): ExitCode.EUREKA_DENIED,
     (Server.EUREKA, None): ExitCode.INCOMPLETE,
 }
@@ -120,17 +117,12 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
         return ExitCode.INCOMPLETE
     if _unreleased(report) or (report.held is not None and fail_on_held):
         return ExitCode.REMOVAL_HELD
-    if fail_on_broken and _broken(report):
+    claims = report.desired.claims.values() if report.desired else ()
+    if fail_on_broken and any(isinstance(claim, NotServed) and not claim.unknown for claim in claims):
         return ExitCode.INCOMPLETE
     if detailed and report.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
-
-
-def _broken(report: PassReport) -> bool:
-    """Whether a syncer cannot be served, and it is not for a list that failed."""
-    claims = report.desired.claims.values() if report.desired else ()
-    return any(isinstance(claim, NotServed) and not claim.unknown for claim in claims)
 
 
 def _unreleased(report: PassReport) -> bool:
@@ -150,10 +142,9 @@ def of_unknown(server: Server, unknown: Unknown) -> ExitCode:
 
 def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:
     """The exit code of some calls to Eureka that failed, beside so many that did what they were to do."""
-    for cause, alone in ((Cause.DENIED, set(causes) == {Cause.DENIED}), (Cause.UNAVAILABLE, succeeded == 0)):
-        if cause in causes and alone:
-            return _of(cause, Server.EUREKA)
-    return ExitCode.INCOMPLETE
+    if set(causes) == {Cause.DENIED}:
+        return ExitCode.EUREKA_DENIED
+    return ExitCode.EUREKA_UNREAD if Cause.UNAVAILABLE in causes and not succeeded else ExitCode.INCOMPLETE
 
 
 def _of(cause: Cause | None, server: Server | None) -> ExitCode:

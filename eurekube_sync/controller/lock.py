@@ -48,34 +48,6 @@ class HeldBy:
 Standing: TypeAlias = Held | HeldBy | Unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What the object said when it was last read."""
-
-    record: LockRecord | None
-    """None: there was no object."""
-    since: float
-    """Since when no renewal was seen, in monotonic seconds."""
-
-
-def seen_again(before: Seen | None, record: LockRecord | None, now: float) -> Seen:
-    """What is known after a read; `now` is after it, so that a renewal never looks older than it is. A label that
-    somebody else writes makes a new version, and is no renewal."""
-    if before and before.record and record and _renewal(before.record) == _renewal(record):
-        return Seen(record=record, since=before.since)
-    return Seen(record=record, since=now)
-
-
-def may_take(seen: Seen, identity: str, asked: float) -> bool:
-    """Whether nobody else can hold it any more. `asked`: before the read, so that a renewal never looks older."""
-    record = seen.record
-    return record is None or record.holder in ("", identity) or asked - seen.since >= DURATION
-
-
-def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
-    return record.holder, record.renewed, record.transitions
-
-
 class Lock:
     """This copy's side of it. `attempt` is called by one thread or several, the rest by the one that makes passes."""
 
@@ -86,7 +58,10 @@ class Lock:
         self._store = store
         self._clock = clock
         self._one_at_a_time = threading.Lock()
-        self._seen: Seen | None = None
+        self._record: LockRecord | None = None
+        """As it was last read; None: there was no object, or nobody looked."""
+        self._since = -inf
+        """Since when no renewal of it was seen, in monotonic seconds."""
         self._held_until = -inf
         self.term = 0
         """How often this copy tried to take it, for a try whose answer is lost may have taken it: the same number
@@ -103,22 +78,23 @@ class Lock:
     @property
     def last_good(self) -> GoodPass | None:
         """The last good pass of any copy, as the object was last read."""
-        record = self._seen.record if self._seen else None
-        return record.good if record else None
+        return self._record.good if self._record else None
 
     def renewed_since(self, moment: float) -> bool:
         """Whether another copy was seen to renew it, or to take it, after that moment in monotonic seconds."""
-        return self._seen is not None and self._seen.since > moment
+        return self._since > moment
 
     def standing(self) -> Standing:
         """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
         if self.held:
             return Held()
-        record = self._seen.record if self._seen else None
         recent = self._clock.monotonic() - self._read_at < DURATION
-        if record is not None and record.holder not in ("", self.identity) and (self._why is None or recent):
-            return HeldBy(record.holder)
+        if self._record and self._is_anothers(self._record) and (self._why is None or recent):
+            return HeldBy(self._record.holder)
         return self._why or self._unknown(Cause.UNAVAILABLE, "it was not renewed in time")
+
+    def _is_anothers(self, record: LockRecord) -> bool:
+        return record.holder not in ("", self.identity)
 
     def _unknown(self, cause: Cause, why: str) -> Unknown:
         return Unknown(
@@ -142,25 +118,28 @@ class Lock:
     def release(self) -> None:
         """Gives it up, if this copy has it: another one may begin at once. What fails is logged."""
         with self._one_at_a_time:
-            seen, self._held_until = self._seen, -inf
-            if seen is None or seen.record is None or seen.record.holder != self.identity:
+            record, self._held_until = self._record, -inf
+            if record is None or record.holder != self.identity:
                 return
-            free = replace(seen.record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good)
+            free = replace(record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good)
             try:
                 self._store.replace(free)
             except ClusterError as error:
                 log.warning("the lock %s was not released, and ends in %g s: %s", self.name, DURATION, error)
 
     def _try(self) -> None:
-        known = self._seen.record if self._seen else None
-        if known is not None and known.holder == self.identity and self._write(known):
+        if self._record is not None and self._record.holder == self.identity and self._write(self._record):
             return
         for _ in range(_TRIES):
             asked = self._clock.monotonic()
             record = self._store.read()
             self._read_at = self._clock.monotonic()
-            self._seen = seen_again(self._seen, record, self._read_at)
-            if not may_take(self._seen, self.identity, asked):
+            # A label that somebody else writes makes a new version, and is no renewal.
+            if not self._record or not record or _renewal(self._record) != _renewal(record):
+                self._since = self._read_at
+            self._record = record
+            # Seen after the read and held against a moment before it: a renewal never looks older than it is.
+            if record and self._is_anothers(record) and asked - self._since < DURATION:
                 self._held_until = -inf
                 return
             if self._write(record):
@@ -182,10 +161,14 @@ class Lock:
             return False
         if self._good is good:
             self._good = None
-        self._read_at = self._clock.monotonic()
-        self._seen = Seen(record=written, since=self._read_at)
+        self._record, self._read_at = written, self._clock.monotonic()
+        self._since = self._read_at
         self._held_until = begun + RENEW_WITHIN
         return True
+
+
+def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
+    return record.holder, record.renewed, record.transitions
 
 
 def wait_for(

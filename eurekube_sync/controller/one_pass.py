@@ -1,4 +1,4 @@
-"""What a pass is given, and what it finds and does: values, of which every step of it knows."""
+"""What a pass is given, what a process remembers from pass to pass, and what a pass finds and does: values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
 from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held
 from eurekube_sync.brake.approval import Approval
-from eurekube_sync.controller.memory import Memory
+from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Removal
 from eurekube_sync.model.deadline import Deadline, TimeLimit
@@ -20,13 +23,48 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.left_scope import Unserved
 from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.observe.own_writes import OwnWrites
 from eurekube_sync.observe.same_cluster import SameCluster
 from eurekube_sync.plan import Plan
+from eurekube_sync.plan.ours import EarlierPlan
+
+
+@dataclass(slots=True)
+class Earlier:
+    """What the pass before made of its lists, to take again what would be made of the same objects. Each pass lists all
+    anew, and an object is the same one only while it is equal. The simulation compares what is taken with what is made
+    anew."""
+
+    observed: Observed | None = None
+    claims: EarlierClaims = field(default_factory=EarlierClaims)
+    plan: EarlierPlan = field(default_factory=EarlierPlan)
+    statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The parts change from pass to pass; their times are monotonic seconds. A restart loses them, and no promise rests
+    on them."""
+
+    renewals: RenewalLedger
+    own_writes: OwnWrites
+    earlier: Earlier = field(default_factory=Earlier)
+    sightings: Sightings = field(default_factory=Sightings)
+    last_seen: LastSeen = field(default_factory=LastSeen)
+    reported: dict[SyncerRef, float] = field(default_factory=dict)
+    """Syncers that nobody serves, and when this process last wrote an event about each."""
+    rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
+
+    def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
+        """The wanted instances that this process last saw UP."""
+        return self.last_seen.still_wanted(desired, self.renewals.renewed_lately())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,38 +212,21 @@ class Renewed:
 
     applier: Applier
     registry: Complete[Observed] | Unknown
-    outcomes: list[Outcome]
-    """Of these renewals."""
+    renewed: Mapping[InstanceKey, Outcome]
     cancelled: frozenset[InstanceKey]
     """What this process cancelled a moment ago, and a list may still show: not renewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What is registered and what is claimed, as far as it is known now."""
+class Found(Renewed):
+    """Beside it what is claimed, as far as it is known now."""
 
-    applier: Applier
-    registry: Complete[Observed] | Unknown
     view: ClusterView
     desired: Desired
     unseen: tuple[str, ...] | None = None
     """The other Eureka servers that did not show what they hold; None when none was asked."""
     absent: tuple[str, ...] = ()
     """Namespaces of the scope that do not exist."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """What is to be done, and by which brake."""
-
-    at: float
-    """In Unix seconds."""
-    brake: Brake
-    braked: Braked
-    refused: str | None
-    """Why an approval cannot be meant for this pass."""
-    last_up: frozenset[InstanceKey] = frozenset()
-    """Wanted instances that this process last saw UP, where that matters."""
 
 
 IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0

@@ -14,11 +14,15 @@ from enum import Enum
 from math import inf, isinf
 from typing import Any
 
+from eurekube_sync.brake import Braked
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.limits import Brake, BrakeLimits
-from eurekube_sync.controller.one_pass import Basis
+from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.steps import plan_again
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model import eureka, kubernetes
@@ -31,6 +35,7 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Observed, Unread
+from eurekube_sync.observe.kubernetes import living_pods
 
 FORMAT = "eurekube.io/record/v1"
 """Of a record. Another version of the program may plan otherwise, and then says so."""
@@ -60,7 +65,7 @@ class Record:
     """Unix seconds."""
     report: Mapping[str, Any]
     decided: Sequence[tuple[str, str, str, str]]
-    """As `replay.decisions` gives them."""
+    """As `decisions` gives them."""
     basis: Basis | None
 
 
@@ -87,22 +92,17 @@ def from_data(data: Any, planned: Callable[..., Basis]) -> Record:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigurationError(f"is not a record of a pass (format {FORMAT})")
     try:
-        basis = data["basis"]
+        basis, at = data["basis"], float(data["at"])
+        rfc_3339(at)  # no calendar has every number
         return Record(
             version=str(data["version"]),
-            at=_moment(data["at"]),
+            at=at,
             report=dict(data["report"]),
             decided=[(str(kind), str(app), str(id_), str(why)) for kind, app, id_, why in data["decided"]],
             basis=planned(**{name: _decode(value) for name, value in basis.items()}) if basis else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError, RecursionError) as error:
         raise ConfigurationError(f"is damaged, or of another version: {type(error).__name__}") from error
-
-
-def _moment(at: Any) -> float:
-    """Raises ValueError, OverflowError or OSError for what no calendar has."""
-    rfc_3339(float(at))
-    return float(at)
 
 
 # --- Only what a plan reads, and no secret ----------------------------------------------------------------------------
@@ -179,8 +179,17 @@ def _lean(basis: Basis, secrets: Mapping[str, str]) -> Basis:
         return replace(one, annotations=annotated(one).annotations, spec={**one.spec, **metadata})
 
     if isinstance(registry, Complete):
-        ours = {key: _with(one, _hidden(one.metadata, secrets)) for key, one in registry.data.ours.items()}
-        others = {key: _bare(one) for key, one in registry.data.others.items()}
+        ours = {key: _with(one, metadata=_hidden(one.metadata, secrets)) for key, one in registry.data.ours.items()}
+        others = {
+            key: _with(
+                one,
+                metadata={name: value for name, value in one.metadata.items() if name.startswith(_OURS)},
+                home_page_url="",
+                status_page_url="",
+                health_check_url="",
+            )
+            for key, one in registry.data.others.items()
+        }
         registry = Complete(data=replace(registry.data, ours=ours, others=others))
     view = replace(
         view,
@@ -192,22 +201,16 @@ def _lean(basis: Basis, secrets: Mapping[str, str]) -> Basis:
     return replace(basis, registry=registry, view=view)
 
 
-def _with(one: ObservedInstance, metadata: Mapping[str, str]) -> ObservedInstance:
-    return replace(one, instance=replace(one.instance, metadata=metadata))
-
-
-def _bare(one: ObservedInstance) -> ObservedInstance:
-    marked = _with(one, {key: value for key, value in one.metadata.items() if key.startswith(_OURS)})
-    return replace(marked, instance=replace(marked.instance, home_page_url="", status_page_url="", health_check_url=""))
+def _with(one: ObservedInstance, **fields: Any) -> ObservedInstance:
+    return replace(one, instance=replace(one.instance, **fields))
 
 
 def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
-    by_namespace = {name: _each_of(change, source) for name, source in listed.by_namespace.items()}
-    return Listed(by_namespace=by_namespace, elsewhere=_each_of(change, listed.elsewhere))
+    def each(source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
+        return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
 
-
-def _each_of(change: Callable[[Any], Any], source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
-    return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
+    by_namespace = {name: each(source) for name, source in listed.by_namespace.items()}
+    return Listed(by_namespace=by_namespace, elsewhere=each(listed.elsewhere))
 
 
 # --- Values as JSON --------------------------------------------------------------------------------------------------
@@ -235,13 +238,10 @@ def _encode(value: Any) -> Any:
         case Mapping():
             return {"%": [[_encode(key), _encode(one)] for key, one in value.items()]}
         case _:
-            return {"@": type(value).__name__, "": _fields_of(value)}
-
-
-def _fields_of(value: Any) -> dict[str, Any]:
-    """Those that are not as by default, nor made of others."""
-    given = ((one, getattr(value, one.name)) for one in fields(value) if one.init)
-    return {one.name: _encode(found) for one, found in given if one.default is MISSING or found != one.default}
+            # Fields that are not as by default, nor made of others.
+            given = ((one, getattr(value, one.name)) for one in fields(value) if one.init)
+            told = {one.name: _encode(found) for one, found in given if one.default is MISSING or found != one.default}
+            return {"@": type(value).__name__, "": told}
 
 
 def _decode(data: Any) -> Any:
@@ -264,3 +264,33 @@ def _decode(data: Any) -> Any:
             raise ValueError("an object of an unknown form")
         case _:
             return data
+
+
+# --- Planned again ---------------------------------------------------------------------------------------------------
+
+
+def replayed(basis: Basis, at: float) -> PassReport:
+    """As the report of a dry run that read the same; `at` in Unix seconds. The plan is pure, so it is the same plan:
+    nothing is asked, and nothing is written."""
+    scope = basis.scope.knowing(basis.view.syncers)
+    desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
+    desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view)), basis)
+    return PassReport(
+        owner=basis.ownership.owner,
+        cluster=basis.ownership.cluster,
+        scope=basis.scope,
+        dry_run=True,
+        at=at,
+        plan=braked.plan,
+        registry=basis.registry,
+        view=basis.view,
+        desired=desired,
+        held=braked.held,
+        basis=replace(basis, braked=braked),
+    )
+
+
+def decisions(braked: Braked) -> list[tuple[str, str, str, str]]:
+    """What was decided to change, or to hold: kind of action, app, instance id, and why."""
+    held = braked.held.removals if braked.held else ()
+    return [(type(a).__name__.lower(), a.key.app, a.key.id, a.why) for a in (*braked.plan.changes, *held)]

@@ -1,15 +1,18 @@
 """Passes that renew our instances and change nothing else: the cluster does not say who it is, the lists may be another
-cluster's, another cluster uses our owner's name, or another owner serves our syncers."""
+cluster's, another cluster uses our owner's name, or another owner serves our syncers; and `keepalive`, which asks no
+cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
 
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.one_pass import (
     SETTLING,
-    Decided,
+    Basis,
     Found,
     Given,
     PassReport,
@@ -18,87 +21,83 @@ from eurekube_sync.controller.one_pass import (
     World,
 )
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
-from eurekube_sync.model.actions import comes_last
-from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Renew, comes_last
+from eurekube_sync.model.deadline import Deadline, TimeLimit
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.outcomes import Outcome, Outcomes
-from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.ownership import CLUSTER, Ownership
+from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed, held_by_owner, observe
 from eurekube_sync.observe.kubernetes import unread_cluster
 from eurekube_sync.observe.other_owner import OtherOwner
 from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
 
 
-def refuse(given: Given, early: Renewed, registry: Complete[Observed]) -> PassReport:
+def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
     """Another cluster uses our owner's name: our instances are renewed, and nothing more is read."""
-    given.deadline.stage(SETTLING)
     given.world.memory.sightings.nothing_seen()
-    ours = [one for key, one in registry.data.ours.items() if key not in early.cancelled]
+    ours = [one for key, one in observed.ours.items() if key not in early.cancelled]
     plan = plan_renewals(ours, "another cluster uses our owner name")
-    report = replace(_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
-    return renew_only(report, early.applier, given.deadline, renewed=early.outcomes, listed=ours)
+    return _renew_beside(given, early, plan, unread_cluster(given.identity), ours, clashes=observed.clashes)
 
 
 def renew_beside(
-    given: Given,
-    early: Renewed,
-    found: Found,
-    registry: Complete[Observed],
-    decided: Decided,
-    others: tuple[OtherOwner, ...],
+    given: Given, found: Found, observed: Observed, report: PassReport, basis: Basis, others: tuple[OtherOwner, ...]
 ) -> PassReport:
     """Another owner serves our syncers: wanted instances are renewed, and those that the brake holds. The others are
     left to expire, because the other owner would not remove them."""
-    world, held = given.world, decided.braked.held
-    given.deadline.stage(SETTLING)
-    world.memory.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
-    removed = {action.key for action in decided.braked.plan.actions if comes_last(action)}
-    kept = [one for key, one in registry.data.ours.items() if key not in removed]
+    world = given.world
+    world.memory.sightings.note(report.held, basis.brake.seen, monotonic=world.clock.monotonic())
+    removed = {action.key for action in report.plan.actions if comes_last(action)}
+    kept = [one for key, one in observed.ours.items() if key not in removed]
     plan = plan_renewals(kept, "another owner serves its syncer")
-    report = replace(_report(given, plan, registry, found.view), other_owners=others)
-    return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
+    return _renew_beside(given, found, plan, found.view, other_owners=others)
 
 
-def renew_in_doubt(given: Given, early: Renewed, found: Found, decided: Decided, doubt: Unknown) -> PassReport:
+def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:
     """The lists may be another cluster's: our instances in this scope are renewed; while Eureka cannot be read, those
     that the plan renews. Nothing is registered again on a 404."""
-    given.deadline.stage(SETTLING)
     given.world.memory.sightings.nothing_seen()
     if isinstance(found.registry, Unknown):
-        plan = sorted_plan(replace(action, if_gone=None) for action in decided.braked.plan.renewals)
+        plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
     else:
-        ours = [one for key, one in found.registry.data.ours.items() if key not in early.cancelled]
+        ours = [one for key, one in found.registry.data.ours.items() if key not in found.cancelled]
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
-    report = _report(given, plan, found.registry, unread_cluster(doubt))
-    return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
+    return _renew_beside(given, found, plan, unread_cluster(doubt))
 
 
-def _report(given: Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:
-    return PassReport(
+def _renew_beside(
+    given: Given, found: Renewed, plan: Plan, view: ClusterView, listed: Iterable[ObservedInstance] = (), **told: Any
+) -> PassReport:
+    """Renews what the plan has and this pass has not renewed yet; the report says what is `told` beside it."""
+    given.deadline.stage(SETTLING)
+    report = PassReport(
         owner=given.settings.owner,
         cluster=given.ownership.cluster,
         scope=given.settings.scope,
         dry_run=given.settings.dry_run,
         at=given.world.clock.now(),
         plan=plan,
-        registry=registry,
+        registry=found.registry,
         view=view,
         batching=given.world.registry.batching(),
+        **told,
     )
+    return _renewed(report, found.applier, given.deadline, found.renewed, listed)
 
 
-def renew_only(
+def _renewed(
     report: PassReport,
     applier: Applier,
     deadline: Deadline,
-    *,
-    renewed: Iterable[Outcome] = (),
-    listed: Iterable[ObservedInstance] = (),
+    early: Mapping[InstanceKey, Outcome],
+    listed: Iterable[ObservedInstance],
 ) -> PassReport:
-    """Renews what the report plans and this pass has not `renewed` yet. `listed`: these, as Eureka listed them."""
-    early = {outcome.action.key: outcome for outcome in renewed}
+    """Renews what the report plans and was not renewed `early`. `listed`: these, as Eureka listed them."""
     rest = [] if report.dry_run else [one for one in report.plan.renewals if one.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
@@ -114,22 +113,83 @@ def renew_unidentified(
     """The cluster does not say who it is: renews the instances that have our owner's name, and reads nothing more."""
     world.memory.sightings.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
+    ours: Sequence[ObservedInstance] = ()
+    early: Mapping[InstanceKey, Outcome] = {}
+    if isinstance(listed, Complete):
+        ours = held_by_owner(listed, settings.owner, settings.scope)
+    elif not settings.dry_run:
+        early = {one.action.key: one for one in renew_ours(world, applier, listed, frozenset())}
     report = PassReport(
         owner=settings.owner,
         cluster=None,
         scope=settings.scope,
         dry_run=settings.dry_run,
         at=now,
-        plan=Plan(),
-        registry=listed
-        if isinstance(listed, Unknown)
-        else Complete(data=observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)),
+        plan=plan_renewals(ours, f"the cluster could not be read: {identity.cause}"),
+        registry=_divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now),
         view=unread_cluster(identity),
+        batching=world.registry.batching() if isinstance(listed, Complete) else None,
     )
-    if isinstance(listed, Unknown):
-        renewed = () if settings.dry_run else renew_ours(world, applier, listed, frozenset())
-        return renew_only(report, applier, deadline, renewed=renewed)
-    ours = held_by_owner(listed, settings.owner, settings.scope)
-    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
-    report = replace(report, plan=plan, batching=world.registry.batching())
-    return renew_only(report, applier, deadline, listed=ours)
+    return _renewed(report, applier, deadline, early, ours)
+
+
+def _divided(
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown, ownership: Ownership, scope: Scope, asked: float
+) -> Complete[Observed] | Unknown:
+    return listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, scope, asked=asked))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryWorld:
+    """All that `keepalive` touches."""
+
+    registry: Registry
+    clock: Clock
+    workers: Workers
+    renewals: RenewalLedger
+    time_limit: TimeLimit
+    """The one that the adapter keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepaliveSettings:
+    """Whose instances, and how. Times in seconds."""
+
+    owner: str
+    cluster: str | None = None
+    """None: of every cluster that has the owner's name."""
+    scope: Scope = field(default_factory=Scope)
+    """Namespaces and shard; labels and classes are the cluster's to tell."""
+    dry_run: bool = False
+    deadline: float = 120
+
+
+def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
+    """Renews all that is ours; while Eureka cannot be listed, what this process renewed before."""
+    deadline = Deadline(world.clock, settings.deadline, world.time_limit)
+    ownership = Ownership(owner=settings.owner, cluster=settings.cluster or "")
+    asked, listed = world.clock.now(), world.registry.list_instances()
+    bearing: Sequence[ObservedInstance] = ()
+    if isinstance(listed, Complete):
+        bearing = held_by_owner(listed, settings.owner, settings.scope)
+        if settings.cluster is not None:
+            bearing = [one for one in bearing if one.metadata.get(CLUSTER) == settings.cluster]
+        plan = plan_renewals(bearing, "it has our owner's name")
+    else:
+        lately = world.renewals.renewed_lately()
+        plan = sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
+    applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)
+    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.renewals, bearing))
+    return PassReport(
+        owner=settings.owner,
+        cluster=ownership.cluster or None,
+        scope=settings.scope,
+        dry_run=settings.dry_run,
+        at=world.clock.now(),
+        plan=plan,
+        registry=_divided(listed, ownership, settings.scope, asked),
+        view=None,
+        outcomes=outcomes,
+        batching=world.registry.batching(),
+        cut_short=deadline.cut_short,
+    )

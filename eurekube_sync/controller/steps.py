@@ -11,25 +11,21 @@ from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Unsettled, put_finalizers_on, record, settle, unsettled
 from eurekube_sync.brake import Brake, Braked, apply_brake, held_of, to_look_up
 from eurekube_sync.brake.approval import Approval, annotated, refusal
-from eurekube_sync.brake.confirm import Sighted
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import (
     APPLYING,
     SETTLING,
     Basis,
-    Decided,
     Found,
     Given,
     PassReport,
-    PassSettings,
-    Renewed,
     World,
 )
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Register, Renew, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
@@ -43,8 +39,9 @@ from eurekube_sync.plan.make import draft, plan_for
 from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
 
 
-def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
-    """The plan, and what was found with the uncached reads and the limits applied.
+def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
+    """What was found, with the uncached reads and the limits applied; the plan, and what it follows from; and the
+    report of a pass that is to carry it out.
 
     The plan is drafted from the list, and made again from uncached reads of all that the draft would change, and of
     what is to stay UP beside it. What this process cancelled a moment ago is read too: a list may still show it, and it
@@ -53,47 +50,82 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
     """
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, APPLYING)
-    now, monotonic, memory = world.clock.now(), world.clock.monotonic(), world.memory
-    refused = refusal(settings.approved, given.ownership, now)
-    seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
-    brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
+    at, memory = world.clock.now(), world.memory
+    refused = refusal(settings.approved, given.ownership, at)
+    brake = _brake(given, desired, None if refused else settings.approved, at)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    remembers = remembers or bool(crowded(desired, settings.scope))
-    last_up = memory.last_up(desired) if remembers else frozenset()
-    if isinstance(registry, Unknown):
-        beyond = beyond_quota(desired, settings.scope, last_up)
-        braked = Braked(plan=plan_blind(desired, last_up, beyond), held=None)
-        return found, Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
-    observed = registry.data
-    read: set[InstanceKey] = set()
-    while True:  # an uncached read may bring up another suspect
-        choice, plan = draft(desired, observed, last_up, memory.earlier.plan)
-        comes_back = lost(choice.desired, observed, last_up)
-        cancelled = (key for key in early.cancelled if key in observed.ours)
-        suspects = (*plan.suspects, *cancelled, *choice.to_read, *comes_back, *witnesses(plan, observed, read))
-        unread = [key for key in suspects if key not in read]
-        if not unread:
-            break
-        absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-        observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
-        read.update(unread)
-    choice, braked = _braked(drafted := (choice, plan), observed, last_up, brake)
-    if unlisted := to_look_up(braked.held):
-        pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
-        brake = replace(brake, pods=pods)
+    last_up = memory.last_up(desired) if remembers or crowded(desired, settings.scope) else frozenset[InstanceKey]()
+    if isinstance(registry, Complete):
+        drafted, observed = _read_again(given, found, registry.data, last_up)
         choice, braked = _braked(drafted, observed, last_up, brake)
-    decided = Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
-    return replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed)), decided
+        if unlisted := to_look_up(braked.held):
+            pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
+            brake = replace(brake, pods=pods)
+            choice, braked = _braked(drafted, observed, last_up, brake)
+        found = replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed))
+    else:
+        braked = _blind(desired, settings.scope, last_up)
+    basis = Basis(
+        ownership=given.ownership,
+        scope=settings.scope,
+        lease=settings.lease,
+        view=found.view,
+        registry=found.registry,
+        brake=brake,
+        last_up=last_up,
+        braked=braked,
+    )
+    report = PassReport(
+        owner=settings.owner,
+        cluster=given.ownership.cluster,
+        scope=settings.scope,
+        options=settings.options,
+        dry_run=settings.dry_run,
+        at=at,
+        plan=braked.plan,
+        registry=found.registry,
+        view=found.view,
+        desired=found.desired,
+        absent=found.absent,
+        held=braked.held,
+        approved=settings.approved,
+        approval_refused=refused,
+        released=braked.approved,
+        batching=world.registry.batching(),
+        basis=basis,
+    )
+    return found, basis, report
 
 
 def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
     """What `decide` came to when all was read, from the same values: nothing is asked."""
     if isinstance(basis.registry, Unknown):
-        beyond = beyond_quota(desired, basis.scope, basis.last_up)
-        return desired, Braked(plan=plan_blind(desired, basis.last_up, beyond), held=None)
+        return desired, _blind(desired, basis.scope, basis.last_up)
     observed = basis.registry.data
     choice, braked = _braked(draft(desired, observed, basis.last_up), observed, basis.last_up, basis.brake)
     return warned(choice.desired, observed), braked
+
+
+def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> Braked:
+    return Braked(plan=plan_blind(desired, last_up, beyond_quota(desired, scope, last_up)), held=None)
+
+
+def _read_again(
+    given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
+) -> tuple[tuple[Choice, Plan], Observed]:
+    """The draft, and what it was made from: an uncached read may bring up another suspect."""
+    read: set[InstanceKey] = set()
+    while True:
+        choice, plan = draft(found.desired, observed, last_up, given.world.memory.earlier.plan)
+        comes_back = lost(choice.desired, observed, last_up)
+        cancelled = (key for key in found.cancelled if key in observed.ours)
+        suspects = (*plan.suspects, *cancelled, *choice.to_read, *comes_back, *witnesses(plan, observed, read))
+        unread = [key for key in suspects if key not in read]
+        if not unread:
+            return (choice, plan), observed
+        absent = [key for key in unread if key not in observed.ours and key not in observed.others]
+        observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
+        read.update(unread)
 
 
 def _braked(
@@ -102,35 +134,31 @@ def _braked(
     """The draft as the brake leaves it. What is held stays registered, so that a quota may have fewer places than it
     seemed to have; and what then is not registered may be missed by what is removed."""
     while True:
-        choice, plan = drafted
-        braked = apply_brake(_finished(plan, choice, observed, last_up), observed, brake)
-        drafted = within_quota(choice, plan, observed, last_up, braked.plan)
-        if drafted[1] is plan:
+        choice, plan = finished = drafted
+        if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
+            plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
+        braked = apply_brake(without_successor(plan, choice.desired, observed), observed, brake)
+        drafted = within_quota(*finished, observed, last_up, braked.plan)
+        if drafted[1] is finished[1]:
             return choice, braked
 
 
-def _finished(plan: Plan, choice: Choice, observed: Observed, last_up: frozenset[InstanceKey]) -> Plan:
-    """The plan when nothing is read any more."""
-    if not observed.unread.keys().isdisjoint(observed.ours):
-        plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
-    return without_successor(plan, choice.desired, observed)
-
-
-def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:
-    """How this pass is braked: by the limits of the installation and of each syncer, less what was released."""
-    claims = desired.claims.items()
-    annotations = {ref: annotated(claim.syncer, now) for ref, claim in claims}
+def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
+    """By the limits of the installation and of each syncer, less what was released."""
+    settings, claims, within = given.settings, desired.claims, given.settings.confirm_within
+    monotonic = given.world.clock.monotonic()
+    released = {ref: annotated(claim.syncer, now) for ref, claim in claims.items()}
     return Brake(
         limits=settings.brake.scaled(settings.scope.share),
         syncer_limits={
             ref: claim.max_removal_percent
-            for ref, claim in claims
+            for ref, claim in claims.items()
             if isinstance(claim, Serving) and claim.max_removal_percent is not None
         },
-        freed=frozenset(ref for ref, release in annotations.items() if release and release.released),
+        freed=frozenset(ref for ref, release in released.items() if release and release.released),
         approval=approval,
-        seen=seen,
-        confirm_within=settings.confirm_within,
+        seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),
+        confirm_within=within,
     )
 
 
@@ -151,15 +179,14 @@ def renew_ours(
     return applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
 
 
-def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, report: PassReport) -> PassReport:
+def carry_out(given: Given, found: Found, basis: Basis, report: PassReport) -> PassReport:
     """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
     against what the adds really gained, the removals. What the next pass has to know of it is remembered."""
     world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
-    brake, plan = replace(decided.brake, approval=None, approved=decided.braked.approved), report.plan
-    renewed = {outcome.action.key: outcome for outcome in early.outcomes}
+    plan, held, confirmed = report.plan, report.held, basis.braked.confirmed
     renewals = plan.renewals
-    done = [renewed[action.key].of(action) for action in renewals if action.key in renewed]
-    done += applier.renew([action for action in renewals if action.key not in renewed])
+    done = [found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed]
+    done += applier.renew([action for action in renewals if action.key not in found.renewed])
     expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
     adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
     deadline.stage_of_rest(0.5, APPLYING)
@@ -172,16 +199,21 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
     done += applier.missed(renewals, done)
     done += applier.level(done, barred)
 
-    held, confirmed = report.held, decided.braked.confirmed
+    memory, outcomes = world.memory, Outcomes.of(done)
     if isinstance(report.registry, Complete):
+        brake = replace(basis.brake, approval=None, approved=basis.braked.approved)
         removals = removals_left(plan, desired, report.registry.data, done, brake)
-        done += applier.remove(removals.actions, removals.kept_back)
+        outcomes = Outcomes.of([*done, *applier.remove(removals.actions, removals.kept_back)])
         plan, confirmed = removals.plan, confirmed | removals.confirmed
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
-    outcomes = renew_the_rest(applier, Outcomes.of(done))
-    failed = [one.action for one in outcomes.failures if one.action.key in confirmed]
+    outcomes = renew_the_rest(applier, outcomes)
+    failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
     again = tuple(action for action in failed if isinstance(action, Update | Cancel))
-    world.memory.note(report.registry, outcomes, desired, held, brake.seen, again, monotonic=world.clock.monotonic())
+    monotonic = world.clock.monotonic()
+    memory.own_writes.note(outcomes, monotonic)
+    memory.sightings.note(held, basis.brake.seen, monotonic=monotonic, confirmed=again)
+    if isinstance(report.registry, Complete):
+        memory.last_seen.note(report.registry.data, outcomes, memory.renewals.renewed_lately(), desired)
     return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
 
 
@@ -194,11 +226,7 @@ def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
 
 def applier_of(world: World, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
     """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
-
-    def ours(instance: ObservedInstance) -> bool:
-        return ownership is not None and is_ours(instance, ownership, scope)
-
-    may_change = ours if ownership is not None else None
+    may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
     return Applier(world.registry, world.clock, world.workers, world.memory.renewals, may_change, deadline)
 
 
@@ -211,11 +239,10 @@ def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
     return living(left, pods) if pods else left
 
 
-def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport) -> PassReport:
+def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
     """Renews their instances, and writes one event about each syncer."""
     world, reported = given.world, given.world.memory.reported
-    renewed = {outcome.action.key for outcome in early.outcomes}
-    silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
+    silent = [one for each in report.unserved for one in each.instances if one.key not in found.renewed]
     found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
     now = world.clock.monotonic()
     fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
@@ -233,26 +260,19 @@ def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
     """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
-    world, deadline = given.world, given.deadline
+    world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(SETTLING)
     due = statuses_due(given, found, report)
-    wished = openings(found.desired, found.view, found.registry, report.plan, now=world.clock.now())
+    wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
     doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     if wished:
         deadline.stage_of_rest(0.5, SETTLING)  # however many statuses change, a rollout goes on
-    written, errors = settle(world.cluster, world.clock, world.workers, deadline, due)
-    gates = open_gates(
-        world.cluster,
-        found.applier,
-        world.workers,
-        deadline,
-        given.ownership,
-        wished,
-        share=SETTLING,
-        now=world.clock.now(),
-    )
+    cluster, workers = world.cluster, world.workers
+    written, errors = settle(cluster, world.clock, workers, deadline, due)
+    now = world.clock.now()
+    gates = open_gates(cluster, found.applier, workers, deadline, given.ownership, wished, share=SETTLING, now=now)
     return replace(
         report,
         all_statuses=due.all_statuses,
@@ -264,7 +284,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 
 def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
     """The status of each syncer, and which of them are to be written."""
-    settings, now = given.settings, given.world.clock.now()
+    settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(
         desired=found.desired,
         registry=found.registry,
@@ -280,6 +300,6 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         now=now,
         cache_seconds=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
-        words=given.world.memory.rewording.due(now),
-        earlier=given.world.memory.earlier.statuses,
+        words=memory.rewording.due(now),
+        earlier=memory.earlier.statuses,
     )

@@ -144,9 +144,9 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
 
 
 def _removals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(given: Any, early: Any, found: Any, decided: Any, report: Any) -> Any:
+    def wrong(given: Any, found: Any, basis: Any, report: Any) -> Any:
         found.applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
-        return carry_out(given, early, found, decided, report)
+        return carry_out(given, found, basis, report)
 
     return wrong
 

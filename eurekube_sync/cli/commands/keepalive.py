@@ -21,9 +21,9 @@ from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.renew_only import KeepaliveSettings, keepalive
 
 
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")

@@ -18,7 +18,7 @@ from eurekube_sync.cli.output.replayed import Replayed, pass_again_table, replay
 from eurekube_sync.cli.recording import RecordFile, record_files
 from eurekube_sync.cli.values import NAME, File, Value
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.replay import replayed
+from eurekube_sync.controller.record import replayed
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.wording import rfc_3339
 

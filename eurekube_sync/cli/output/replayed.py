@@ -14,8 +14,7 @@ from eurekube_sync.cli.output.lines import Line
 from eurekube_sync.cli.output.rows import rows_of
 from eurekube_sync.cli.output.table import Diff, marked
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.record import Record
-from eurekube_sync.controller.replay import decisions
+from eurekube_sync.controller.record import Record, decisions
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, rfc_3339

@@ -13,9 +13,9 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey

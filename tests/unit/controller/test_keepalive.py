@@ -7,8 +7,8 @@ from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.keepalive import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.renew_only import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import TimeLimit

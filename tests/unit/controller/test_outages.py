@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.loop import Outages
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.outages import Outages
 from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,

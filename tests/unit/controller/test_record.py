@@ -16,8 +16,7 @@ from eurekube_sync.brake import Braked, BrakeLimits
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
-from eurekube_sync.controller.record import Record, from_data, to_data
-from eurekube_sync.controller.replay import decisions, replayed
+from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Complete

@@ -8,8 +8,7 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
-from eurekube_sync.controller.memory import Memory
-from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.controller.one_pass import Memory, PassSettings, World
 from eurekube_sync.desired.conduct import GONE as LEFT
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.scope import Scope, Shard

@@ -15,8 +15,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.controller.memory import Memory
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope

@@ -26,8 +26,7 @@ from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.memory import Memory
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.instances import Listed
