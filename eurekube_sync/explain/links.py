@@ -14,6 +14,7 @@ class Mark(StrEnum):
 
     OK = "ok"
     BROKEN = "broken"
+    """It keeps something from being registered."""
     UNKNOWN = "unknown"
     """It could not be looked at."""
     NOTE = "note"
@@ -52,29 +53,19 @@ class Why(StrEnum):
     """Reasons of links that no condition has. docs/troubleshooting.md has each."""
 
     NO_SYNCER = "NoSyncer"
-    """Nothing that selects it, or of that name."""
     NOTHING_FOUND = "NothingFound"
-    """No Service, pod, app or instance of that name."""
     NOT_LOOKED_AT = "NotLookedAt"
-    """A right or an option is missing, or a server gave no answer."""
     NOT_SELECTED = "NotSelected"
-    """The pod is behind no Service of the syncer."""
     OWNER_CLASH = "OwnerClash"
     NOT_YET = "NotYetRegistered"
-    """The next pass registers it."""
     EXPIRED = "Expired"
-    """It was registered, and is not any more: nobody renewed it."""
     NOT_RENEWED = "NotRenewed"
-    """It is registered, and nobody renews it."""
     OUT_OF_SERVICE = "OutOfService"
-    """A person set a status in Eureka."""
     ANOTHER_STATUS = "AnotherStatus"
-    """Eureka shows another status than the pass wants."""
     TERMINATING = "Terminating"
-    """The pod is being deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Link:
     """One thing that has to hold."""
 
@@ -97,28 +88,29 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
-def holds(part: Part, text: str, *, details: tuple[str, ...] = ()) -> Link:
+def holds(part: Part, text: str) -> Link:
     """What is as it should be."""
-    return Link(part=part, mark=Mark.OK, text=text, details=details)
+    return Link(part, Mark.OK, text)
 
 
-def noted(part: Part, text: str, *, details: tuple[str, ...] = ()) -> Link:
+def noted(part: Part, text: str, *details: str) -> Link:
     """What is good to know."""
-    return Link(part=part, mark=Mark.NOTE, text=text, details=details)
+    return Link(part, Mark.NOTE, text, details=details)
 
 
-def unseen(part: Part, text: str, *, reason: str = Why.NOT_LOOKED_AT, details: tuple[str, ...] = ()) -> Link:
+def unseen(part: Part, text: str, reason: str = Why.NOT_LOOKED_AT) -> Link:
     """What could not be looked at."""
-    return Link(part=part, mark=Mark.UNKNOWN, text=text, reason=reason, details=details)
+    return Link(part, Mark.UNKNOWN, text, reason)
 
 
-def breaks(
-    part: Part, reason: str, text: str, *, cause: str, fix: str = "", details: tuple[str, ...] = (), if_: bool = True
-) -> Link:
+def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
     """What keeps something from being registered; a mere note where `if_` is false."""
-    if not if_:
-        return noted(part, text, details=details)
-    return Link(part=part, mark=Mark.BROKEN, reason=reason, text=text, details=details, cause=cause, fix=fix)
+    return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix) if if_ else noted(part, text, *details)
+
+
+def and_more(number: int) -> str:
+    """What follows a sentence about the first of so many."""
+    return f" (and {number - 1} more)" if number > 1 else ""
 
 
 class Outcome(StrEnum):

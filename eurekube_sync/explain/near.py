@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from typing import NamedTuple
 
@@ -30,24 +30,21 @@ class NearLabel(NamedTuple):
 
 def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
     """Labels of objects that would match but for one label of `wanted`, the most alike first; at most two."""
-    best: dict[str, tuple[float, list[str], bool]] = {}
+    names: dict[tuple[float, str], list[str]] = {}
     for name, labels in found:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
-        if len(lacking) != 1:
-            continue
-        key = lacking[0]
-        for label, likeness, same_value in _instead_of(key, wanted[key], labels):
-            best.setdefault(label, (likeness, [], same_value))[1].append(name)
-    ordered = sorted(best.items(), key=lambda one: (-one[1][0], one[0]))
-    return [NearLabel(label, tuple(sorted(names)), same) for label, (_, names, same) in ordered[:2]]
+        if len(lacking) == 1:
+            for label, likeness in _instead_of(lacking[0], wanted[lacking[0]], labels):
+                names.setdefault((-likeness, label), []).append(name)
+    return [NearLabel(label, tuple(sorted(names[less, label])), less == -1.0) for less, label in sorted(names)[:2]]
 
 
-def _instead_of(key: str, value: str, labels: Labels) -> Iterable[tuple[str, float, bool]]:
+def _instead_of(key: str, value: str, labels: Labels) -> Iterator[tuple[str, float]]:
     for other, has in labels.items():
         if has == value:
-            yield f"{other}={has}", 1.0, True
+            yield f"{other}={has}", 1.0
         elif other == key and (likeness := SequenceMatcher(None, value, has).ratio()) >= _ALIKE:
-            yield f"{other}={has}", likeness, False
+            yield f"{other}={has}", likeness
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:

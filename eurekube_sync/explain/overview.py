@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import IntEnum
+from enum import StrEnum
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.controller.look import Look
-from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Serving, every
+from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
+from eurekube_sync.explain.cluster import refused_by_its_installation
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
-from eurekube_sync.explain.serving import refused_by_its_installation
-from eurekube_sync.explain.subject import Subject, named_app
-from eurekube_sync.explain.what import OfSyncer
+from eurekube_sync.explain.subject import named_app, syncers_in, whole_syncer
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
-from eurekube_sync.model.sources import Complete, Server, Unknown
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerStatus
+from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
 
 
-class State(IntEnum):
-    """The order of the rows."""
+class State(StrEnum):
+    """In the order of the rows."""
 
-    BROKEN = 0
+    BROKEN = "broken"
     """Nothing of it is registered as it should be."""
-    PARTLY = 1
-    UNKNOWN = 2
-    IN_SYNC = 3
+    PARTLY = "partly"
+    UNKNOWN = "unknown"
+    IN_SYNC = "inSync"
 
 
 _STATES = {
@@ -41,26 +39,28 @@ _STATES = {
     Outcome.UNKNOWN: State.UNKNOWN,
     Outcome.REGISTERED: State.IN_SYNC,
 }
+_ORDER = list(State)
+_WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
+"""Reasons whose sentence needs no more beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One syncer."""
 
-    syncer: SyncerRef
+    syncer: SyncerObject
+    status: SyncerStatus | None
+    """As it is now; None where no pass has told."""
     state: State
     reason: str
     """A machine word, as in conditions; `InSync` where nothing is wrong."""
     why: str = ""
     apps: tuple[str, ...] = ()
-    named: str = ""
-    """The app that its spec names, served or not; empty where the Services name it."""
     up: int | None = None
     """None where nobody could tell."""
     of: int = 0
     since: float | None = None
     """Unix seconds of the last change of its condition Ready."""
-    conditions: tuple[Condition, ...] = ()
 
     @property
     def ready(self) -> str:
@@ -74,24 +74,17 @@ class Overview:
 
     rows: tuple[Row, ...]
     """The broken first."""
-    owner: str
-    cluster: str
-    """UID; empty where it may not be read."""
-    at: float
+    look: Look
     eureka: Unknown | None
     """Why Eureka could not be looked at; None where it was."""
-    list_seconds: float
     last_pass: Link
     """What the heartbeat says."""
     oldest_lease: float | None
     """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
     unread: tuple[tuple[str, Unknown], ...]
     """What of Kubernetes could not be looked at."""
-    absent: tuple[str, ...] = ()
-    """Namespaces that were asked for and do not exist."""
     unselected: tuple[str, ...]
     """Services of the named namespaces that no syncer selects, as `namespace/name`."""
-    narrowed: str
     held: int
     conflicts: int
     left_out: int = 0
@@ -110,98 +103,94 @@ class Overview:
 def overview(look: Look) -> Overview:
     """What a look comes to. `look` has the Pods of the namespaces whose syncers need a word."""
     report = look.report
-    rows = [*_served(report, look), *_others(report, look)]
-    blocked = [one for one in report.plan.blocked if one.conflict]
+    rows = [*_served(look), *_others(look)]
+    named = sorted(look.asked.namespaces or ())
     return Overview(
-        rows=tuple(sorted(rows, key=lambda row: (row.state, row.syncer))),
-        owner=look.owner,
-        cluster=look.identity.data if isinstance(look.identity, Complete) else "",
-        at=look.at,
+        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.state), row.syncer.ref))),
+        look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
-        list_seconds=look.list_seconds,
         last_pass=heartbeat_link(look, alone=False),
         oldest_lease=_oldest(rows, look),
         unread=tuple(unread(report.view)),
-        absent=report.absent,
-        unselected=tuple(
-            f"{name}/{one}" for name in sorted(look.asked.namespaces or ()) for one in unselected(look, name)
-        ),
-        narrowed=look.narrowed,
+        unselected=tuple(f"{name}/{one}" for name in named for one in unselected(look, name)),
         held=len(report.held.removals) if report.held else 0,
-        conflicts=len(blocked),
+        conflicts=sum(one.conflict for one in report.plan.blocked),
     )
 
 
 def in_need(look: Look) -> frozenset[str]:
     """Namespaces of syncers that are not in order, so that their Pods are worth a look."""
-    claims = look.report.desired.claims.items() if look.report.desired else ()
-    return frozenset(
-        ref.namespace for ref, claim in claims if not _in_order(claim, look.report.all_statuses.get(ref), look)
-    )
+    claims, statuses = look.report.desired.claims if look.report.desired else {}, look.report.all_statuses
+    return frozenset(ref.namespace for ref, claim in claims.items() if not _in_order(claim, statuses.get(ref), look))
 
 
-def _served(report: PassReport, look: Look) -> Iterator[Row]:
+def _served(look: Look) -> Iterator[Row]:
+    report = look.report
     for ref, claim in report.desired.claims.items() if report.desired else ():
-        standing = report.all_statuses.get(ref)
-        renewed = isinstance(look.listed, Complete) and not any(is_silent(one, look.at) for one in look.marked(ref))
-        if standing is not None and _in_order(claim, standing, look) and renewed:
-            yield _row(claim.syncer, State.IN_SYNC, _reason(standing), standing=standing)
-            continue
-        found = explain(Subject(what=OfSyncer(ref), report=report, claim=claim), look)
-        yield _explained(claim.syncer, found, standing)
+        status = report.all_statuses.get(ref)
+        renewed = not isinstance(look.listed, Unknown) and not any(is_silent(one, look.at) for one in look.marked(ref))
+        if status is not None and _in_order(claim, status, look) and renewed:
+            yield _by_its_status(claim.syncer, status, State.IN_SYNC)
+        else:
+            yield _by_its_links(claim.syncer, status, explain(whole_syncer(report, claim, look), look))
 
 
-def _in_order(claim: Claim, standing: SyncerStatus | None, look: Look) -> bool:
+def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
     """Whether all that the pass wants is UP, by its own count, and nothing waits."""
-    if standing is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
+    if status is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
         return False
-    conditions = {one.type: one.status for one in standing.conditions}
-    good = conditions.get("Ready") is ConditionStatus.TRUE and conditions.get("Synced") is ConditionStatus.TRUE
-    return good and standing.up >= standing.desired > 0
+    return _is_true(status, "Ready") and _is_true(status, "Synced") and status.up >= status.desired > 0
 
 
-def _explained(syncer: SyncerObject, found: Explanation, standing: SyncerStatus | None) -> Row:
-    state = _STATES[found.outcome]
-    why = found.broken.text if found.broken else ""
-    if found.outcome is Outcome.UNKNOWN:
-        why = next((link.text for link in found.links if link.mark is Mark.UNKNOWN), "")
-    if found.broken and found.broken.details and found.broken.reason not in _WHOLE:
-        why = f"{why}; {found.broken.details[0]}"
+def _is_true(status: SyncerStatus | None, type_: str) -> bool:
+    condition = status.condition(type_) if status else None
+    return condition is not None and condition.status is ConditionStatus.TRUE
+
+
+def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why: str = "") -> Row:
     return Row(
-        syncer=syncer.ref,
+        syncer=syncer,
+        status=status,
         state=state,
-        reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(standing)),
-        why=why or _note(found),
-        apps=found.apps,
-        named=named_app(syncer),
-        up=found.up,
-        of=found.of,
-        since=None if state is State.BROKEN and _was_ready(syncer) else _since(syncer),
-        conditions=standing.conditions if standing else (),
+        reason=_reason(status),
+        why=why,
+        apps=status.apps,
+        up=status.up,
+        of=status.desired,
+        since=_since(syncer),
     )
 
 
-def _note(found: Explanation) -> str:
-    """What a person may want to know of one that is registered, such as that it is suspended."""
-    parts = ("suspend", "limit", "drain", "policy")
-    return next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in parts), "")
+def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
+    state = _STATES[found.outcome]
+    why = found.broken.text if found.broken else ""
+    if state is State.UNKNOWN:
+        why = next((link.text for link in found.links if link.mark is Mark.UNKNOWN), "")
+    elif found.broken and found.broken.details and found.broken.reason not in _WHOLE:
+        why = f"{why}; {found.broken.details[0]}"
+    # A person may want to know of one that is registered, such as that it is suspended.
+    asked_for = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
+    note = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
+    # Where the last pass found it ready, its condition does not say since when it is broken.
+    was_ready = state is State.BROKEN and _is_true(syncer.status, "Ready")
+    return Row(
+        syncer=syncer,
+        status=status,
+        state=state,
+        reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(status)),
+        why=why or note,
+        apps=found.apps,
+        up=found.up,
+        of=found.of,
+        since=None if was_ready else _since(syncer),
+    )
 
 
-def _reason(standing: SyncerStatus | None) -> str:
-    ready = standing.condition("Ready") if standing else None
+def _reason(status: SyncerStatus | None) -> str:
+    ready = status.condition("Ready") if status else None
     return ready.reason if ready else "InSync"
-
-
-_WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
-"""Reasons whose sentence needs no more beside it."""
-
-
-def _was_ready(syncer: SyncerObject) -> bool:
-    """Whether the last pass found it ready, so that its condition does not say since when it is broken."""
-    ready = syncer.status.condition("Ready") if syncer.status else None
-    return ready is not None and ready.status is ConditionStatus.TRUE
 
 
 def _since(syncer: SyncerObject) -> float | None:
@@ -209,42 +198,26 @@ def _since(syncer: SyncerObject) -> float | None:
     return ready.last_transition if ready else None
 
 
-def _row(syncer: SyncerObject, state: State, reason: str, *, standing: SyncerStatus, why: str = "") -> Row:
-    return Row(
-        syncer=syncer.ref,
-        state=state,
-        reason=reason,
-        why=why,
-        apps=standing.apps,
-        named=named_app(syncer),
-        up=standing.up,
-        of=standing.desired,
-        since=_since(syncer),
-        conditions=standing.conditions,
-    )
-
-
-def _others(report: PassReport, look: Look) -> Iterator[Row]:
+def _others(look: Look) -> Iterator[Row]:
     """Syncers that were listed and are out of scope: their own status tells whether somebody serves them."""
-    claims = report.desired.claims if report.desired else {}
-    for syncer in every(report.view.syncers) if report.view else ():
+    claims = look.report.desired.claims if look.report.desired else {}
+    for syncer in syncers_in(look.report):
+        status = syncer.status
         if syncer.ref in claims:
             continue
-        status = syncer.status
-        fresh = status is not None and status.observed_generation >= syncer.generation
-        named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
-        if status is not None and fresh:
-            good = (ready := status.condition("Ready")) is not None and ready.status is ConditionStatus.TRUE
+        if status is not None and status.observed_generation >= syncer.generation:
+            good, ready = _is_true(status, "Ready"), status.condition("Ready")
             why = "" if good or ready is None else ready.message
-            state = State.IN_SYNC if good else State.BROKEN
-            yield _row(syncer, state, _reason(status), standing=status, why=why)
+            yield _by_its_status(syncer, status, State.IN_SYNC if good else State.BROKEN, why)
         else:
+            named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
+            why = f"{named}: no installation serves it"
             yield Row(
-                syncer=syncer.ref,
+                syncer=syncer,
+                status=None,
                 state=State.BROKEN,
                 reason="NoInstallation",
-                why=f"{named}: no installation serves it",
-                named=named_app(syncer),
+                why=why,
                 since=syncer.created,
             )
 
@@ -253,7 +226,7 @@ def _oldest(rows: list[Row], look: Look) -> float | None:
     ages = [
         look.at - max(one.renewed, one.last_dirty_timestamp / 1000)
         for row in rows
-        for one in look.marked(row.syncer)
+        for one in look.marked(row.syncer.ref)
         if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
     ]
     return max(ages) if ages else None
@@ -264,21 +237,24 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
     rows = tuple(
         row
         for row in found.rows
-        if (app is None or app.upper() in (*row.apps, row.named)) and (condition is None or _has(row, condition))
+        if (app is None or app.upper() in (*row.apps, named_app(row.syncer)))
+        and (condition is None or _has(row, condition))
     )
     return replace(found, rows=rows, left_out=len(found.rows) - len(rows))
 
 
 def _has(row: Row, condition: str) -> bool:
     type_, _, value = condition.partition("=")
-    if any(one.type == type_ and one.status == (value or ConditionStatus.TRUE) for one in row.conditions):
-        return True
-    return row.reason == condition or any(one.reason == condition for one in row.conditions)
+    conditions = row.status.conditions if row.status else ()
+    return row.reason == condition or any(
+        one.reason == condition or (one.type == type_ and one.status == (value or ConditionStatus.TRUE))
+        for one in conditions
+    )
 
 
 def code_of_overview(found: Overview) -> ExitCode:
     """0 only where all is in sync, and that was seen. Else what is broken; then what could not be looked at."""
-    if found.count(State.BROKEN) or found.count(State.PARTLY) or found.absent:
+    if found.count(State.BROKEN) or found.count(State.PARTLY) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(State.UNKNOWN):
         return of_unknown(Server.EUREKA, found.eureka)

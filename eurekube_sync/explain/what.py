@@ -3,133 +3,85 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from enum import StrEnum
 from ipaddress import ip_address
-from typing import TypeAlias
 
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.values import dataclass
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An instance id of ours: `owner:namespace:app:address:port`."""
 
 
+class Kind(StrEnum):
+    """What it is; the value of an object is what kubectl calls it."""
+
+    SYNCER = "esync"
+    SERVICE = "svc"
+    POD = "pod"
+    APP = "app"
+    ADDRESS = "address"
+    INSTANCE = "instance"
+
+
 @dataclass(frozen=True, slots=True)
-class OfSyncer:
-    ref: SyncerRef
+class What:
+    """One question."""
 
-    def __str__(self) -> str:
-        return str(self.ref)
-
-
-@dataclass(frozen=True, slots=True)
-class OfService:
-    namespace: str
+    kind: Kind
     name: str
+    """Of an object; an app in upper case; an address without its port; an instance id."""
+    namespace: str = ""
+    """Empty where it names none."""
+    port: int | None = None
+    """Of an address that names one."""
 
     def __str__(self) -> str:
-        return f"svc/{self.namespace}/{self.name}"
+        match self.kind:
+            case Kind.SYNCER:
+                return f"{self.namespace}/{self.name}"
+            case Kind.SERVICE | Kind.POD:
+                return f"{self.kind}/{self.namespace}/{self.name}"
+            case Kind.ADDRESS if self.port is not None:
+                return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+            case _:
+                return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class OfPod:
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"pod/{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class OfApp:
-    name: str
-    """Upper case."""
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class OfAddress:
-    host: str
-    port: int | None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host and self.port is not None else self.host
-        return host if self.port is None else f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class OfInstance:
-    id: str
-    namespace: str
-    """Empty for an id that is not of our form."""
-
-    def __str__(self) -> str:
-        return self.id
-
-
-What: TypeAlias = OfSyncer | OfService | OfPod | OfApp | OfAddress | OfInstance
-
-_KINDS: Mapping[str, type[OfService] | type[OfPod]] = {
-    "svc": OfService,
-    "service": OfService,
-    "services": OfService,
-    "pod": OfPod,
-    "pods": OfPod,
-    "po": OfPod,
+_KINDS = {
+    **dict.fromkeys(("esync", "eurekasyncer", "eurekasyncers"), Kind.SYNCER),
+    **dict.fromkeys(("svc", "service", "services"), Kind.SERVICE),
+    **dict.fromkeys(("pod", "pods", "po"), Kind.POD),
 }
-_SYNCER_KINDS = frozenset({"esync", "eurekasyncer", "eurekasyncers"})
 
 
 def parse_what(text: str) -> What:
     """Raises ValueError with a sentence."""
     text = text.strip()
-    parts = text.split("/")
-    if not text or not all(parts) or len(parts) > 3:
-        raise ValueError(_refused(text))
-    if len(parts) == 3:
-        kind, namespace, name = parts
-        if kind in _SYNCER_KINDS:
-            return OfSyncer(SyncerRef(namespace, name))
-        if kind in _KINDS:
-            return _KINDS[kind](namespace, name)
-        raise ValueError(_refused(text))
-    if len(parts) == 2:
-        if parts[0] in _KINDS or parts[0] in _SYNCER_KINDS:
+    match text.split("/"):
+        case [kind, namespace, name] if kind in _KINDS and namespace and name:
+            return What(_KINDS[kind], name, namespace)
+        case [kind, name] if kind in _KINDS and name:
             raise ValueError(
-                f"{text!r} has no namespace; write {parts[0]}/NAMESPACE/{parts[1]}, or for a syncer of namespace "
-                f"{parts[0]}: esync/{text}"
+                f"{text!r} has no namespace; write {kind}/NAMESPACE/{name}, or for a syncer of namespace {kind}: "
+                f"esync/{text}"
             )
-        return OfSyncer(SyncerRef(*parts))
-    return _address(text) or (_instance(text) if ":" in text else OfApp(text.upper()))
-
-
-def namespace_of(what: What) -> str:
-    """The namespace that it names; empty where it names none."""
-    match what:
-        case OfSyncer(ref=ref):
-            return ref.namespace
-        case OfService() | OfPod() | OfInstance():
-            return what.namespace
-        case OfApp() | OfAddress():
-            return ""
-
-
-def _refused(text: str) -> str:
-    return (
+        case [namespace, name] if namespace and name:
+            return What(Kind.SYNCER, name, namespace)
+        case [one] if one:
+            return _address(one) or (_instance(one) if ":" in one else What(Kind.APP, one.upper()))
+    raise ValueError(
         f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, "
         "pod/NAMESPACE/NAME, an app, IP:PORT or an instance id"
     )
 
 
-def _address(text: str) -> OfAddress | None:
+def _address(text: str) -> What | None:
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if colon and _is_ip(bare) and port.isdecimal() and (bare != host or ":" not in bare):
-        return OfAddress(bare, int(port))
+        return What(Kind.ADDRESS, bare, port=int(port))
     whole = text.removeprefix("[").removesuffix("]")
-    return OfAddress(whole, None) if _is_ip(whole) else None
+    return What(Kind.ADDRESS, whole) if _is_ip(whole) else None
 
 
 def _is_ip(text: str) -> bool:
@@ -140,6 +92,6 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _instance(text: str) -> OfInstance:
+def _instance(text: str) -> What:
     ours = _ID.fullmatch(text)
-    return OfInstance(text, ours["namespace"] if ours else "")
+    return What(Kind.INSTANCE, text, ours["namespace"] if ours else "")

@@ -21,7 +21,7 @@ from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
-from eurekube_sync.explain.what import What, namespace_of
+from eurekube_sync.explain.what import What
 
 
 @click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
@@ -51,7 +51,7 @@ def command(what: What, installation: Installation, form: ReportForm) -> ExitCod
 
 
 def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:
-    namespace = namespace_of(what)
+    namespace = what.namespace
     found = look(seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ()))
     found = with_details(seen, found, [namespace] if namespace else [])
     about = subjects(what, found)

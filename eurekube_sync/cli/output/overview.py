@@ -13,6 +13,7 @@ from eurekube_sync.cli.output.table import Cell, Columns
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.explain.overview import Overview, Row, State
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
 
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
@@ -25,9 +26,9 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     """A line about the installation, the rows, and a line that counts them."""
     parts: list[RenderableType] = [Line(line) for line in _head(found, servers)]
     parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
-    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.absent]
+    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.look.report.absent]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
-    parts += [Columns([_cells(row, found.at) for row in rows], _HEADINGS)] if rows else []
+    parts += [Columns([_cells(row, found.look.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
     parts += [Line(_unselected(found.unselected), mark=sign_of(Mark.NOTE))] if found.unselected else []
@@ -35,12 +36,13 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 
 
 def _head(found: Overview, servers: Sequence[str]) -> Iterator[str]:
-    parts = [f"owner {found.owner}" if found.owner else "owner unknown"]
-    parts += [f"cluster {found.cluster[:8]}"] if found.cluster else []
-    parts += [f"only namespace {found.narrowed}"] if found.narrowed else []
+    look = found.look
+    parts = [f"owner {look.owner}" if look.owner else "owner unknown"]
+    parts += [f"cluster {look.identity.data[:8]}"] if isinstance(look.identity, Complete) else []
+    parts += [f"only namespace {look.narrowed}"] if look.narrowed else []
     url = ", ".join(servers)
     parts += (
-        [f"Eureka {url} {f'up, {found.list_seconds * 1000:.0f} ms' if found.eureka is None else 'not read'}"]
+        [f"Eureka {url} {f'up, {look.list_seconds * 1000:.0f} ms' if found.eureka is None else 'not read'}"]
         if servers
         else []
     )
@@ -89,7 +91,7 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     since = span(now - row.since) if row.since is not None else "-"
     return (
         (sign.plain, str(sign.style)),
-        (str(row.syncer), ""),
+        (str(row.syncer.ref), ""),
         (printable(", ".join(row.apps[:2])) or "-", ""),
         (row.ready, ""),
         (row.reason, str(sign.style)),
@@ -100,12 +102,13 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
 
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     """The same with every syncer; keys are camelCase, a number is null while it is unknown."""
+    look = found.look
     return {
         "summary": summary(found),
-        "at": rfc_3339(found.at),
-        "owner": found.owner or None,
-        "cluster": found.cluster or None,
-        "onlyNamespace": found.narrowed or None,
+        "at": rfc_3339(look.at),
+        "owner": look.owner or None,
+        "cluster": look.identity.data if isinstance(look.identity, Complete) else None,
+        "onlyNamespace": look.narrowed or None,
         "eureka": {
             "servers": list(servers),
             "read": found.eureka is None,
@@ -114,7 +117,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         },
         "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
-        "absentNamespaces": list(found.absent),
+        "absentNamespaces": list(look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
         "conflicts": found.conflicts,
@@ -126,8 +129,8 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
 
 def _row_data(row: Row) -> dict[str, Any]:
     return {
-        "syncer": str(row.syncer),
-        "state": {State.BROKEN: "broken", State.PARTLY: "partly", State.UNKNOWN: "unknown"}.get(row.state, "inSync"),
+        "syncer": str(row.syncer.ref),
+        "state": row.state.value,
         "reason": row.reason,
         "why": row.why,
         "apps": list(row.apps),

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import yaml
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.desired.verdicts import Wanted
-from eurekube_sync.explain.check.findings import Check, Finding, fine, warns
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.explain.registry import CALLERS_SECONDS
 from eurekube_sync.explain.subject import endpoints_of
 from eurekube_sync.model.details import PodDetail
@@ -31,26 +31,25 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
     for ref, claim in sorted(look.report.desired.claims.items()) if look.report.desired else ():
-        if not isinstance(claim, Serving) or (claim.syncer.spec.get("mode") or "pod") != "pod":
-            continue
-        if not any(isinstance(one, Wanted) for one in claim.verdicts.values()):
+        by_pod = isinstance(claim, Serving) and (claim.syncer.spec.get("mode") or "pod") == "pod"
+        if not isinstance(claim, Serving) or not by_pod or not claim.wanted:
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
         if pods is None:
             left.add(namespace)
-            continue
-        if isinstance(pods, Unknown):
+        elif isinstance(pods, Unknown):
             text = f"{ref}: its pods could not be looked at: {pods.message}"
-            yield warns(Check.DRAIN_TIME, text, f"grant list on pods in {namespace}")
-            continue
-        names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
-        behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
-        for name, some in groupby(behind, workload):
-            yield of_workload(ref, namespace, name, list(some), needed)
+            yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, f"grant list on pods in {namespace}")
+        else:
+            names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
+            behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
+            for name, some in groupby(behind, workload):
+                yield of_workload(ref, namespace, name, list(some), needed)
     if left:
         text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
-        yield warns(Check.DRAIN_TIME, text, f"look at them by name: eurekube-sync check -n {min(left)}")
+        fix = f"look at them by name: eurekube-sync check -n {min(left)}"
+        yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix)
 
 
 def workload(pod: PodDetail) -> str:
@@ -67,38 +66,32 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     serving."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
-    long_enough = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+    about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+    serves = f"{about} goes on serving for {sleeps:g} s after it begins to terminate"
     if sleeps >= needed and grace > sleeps:
-        return fine(Check.DRAIN_TIME, f"{long_enough} goes on serving for {sleeps:g} s after it begins to terminate")
+        return Finding(Check.DRAIN_TIME, Grade.OK, serves)
     if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
         killed = f"is killed after {grace:g} s, and callers may call it for {needed} s"
-        text = f"{long_enough} has a preStop whose time cannot be read; it {killed}"
-        return fine(Check.DRAIN_TIME, text)
+        return Finding(Check.DRAIN_TIME, Grade.OK, f"{about} has a preStop whose time cannot be read; it {killed}")
+    text = f"{serves}, but callers may call it for {needed} s"
     if sleeps >= needed:
-        text = f"{long_enough} has a preStop of {sleeps:g} s, but is killed after {grace:g} s"
-    else:
-        serves = f"goes on serving for {sleeps:g} s after it begins to terminate"
-        text = f"{long_enough} {serves}, but callers may call it for {needed} s"
-    kind, _, short = name.partition(" ")
-    edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
-    return warns(
-        Check.DRAIN_TIME,
-        text,
-        edit if worst.controller else "create the pod again with these lines",
-        manifest=_lines(worst, needed, bare=not worst.controller),
-    )
+        text = f"{about} has a preStop of {sleeps:g} s, but is killed after {grace:g} s"
+    spec: dict[str, Any] = {
+        "terminationGracePeriodSeconds": needed + _SHUTDOWN,
+        "containers": [
+            {"name": container, "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
+            for container in worst.containers[:1] or ("app",)
+        ],
+    }
+    fix = "create the pod again with these lines"
+    if worst.controller:
+        kind, _, short = name.partition(" ")
+        spec = {"template": {"spec": spec}}
+        fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
+    manifest = str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
+    return Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix, manifest)
 
 
 def _sleeps(pod: PodDetail) -> float:
-    """At most as long as it lives: afterwards it is killed."""
+    """How long its longest `preStop` sleeps, in seconds."""
     return max((one for one in pod.pre_stops if one is not None), default=0.0)
-
-
-def _lines(pod: PodDetail, needed: int, *, bare: bool) -> str:
-    containers = [
-        {"name": name, "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
-        for name in pod.containers[:1] or ("app",)
-    ]
-    spec = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": containers}
-    whole = {"spec": spec} if bare else {"spec": {"template": {"spec": spec}}}
-    return str(yaml.safe_dump(whole, sort_keys=False)).rstrip()

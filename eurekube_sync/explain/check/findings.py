@@ -35,7 +35,7 @@ class Check(StrEnum):
     DRAIN_TIME = "DrainTime"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line."""
 
@@ -52,21 +52,6 @@ class Finding:
     def docs(self) -> str:
         """Where more is said of it; empty where all is well."""
         return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
-
-
-def fine(check: Check, text: str) -> Finding:
-    """All is well."""
-    return Finding(check=check, grade=Grade.OK, text=text)
-
-
-def warns(check: Check, text: str, fix: str = "", *, manifest: str = "") -> Finding:
-    """A person should look at it."""
-    return Finding(check=check, grade=Grade.WARNING, text=text, fix=fix, manifest=manifest)
-
-
-def fails(check: Check, text: str, fix: str) -> Finding:
-    """A pass cannot do its work."""
-    return Finding(check=check, grade=Grade.FAILED, text=text, fix=fix)
 
 
 def code_of(found: Iterable[Finding]) -> ExitCode:

@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from eurekube_sync.explain.check.findings import Check, Finding, Grade, fails, fine
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.model.details import Right
 from eurekube_sync.model.ports import Installable
-from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.sources import Unknown
 
 _SYNCERS = "eurekube.io"
 _DEFINITIONS = "apiextensions.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class Needed(NamedTuple):
     """A right, and what does not work without it."""
 
-    right: Right
+    verb: str
+    resource: str
     without: str
-    optional: bool = False
-    """A pass goes on without it."""
+    group: str = ""
+    name: str = ""
+    """Of the one object; empty for all."""
     where: str | None = None
     """The one namespace, or `""` for the whole cluster; None: the namespaces that are served."""
+    optional: bool = False
+    """A pass goes on without it."""
+
+
+_OF_EACH_PASS = (
+    Needed("list", "eurekasyncers", "no syncer is served", _SYNCERS),
+    Needed("get", "eurekasyncers", "a status that changed meanwhile is not written", _SYNCERS),
+    Needed("patch", "eurekasyncers", "no finalizer is set, so a deleted syncer leaves orphans", _SYNCERS),
+    Needed("patch", "eurekasyncers/status", "no syncer says whether it is in sync", _SYNCERS),
+    Needed("list", "services", "no syncer finds its Services"),
+    Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
+    Needed("create", "events", "held removals and conflicts make no events", optional=True),
+    Needed("patch", "events", "an event that comes again is not counted", optional=True),
+    Needed(
+        "get",
+        "namespaces",
+        "nobody knows which cluster this is, so instances are only renewed",
+        name="kube-system",
+        where="",
+    ),
+    Needed(
+        "get",
+        "customresourcedefinitions",
+        "a syncer may have been deleted together with the CRD, so none of its instances is removed",
+        _DEFINITIONS,
+        name="eurekasyncers.eurekube.io",
+        where="",
+    ),
+)
 
 
 def of_a_pass(
@@ -33,64 +63,31 @@ def of_a_pass(
     """`lock` is the namespace of the lock, None without one. `gates`, `nodes`: a syncer or an option needs them.
     `grants`: how Namespaces are read for what they grant, `list` or `get`; None where nobody asks."""
     resource, group = ("endpoints", "") if source == "endpoints" else ("endpointslices", "discovery.k8s.io")
-    found = [
-        _needed("list", "eurekasyncers", "no syncer is served", group=_SYNCERS),
-        _needed("get", "eurekasyncers", "a status that changed meanwhile is not written", group=_SYNCERS),
-        _needed("patch", "eurekasyncers", "no finalizer is set, so a deleted syncer leaves orphans", group=_SYNCERS),
-        _needed("patch", "eurekasyncers/status", "no syncer says whether it is in sync", group=_SYNCERS),
-        _needed("list", "services", "no syncer finds its Services"),
-        _needed("list", resource, "no endpoint is found", group=group),
-        _needed(
-            "list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True
-        ),
-        _needed("create", "events", "held removals and conflicts make no events", optional=True),
-        _needed("patch", "events", "an event that comes again is not counted", optional=True),
-        Needed(
-            right=Right(verb="get", resource="namespaces", name="kube-system"),
-            without="nobody knows which cluster this is, so instances are only renewed",
-            where="",
-        ),
-        Needed(
-            right=Right(
-                verb="get", resource="customresourcedefinitions", group=_DEFINITIONS, name="eurekasyncers.eurekube.io"
-            ),
-            without="a syncer may have been deleted together with the CRD, so none of its instances is removed",
-            where="",
-        ),
-    ]
+    found = [*_OF_EACH_PASS, Needed("list", resource, "no endpoint is found", group)]
     if grants is not None:
-        found.append(_needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
+        found.append(Needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
     if gates:
-        found.append(_needed("patch", "pods/status", "pods with the readiness gate are never ready"))
+        found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
     if nodes:
-        found.append(_needed("list", "nodes", "node ports and drained nodes are not found", where=""))
-    if lock is not None:
-        for verb in ("create", "get", "patch"):
-            found.append(
-                _needed(verb, "leases", "no copy gets the lock", group="coordination.k8s.io", where=lock, optional=True)
-            )
+        found.append(Needed("list", "nodes", "node ports and drained nodes are not found", where=""))
+    for verb in ("create", "get", "patch") if lock is not None else ():
+        without = "no copy gets the lock"
+        found.append(Needed(verb, "leases", without, "coordination.k8s.io", where=lock, optional=True))
     return found
 
 
 def of_an_installation(namespace: str) -> Sequence[Needed]:
     """What whoever installs it needs; `namespace` is where it is to run."""
+    no_rights, no_lock = "the program cannot get its rights", "the right of the lock cannot be granted"
     return [
-        _needed("create", "customresourcedefinitions", "the CRD cannot be installed", group=_DEFINITIONS, where=""),
-        _needed("create", "clusterroles", "the program cannot get its rights", group=_RBAC, where=""),
-        _needed("create", "clusterrolebindings", "the program cannot get its rights", group=_RBAC, where=""),
-        _needed("create", "roles", "the right of the lock cannot be granted", group=_RBAC, where=namespace),
-        _needed("create", "rolebindings", "the right of the lock cannot be granted", group=_RBAC, where=namespace),
-        _needed("create", "serviceaccounts", "the program cannot get an account", where=namespace),
-        _needed("create", "cronjobs", "the program cannot run as a CronJob", group="batch", where=namespace),
+        Needed("create", "customresourcedefinitions", "the CRD cannot be installed", _DEFINITIONS, where=""),
+        Needed("create", "clusterroles", no_rights, _RBAC, where=""),
+        Needed("create", "clusterrolebindings", no_rights, _RBAC, where=""),
+        Needed("create", "roles", no_lock, _RBAC, where=namespace),
+        Needed("create", "rolebindings", no_lock, _RBAC, where=namespace),
+        Needed("create", "serviceaccounts", "the program cannot get an account", where=namespace),
+        Needed("create", "cronjobs", "the program cannot run as a CronJob", "batch", where=namespace),
     ]
-
-
-def _needed(
-    verb: str, resource: str, without: str, *, group: str = "", where: str | None = None, optional: bool = False
-) -> Needed:
-    return Needed(
-        right=Right(verb=verb, resource=resource, group=group), without=without, where=where, optional=optional
-    )
 
 
 def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Installable) -> Iterator[Finding]:
@@ -98,31 +95,31 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Install
     stands for the whole cluster."""
     there = 0
     for one in needed:
-        places = (namespaces or [""]) if one.where is None else [one.where]
-        answers = [(place, cluster.may(one.right, place)) for place in places]
-        unknown = next((answer for _, answer in answers if isinstance(answer, Unknown)), None)
-        if unknown is not None:
-            text = f"the rights could not be looked at: {unknown.message}"
-            yield fails(Check.RIGHTS, text, "see that the Kubernetes API answers")
-            return
-        missing = [place for place, answer in answers if answer != Complete(data=True)]
-        there += len(answers) - len(missing)
+        right = Right(verb=one.verb, resource=one.resource, group=one.group, name=one.name)
+        missing = []
+        for place in (namespaces or [""]) if one.where is None else [one.where]:
+            answer = cluster.may(right, place)
+            if isinstance(answer, Unknown):
+                text = f"the rights could not be looked at: {answer.message}"
+                yield Finding(Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers")
+                return
+            there += answer.data
+            missing += [] if answer.data else [place]
         if missing:
-            yield _missing(one, missing)
+            yield _missing(one, right, missing)
     if there:
-        yield fine(Check.RIGHTS, f"{there} rights are granted")
+        yield Finding(Check.RIGHTS, Grade.OK, f"{there} rights are granted")
 
 
-def _missing(one: Needed, places: Sequence[str]) -> Finding:
+def _missing(one: Needed, right: Right, places: Sequence[str]) -> Finding:
     where = "in the whole cluster" if places == [""] else f"in {', '.join(places[:3])}"
     named = f" -n {places[0]}" if places[0] else " -A" if one.where is None else ""
-    whole, _, part = one.right.resource.partition("/")
-    resource = f"{whole}{f'.{one.right.group}' if one.right.group else ''}"
-    resource += f"/{one.right.name}" if one.right.name else ""
+    whole, _, part = one.resource.partition("/")
+    resource = ".".join(filter(None, [whole, one.group])) + (f"/{one.name}" if one.name else "")
     only = f" --subresource {part}" if part else ""
     return Finding(
-        check=Check.RIGHTS,
-        grade=Grade.WARNING if one.optional else Grade.FAILED,
-        text=f"no right to {one.right} {where}: without it {one.without}",
-        fix=f"grant it, then ask again: kubectl auth can-i {one.right.verb} {resource}{only}{named}",
+        Check.RIGHTS,
+        Grade.WARNING if one.optional else Grade.FAILED,
+        f"no right to {right} {where}: without it {one.without}",
+        f"grant it, then ask again: kubectl auth can-i {one.verb} {resource}{only}{named}",
     )

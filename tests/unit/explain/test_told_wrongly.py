@@ -269,7 +269,7 @@ def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> Non
     asked = Asked(endpoint(1))
     asked.in_scope(namespaces=frozenset({"nosuch"}))
     found = overview(asked.look(f"{NS}/rating"))
-    assert found.absent == ("nosuch",)
+    assert found.look.report.absent == ("nosuch",)
 
 
 def test_another_cluster_of_the_same_owner_is_told_beside_the_chain() -> None:

@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.explain.what import (
-    OfAddress,
-    OfApp,
-    OfInstance,
-    OfPod,
-    OfService,
-    OfSyncer,
-    What,
-    namespace_of,
-    parse_what,
-)
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.explain.what import Kind, What, parse_what
 
 
 @pytest.mark.parametrize(
-    ("text", "meant", "namespace"),
+    ("text", "meant"),
     [
-        ("shop/orders", OfSyncer(SyncerRef("shop", "orders")), "shop"),
-        ("esync/shop/orders", OfSyncer(SyncerRef("shop", "orders")), "shop"),
-        ("svc/shop/orders", OfService("shop", "orders"), "shop"),
-        ("service/shop/orders", OfService("shop", "orders"), "shop"),
-        ("pod/shop/orders-a", OfPod("shop", "orders-a"), "shop"),
-        ("orders", OfApp("ORDERS"), ""),
-        ("10.0.0.1:8080", OfAddress("10.0.0.1", 8080), ""),
-        ("10.0.0.1", OfAddress("10.0.0.1", None), ""),
-        ("[fd00::7]:8080", OfAddress("fd00::7", 8080), ""),
-        ("fd00::7", OfAddress("fd00::7", None), ""),
-        ("demo:shop:orders:10.0.0.1:8080", OfInstance("demo:shop:orders:10.0.0.1:8080", "shop"), "shop"),
-        ("orders-a:orders:8080", OfInstance("orders-a:orders:8080", ""), ""),
+        ("shop/orders", What(Kind.SYNCER, "orders", "shop")),
+        ("esync/shop/orders", What(Kind.SYNCER, "orders", "shop")),
+        ("svc/shop/orders", What(Kind.SERVICE, "orders", "shop")),
+        ("service/shop/orders", What(Kind.SERVICE, "orders", "shop")),
+        ("pod/shop/orders-a", What(Kind.POD, "orders-a", "shop")),
+        ("orders", What(Kind.APP, "ORDERS")),
+        ("10.0.0.1:8080", What(Kind.ADDRESS, "10.0.0.1", port=8080)),
+        ("10.0.0.1", What(Kind.ADDRESS, "10.0.0.1")),
+        ("[fd00::7]:8080", What(Kind.ADDRESS, "fd00::7", port=8080)),
+        ("fd00::7", What(Kind.ADDRESS, "fd00::7")),
+        ("demo:shop:orders:10.0.0.1:8080", What(Kind.INSTANCE, "demo:shop:orders:10.0.0.1:8080", "shop")),
+        ("orders-a:orders:8080", What(Kind.INSTANCE, "orders-a:orders:8080")),
     ],
 )
-def test_it_is_read(text: str, meant: What, namespace: str) -> None:
-    """Each in its form, and the namespace that it names."""
+def test_it_is_read(text: str, meant: What) -> None:
+    """Each in its form, with the namespace that it names."""
     assert parse_what(text) == meant
-    assert namespace_of(meant) == namespace
 
 
 @pytest.mark.parametrize("text", ["", "a/b/c/d", "svc//orders", "node/shop/orders", "/orders"])

@@ -13,7 +13,7 @@ from eurekube_sync.explain.links import Explanation, Link, Mark
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
-from eurekube_sync.explain.what import namespace_of, parse_what
+from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.lock import LockName
@@ -71,7 +71,7 @@ class Asked:
             servers=cast(Mapping[str, EurekaServer], self.servers),  # whose clock only `check` asks
             locks=lambda _owner, _scope: self.locks,
         )
-        namespace = namespace_of(parse_what(what))
+        namespace = parse_what(what).namespace
         named = [namespace] if namespace else sorted(self.fake.scope.namespaces or ())
         found = look(seen, replace(self.fake.settings, owner=self.owner), named)
         found = with_details(seen, found, [namespace or NS])

@@ -11,10 +11,9 @@ import pytest
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.check.drain_time import drain_time, of_workload, workload
-from eurekube_sync.explain.check.eureka import servers
 from eurekube_sync.explain.check.findings import Check, Finding, Grade, code_of
-from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
 from eurekube_sync.explain.check.rights import of_a_pass, of_an_installation, rights
+from eurekube_sync.explain.check.servers import clock, definition, reachable, servers
 from eurekube_sync.model.details import PodDetail, Right
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
@@ -175,16 +174,16 @@ def test_the_crd_is_there_stays_and_is_this_versions(
     """Before an installation it need not be there."""
     cluster = Cluster()
     cluster.crd = schema
-    assert [one.grade for one in definition(cluster, live, {"type": "object"}, before=before)] == [grade]
+    assert definition(cluster, live, {"type": "object"}, before=before).grade is grade
 
 
 def test_a_cluster_has_to_answer_and_to_say_who_it_is() -> None:
     """Without its UID no pass does anything."""
     cluster = Cluster()
-    assert not wrong(reachable(cluster, Complete(data="341a66fe-0d2c")))
-    assert len(wrong(reachable(cluster, GONE))) == 1
+    assert reachable(cluster, Complete(data="341a66fe-0d2c")).grade is Grade.OK
+    assert reachable(cluster, GONE).grade is Grade.FAILED
     cluster.version = GONE
-    assert [one.text for one in reachable(cluster, GONE)] == [GONE.message]
+    assert reachable(cluster, GONE).text == GONE.message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,271 @@
+"""The links of the cluster: the syncer, its spec, who serves it, Services, port, slices and pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.claims import Deleting, NotServed, Serving
+from eurekube_sync.desired.spec import class_of, parse
+from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
+from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, holds, noted, unseen
+from eurekube_sync.explain.near import matches, near_labels, written
+from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod, read, services_in
+from eurekube_sync.model.details import PodDetail
+from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.wording import counted, one_or_more, span
+
+_PATIENCE = 120.0
+"""Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
+_MOST = 5
+"""Lines about single pods."""
+_REFUSED: Mapping[str, tuple[Part, str]] = {
+    "InvalidSpec": (Part.SPEC, "its spec is invalid"),
+    "InvalidName": (Part.SPEC, ""),
+    "InvalidMetadata": (Part.SPEC, ""),
+    "NotGranted": (Part.SPEC, "its Namespace does not grant what it registers"),
+    "OverQuota": (Part.SPEC, "its namespace has more syncers than are served"),
+    "NamespaceNotAllowed": (Part.SERVICES, "it may not select Services of that namespace"),
+    "NoMatchingService": (Part.SERVICES, "no Service matches its selector"),
+    "NoSuchPort": (Part.PORT, "its Services have no such port"),
+    "AmbiguousPort": (Part.PORT, ""),
+    "AmbiguousService": (Part.PORT, ""),
+}
+"""Which link a syncer that is not served breaks, and the cause in few words; every other reason breaks that of the
+endpoints."""
+
+
+def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[Link]:
+    """Up to the endpoints. `registered`: all of it is UP in Eureka, so that somebody serves it."""
+    claim, syncer = subject.claim, subject.claim.syncer
+    named = f"class {class_of(syncer)}" if class_of(syncer) else "no class"
+    yield holds(Part.SYNCER, f"EurekaSyncer {syncer.ref}: mode {syncer.spec.get('mode') or 'pod'}, {named}")
+    refused = _refused(subject, look)
+    if refused is not None and refused.part is Part.SPEC:
+        yield refused
+        return
+    yield holds(Part.SPEC, "its spec is valid")
+    yield _served(syncer, look, registered=registered)
+    if refused is not None:
+        yield refused
+    elif isinstance(claim, Serving):
+        more = f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
+        kind = one_or_more(len(claim.services), "Service", "Services")
+        yield holds(Part.SERVICES, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
+        yield holds(Part.PORT, _port(claim))
+        yield _slices(subject, claim)
+
+
+def _refused(subject: Subject, look: Look) -> Link | None:
+    """Why it is not served; None where it is."""
+    claim = subject.claim
+    if isinstance(claim, Deleting):
+        text, cause = "the syncer is being deleted, so its instances are removed", "its syncer is being deleted"
+        return breaks(Part.SPEC, "Deleting", text, cause=cause, fix=subject.kubectl("describe"))
+    message = refused_by_its_installation(claim.syncer, look)
+    if isinstance(claim, NotServed):
+        if claim.unknown:
+            text = f"its Services, slices or pods could not be looked at: {claim.message}"
+            return unseen(Part.SERVICES, text, claim.reason)
+        if claim.reason == "NoMatchingService":
+            return _no_service(subject, look)
+        reason, text = claim.reason, claim.message
+    elif message is not None:
+        reason, text = "NotGranted", f"its status says: {message}"
+    else:
+        return None
+    fixes = {
+        "NotGranted": f"kubectl describe namespace {subject.ref.namespace}",
+        "OverQuota": f"kubectl get esync -n {subject.ref.namespace}",
+    }
+    part, cause = _REFUSED.get(reason, (Part.ENDPOINTS, ""))
+    return breaks(part, reason, text, cause=cause, fix=fixes.get(reason, subject.kubectl("edit")))
+
+
+def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
+    """Why the last pass of its installation refused it for want of a grant, as its status says of the present spec;
+    None where it did not. A look that asks for grants itself has read newer annotations."""
+    status = syncer.status if not look.asked.granted_only else None
+    ready = status.condition("Ready") if status and status.observed_generation >= syncer.generation else None
+    return ready.message if ready and ready.reason == "NotGranted" else None
+
+
+def _no_service(subject: Subject, look: Look) -> Link:
+    """With what was nearly right."""
+    selector, namespace = parse(subject.claim.syncer).selector, subject.namespace
+    labels = dict(selector.labels)
+    details, fix = [], ""
+    having = [one.labels for one in read(look.pods.get(namespace)) if matches(labels, one.labels)]
+    if having:
+        has = one_or_more(len(having), "has", "have")
+        details.append(f"{counted(len(having), 'pod')} {has} {written(labels)}, but no Service does")
+        services = read(look.selectors.get(namespace))
+        behind = [one.name for one in services if any(matches(one.selector, its) for its in having)]
+        name = behind[0] if len(behind) == 1 else "NAME"
+        fix = f"kubectl label service {name} -n {namespace} {written(labels).replace(',', ' ')}"
+    near = near_labels(labels, [(one.name, one.labels) for one in services_in(subject.report, namespace)])
+    for label, names, _ in near:
+        services_have = one_or_more(len(names), "Service {} has", "Services {} have").format(", ".join(names[:3]))
+        details.append(f"{services_have} {label}")
+    if near and (near[0].same_value or not fix):
+        key, _, value = near[0].label.partition("=")
+        fix = f"write selector: {{matchLabels: {{{key}: {value}}}}} in its spec: {subject.kubectl('edit')}"
+    part, cause = _REFUSED["NoMatchingService"]
+    text = f"no Service in namespace {namespace} matches {selector}"
+    return breaks(part, "NoMatchingService", text, *details, cause=cause, fix=fix or subject.kubectl("edit"))
+
+
+def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
+    """Whether an installation serves it: in the scope that was given, and by what passes wrote into its status."""
+    inside, name = look.asked.takes(syncer), class_of(syncer)
+    generation = syncer.status.observed_generation if syncer.status else -1
+    seen = registered or generation >= syncer.generation
+    if inside and (seen or look.at - syncer.created < _PATIENCE):
+        told = f"owner {look.owner}" if look.owner else "passes write the syncer's status"
+        return holds(Part.SERVED, f"an installation serves it ({told})")
+    if seen:
+        return holds(Part.SERVED, f"another installation serves it ({f'class {name}' if name else 'another scope'})")
+    if generation > 0 and inside:
+        return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
+    age = span(look.at - syncer.created)
+    cause = f"no installation serves {f'class {name}' if name else 'it'}"
+    text = f"no installation serves it: no pass has written its status in {age}"
+    if not inside:
+        own = f"class {name}" if name else "it is out of the scope given here"
+        given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
+        text = f"{own}: no installation serves it; {given}; the syncer was created {age} ago"
+    fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
+    if name:
+        fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
+    return breaks(Part.SERVED, "NoInstallation", text, cause=cause, fix=fix)
+
+
+def _port(claim: Serving) -> str:
+    """`port http (8080), as app ORDERS, VIP orders`."""
+    asked = _asked_port(claim)
+    numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
+    port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
+    port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
+    apps = f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
+    return f"{port}{apps}{f', VIP {claim.vip_address}' if claim.vip_address else ''}"
+
+
+def _asked_port(claim: Serving) -> object:
+    return claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
+
+
+def _slices(subject: Subject, claim: Serving) -> Link:
+    if claim.incomplete:
+        first = claim.incomplete[0]
+        mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
+        return Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
+    there = endpoints_of(subject.report, subject.namespace, subject.services)
+    number = len({one.address for one in there if not one.terminating})
+    return holds(Part.ENDPOINTS, f"its EndpointSlices list {counted(number, 'endpoint')}")
+
+
+def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
+    """Which pods are endpoints, which are not ready, and what their kubelet says of it; or why there are none."""
+    claim = subject.claim
+    if not isinstance(claim, Serving):
+        return
+    unready = {key: why for key, why in claim.unready.items() if key in subject.verdicts}
+    terminating = sum(isinstance(one, Leaving) and one.terminating for one in subject.verdicts.values())
+    left = len(subject.verdicts) - terminating
+    if unready:
+        yield _unready(subject, look, sorted(unready.values()), left)
+    elif left:
+        ready = sum(isinstance(one, Wanted | OverLimit | Taken) for one in subject.verdicts.values()) or left
+        yield holds(Part.PODS, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
+    elif terminating:
+        text = f"{counted(terminating, 'endpoint')} terminate, and there is no other"
+        cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
+        yield breaks(Part.PODS, Why.TERMINATING, text, cause=cause, fix=f"kubectl get pods -n {subject.namespace}")
+    elif not claim.incomplete:
+        yield _none(subject, claim, look)
+
+
+def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
+    # `pod orders-a is not ready` names it; a bare endpoint has no pod.
+    names = [why.split()[1] for why in whys if why.startswith("pod ")]
+    said = [_said(name, subject, look) for name in names[:_MOST]]
+    if len(whys) == 1:
+        text, details = ": ".join(filter(None, [whys[0], *said])), []
+    else:
+        text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
+        details = [
+            f"pod {name}{f': {why}' if why else ' is not ready'}" for name, why in zip(names, said, strict=False)
+        ]
+        details += [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
+    if not subject.listed:
+        details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
+    some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
+    fix = f"kubectl describe pod {names[0]} -n {subject.namespace}" if names else ""
+    return breaks(Part.PODS, "NotReady", text, *details, cause="its pod is not ready" if left == 1 else some, fix=fix)
+
+
+def _said(name: str, subject: Subject, look: Look) -> str:
+    """What a pod's conditions say; empty where they say nothing."""
+    pods = look.pods.get(subject.namespace)
+    if isinstance(pods, Unknown):
+        return f"the reason could not be read: {pods.message}"
+    return next((_why_not_ready(one, look.at) for one in read(pods) if one.name == name), "")
+
+
+def _why_not_ready(pod: PodDetail, now: float) -> str:
+    """What its conditions say, with for how long; empty where they say nothing. `now` in Unix seconds."""
+    ready, scheduled = pod.condition("Ready"), pod.condition("PodScheduled")
+    if scheduled is not None and not scheduled.true:
+        ready, said = scheduled, f"not scheduled: {scheduled.message or scheduled.reason}"
+    else:
+        gates = [one.type for one in pod.conditions if not one.true and "/" in one.type]
+        said = "; ".join(pod.waiting) or (ready.message or ready.reason if ready else "")
+        said = said or (f"readiness gate {', '.join(gates)} is not open" if gates else "")
+        said = ", ".join(filter(None, [pod.phase if pod.phase != "Running" else "", said]))
+    if ready is None or ready.since is None:
+        return said
+    since = span(now - ready.since)
+    return f"{said} ({since})" if said else f"for {since}"
+
+
+def _none(subject: Subject, claim: Serving, look: Look) -> Link:
+    """No pod is selected, none of them has an address, or their Services lack the port."""
+    number = len(subject.services)
+    names = f"{one_or_more(number, 'Service', 'Services')} {', '.join(subject.services[:3])}"
+    there = endpoints_of(subject.report, subject.namespace, subject.services)
+    if any(not subject.pod or is_pod(one, subject.pod) for one in there):
+        text = f"{names} {one_or_more(number, 'does', 'do')} not have the port that its syncer registers"
+        text += f", {port}" if (port := _asked_port(claim)) else ""
+        return breaks(Part.PORT, "NoSuchPort", text, fix=subject.kubectl("edit"))
+    text = f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
+    details, fix = _nothing_selected(subject, look)
+    if subject.pod:
+        text = f"pod {subject.pod} is in no EndpointSlice of {names}"
+        fix = f"kubectl describe pod {subject.pod} -n {subject.namespace}"
+    return breaks(Part.PODS, "NoEndpoints", text, *details, fix=fix)
+
+
+def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
+    """What the pods that a Service selects wait for, or the labels that come nearest; and what to do."""
+    pods, selectors = look.pods.get(subject.namespace), look.selectors.get(subject.namespace)
+    for source in (selectors, pods):
+        if isinstance(source, Unknown):
+            return [f"the reason could not be read: {source.message}"], ""
+    details, fixes = [], []
+    for one in (each for each in read(selectors) if each.name in subject.services and each.selector):
+        selected = [pod for pod in read(pods) if matches(one.selector, pod.labels) and subject.pod in ("", pod.name)]
+        for pod in selected[:_MOST]:
+            details.append(f"pod {pod.name}: {_why_not_ready(pod, look.at) or 'no EndpointSlice lists it'}")
+            fixes.append(f"kubectl describe pod {pod.name} -n {subject.namespace}")
+        if not selected:
+            nearest = _nearest(one.selector, read(pods))
+            details.append(f"Service {one.name} selects {written(one.selector)}: no pod has it{nearest}")
+            fixes.append(f"kubectl edit service {one.name} -n {subject.namespace}")
+    return details, fixes[0] if fixes else ""
+
+
+def _nearest(selector: Mapping[str, str], pods: Iterable[PodDetail]) -> str:
+    near = near_labels(selector, [(one.name, one.labels) for one in pods])
+    found = [f"{one.label} ({counted(len(one.names), 'pod')})" for one in near]
+    return f"; nearest: {', '.join(found)}" if found else ""
