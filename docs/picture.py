@@ -21,7 +21,7 @@ from eurekube_sync.cli.demo.story import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.cli.output.table import pass_table
+from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 

@@ -24,7 +24,7 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.brake import Braked
 from eurekube_sync.cli.new_file import write_new
-from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, to_data

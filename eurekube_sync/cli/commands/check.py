@@ -11,7 +11,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option
-from eurekube_sync.cli.output.explain import findings_data, findings_table
+from eurekube_sync.cli.output.answers import findings_data, findings_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.controller.exit_codes import ExitCode

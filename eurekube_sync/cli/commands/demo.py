@@ -16,8 +16,8 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.stage import Stage
-from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.embedded.playground import FolderError, Playground
 from eurekube_sync.model.errors import ConfigurationError, Stopped

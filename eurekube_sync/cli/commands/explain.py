@@ -10,7 +10,7 @@ from eurekube_sync.cli.connect import connect_to_look
 from eurekube_sync.cli.installation import Installation, look_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.output.explain import explanations_data, explanations_table
+from eurekube_sync.cli.output.answers import explanations_data, explanations_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import WHAT
 from eurekube_sync.controller.exit_codes import ExitCode

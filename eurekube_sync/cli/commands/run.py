@@ -28,8 +28,8 @@ from eurekube_sync.cli.options.monitoring import (
 from eurekube_sync.cli.options.passes import Leases, Passes, lease_options, pass_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option
+from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import Tell, good_pass, teller
-from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
 from eurekube_sync.cli.watched import Watched, watched

@@ -12,7 +12,7 @@ from eurekube_sync.cli.installation import Installation, look_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.output.overview import overview_data, overview_table
+from eurekube_sync.cli.output.answers import overview_data, overview_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode

@@ -1,50 +1,70 @@
-"""How the commands that make passes report each."""
+"""The report of a pass: as a table, as Markdown and as data, which all show the same plan; and when it is written."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync import __version__
 from eurekube_sync.cli.monitoring.measure import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
-from eurekube_sync.cli.output.machine import as_data
-from eurekube_sync.cli.output.markdown import pass_markdown
-from eurekube_sync.cli.output.summary import summary
-from eurekube_sync.cli.output.table import pass_table
+from eurekube_sync.cli.output.layout import Line, marked
+from eurekube_sync.cli.output.rows import Danger, Diff, Row, folded, rows_of, signs_in
+from eurekube_sync.cli.output.summary import renewed, summary
+from eurekube_sync.cli.output.words import Sentence, gathered, sentences, syncers_data, told
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.lock import GoodPass
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
+from eurekube_sync.plan import removal_id
 
 Tell: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
+
+API_VERSION = "eurekube.io/report/v1"
+"""Of the data: a key that goes, or means something else, makes it v2. New keys may come."""
+_MOST_REGISTRATIONS = 200
+"""Shown at a terminal; everything else is always shown."""
+_MOST_CHARACTERS = 60_000
+"""Of the rows: GitHub refuses a comment of more than 65,536 characters, and GitLab one of more than a million."""
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|#!~])")
+_LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+"""The places where a space without width parts what would be a mention or a link."""
 
 
 def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tell:
     """Reports a pass. In the first that could read Eureka it also logs whether the passes come too rarely for its
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
-    renewed_every = _renewed_every(passes)
+    # Seconds between two renewals of a lease, as far as this process has it in hand; a daemon renews between its
+    # passes, too.
+    alone = not passes.many or (passes.number is None and passes.interval > RENEWAL_INTERVAL)
+    renewed_every = RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
     said = False
 
-    def room(report: PassReport) -> Headroom | None:
-        nonlocal said
-        if not isinstance(report.registry, Complete):
-            return None
-        found = headroom(report.registry.data, renewed_every)
-        if found.blocks_eviction and not said:
-            said = True
-            log.warning("%s", found.warning)
-        return found
-
     def tell(report: PassReport, code: ExitCode) -> None:
-        found = room(report)
+        nonlocal said
+        room = None
+        if isinstance(report.registry, Complete):
+            room = headroom(report.registry.data, renewed_every)
+            if room.blocks_eviction and not said:
+                said = True
+                log.warning("%s", room.warning)
         form.write(
             lambda: pass_table(report, notices, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, notices, found, with_renewals=form.list_renewals),
+            lambda: as_data(report, code, notices, room, with_renewals=form.list_renewals),
             lambda: pass_markdown(report, notices),
             one_of_many=passes.many,
         )
@@ -59,9 +79,168 @@ def good_pass(report: PassReport, holder: str) -> GoodPass:
     )
 
 
-def _renewed_every(passes: Passes) -> float:
-    """Seconds between two renewals of a lease, as far as this process has it in hand."""
-    daemon = passes.number is None
-    if not passes.many or (daemon and passes.interval > RENEWAL_INTERVAL):  # a daemon renews between its passes, too
-        return RENEWAL_INTERVAL
-    return interval_of(passes.interval, slack=passes.renewal_slack)
+def _beside_the_rows(report: PassReport, notices: Sequence[str]) -> list[Sentence]:
+    return [*map(Sentence, notices), *(one for one in told(report) if not one.in_a_row)]
+
+
+def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
+    """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
+    and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
+    rows, shown = rows_of(report), _beside_the_rows(report, notices)
+    more = 0
+    if at_terminal:
+        rows, shown = list(folded(rows)), list(gathered(shown))
+        more = max(0, sum(row.danger is Danger.REGISTER for row in rows) - _MOST_REGISTRATIONS)
+    parts: list[RenderableType] = [Diff(rows[: len(rows) - more])] if rows else []
+    parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
+    if rows and at_terminal:
+        parts.append(Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim"))
+    known = Text("i", style="cyan")
+    parts += [Line(one.text, mark=known) if one.note else marked(one.text) for one in shown]
+    return Group(*parts, Text(summary(report), style="bold"))
+
+
+# --- Markdown, for a comment of a pull request ------------------------------------------------------------------------
+
+
+def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
+    """Held rows are folded, and registrations stand under a heading that opens. Only registrations are ever cut, and
+    the last line of their table says how many."""
+    rows = list(folded(rows_of(report)))
+    dangerous = [row for row in rows if row.danger is not Danger.REGISTER]
+    registrations = [row for row in rows if row.danger is Danger.REGISTER]
+    lines = [f"### eurekube-sync: {_text(summary(report))}", ""]
+    lines += [*_markdown_table(dangerous), ""] if dangerous else []
+    if registrations:
+        left = _MOST_CHARACTERS - sum(map(len, lines))
+        lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
+        lines += [*_cut(list(_markdown_table(registrations)), left), "", "</details>", ""]
+    told = [f"- {_text(one.text)}" for one in gathered(_beside_the_rows(report, notices))]
+    lines += [*told, ""] if told else []
+    legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
+    lines += [legend, ""] if legend else []
+    cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""
+    lines += [f"owner `{report.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync {__version__}"]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| | app | instance | status | why | syncer |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        cells = (row.app, row.id, row.status, row.why, row.syncer)
+        yield f"| `{row.sign}` | {' | '.join(map(_text, cells))} |"
+
+
+def _cut(lines: list[str], most: int) -> Iterator[str]:
+    """As many whole rows as fit, and how many do not."""
+    used = 0
+    for number, line in enumerate(lines):
+        used += len(line) + 1
+        if used > most and number > 1:
+            yield f"\n... and {len(lines) - number} more; `-o json` has them all"
+            return
+        yield line
+
+
+def _text(words: str) -> str:
+    """What somebody wrote is text: neither markup, nor a link, nor a mention that would call a person."""
+    escaped = _MARKUP.sub(r"\\\1", printable(words).replace("&", "&amp;"))
+    return _LINK.sub("\u200b", escaped)
+
+
+# --- Data, for `-o json` and `-o yaml` --------------------------------------------------------------------------------
+
+
+def as_data(
+    report: PassReport,
+    code: ExitCode,
+    notices: Sequence[str] = (),
+    room: Headroom | None = None,
+    *,
+    with_renewals: bool = False,
+) -> dict[str, Any]:
+    """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them.
+    docs/report.schema.json describes it.
+
+    What was merely renewed is a count, unless it is asked for: it would fill a log."""
+    plan, held, batching = report.plan, report.held, report.batching
+    actions = plan.actions if with_renewals else [one for one in plan.actions if not _merely_renewed(one, report)]
+    plan_id = None  # what --approve takes
+    if held or plan.removals:
+        plan_id = held.plan_id if held else removal_id(plan.actions)
+    eureka = [("Eureka", report.registry)] if isinstance(report.registry, Unknown) else []
+    return {
+        "apiVersion": API_VERSION,
+        "version": __version__,
+        "dryRun": report.dry_run,
+        "owner": report.owner,
+        "cluster": report.cluster,
+        "at": rfc_3339(report.at),
+        "exitCode": int(code),
+        "summary": summary(report),
+        "planId": plan_id,
+        "actions": [_action(action, report) for action in actions],
+        "renewals": {"planned": len(plan.renewals), "done": renewed(report)},
+        "blocked": [
+            {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
+            for b in plan.blocked
+        ],
+        "holds": [
+            {"reason": hold.reason.value, "why": hold.why, "count": len(hold.removals)}
+            for hold in (held.holds if held else ())
+        ],
+        "held": [_action(action, report) for action in (held.removals if held else ())],
+        "syncers": syncers_data(report),
+        "unknown": [
+            {"source": name, "cause": source.cause.value, "message": source.message}
+            for name, source in (*eureka, *unread(report.view))
+        ],
+        "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
+        "selfPreservation": _headroom(room) if room else None,
+        "messages": [*notices, *sentences(report)],
+    }
+
+
+def _headroom(found: Headroom) -> dict[str, Any]:
+    return {
+        "ours": found.ours,
+        "others": found.others,
+        "renewalIntervalSeconds": found.interval,
+        "renewalsPerMinute": found.renewals,
+        "expectedPerMinute": found.expected,
+        "threshold": found.threshold,
+        "blocksEviction": found.blocks_eviction,
+    }
+
+
+def _merely_renewed(action: Action, report: PassReport) -> bool:
+    outcome = report.outcomes.by_key.get(action.key)
+    return isinstance(action, Renew) and (outcome is None or outcome.result is Result.DONE)
+
+
+def _action(action: Action, report: PassReport) -> dict[str, Any]:
+    outcome = report.outcomes.by_key.get(action.key)
+    data: dict[str, Any] = {
+        "action": type(action).__name__.lower(),
+        "app": action.key.app,
+        "id": action.key.id,
+        "syncer": str(action.syncer) if action.syncer else None,
+        "why": action.why,
+        "removal": removes(action),
+    }
+    match action:
+        case Register():
+            data["status"] = action.instance.status.value
+        case Update():
+            data["status"] = action.instance.status.value
+            data["changes"] = [{"field": c.field, "was": c.was, "becomes": c.becomes} for c in action.changes]
+        case Cancel():
+            data["was"] = action.was.value if action.was else None
+            data["grounds"] = action.grounds.value
+        case Renew():
+            data["status"] = action.status.value if action.status else None
+    if outcome is not None:
+        data["result"] = outcome.result.value
+        data["detail"] = outcome.detail
+    return data

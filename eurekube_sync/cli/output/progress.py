@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.text import Text
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 _PATIENCE = 1.0
 """Seconds after which a person asks what it is waiting for."""
+
+
+def _line(*columns: ProgressColumn) -> Progress:
+    console = Console(stderr=True)
+    watched = console.is_terminal and sys.stderr.isatty()
+    return Progress(*columns, console=console, transient=True, disable=not watched)
 
 
 @contextmanager
 def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
     """Shows `what`, whose text may change all the time, and for how long it lasts, once it has lasted `after`
     seconds."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn("line"), _Now(what), TimeElapsedColumn())
-    line = Progress(*columns, console=console, transient=True, disable=not _watched(console))
-    line.add_task("")
+    line = _line(SpinnerColumn("line"), TextColumn("{task.fields[what]}", markup=False), TimeElapsedColumn())
+    line.add_task("", what=what)
     timer = threading.Timer(after, line.start)
     timer.daemon = True
     timer.start()
@@ -43,42 +37,22 @@ def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
         line.stop()
 
 
-class _Now(ProgressColumn):
-    def __init__(self, what: object) -> None:
-        super().__init__()
-        self._what = what
+@contextmanager
+def progress_line() -> Iterator[Callable[[str, float, float], None]]:
+    """To be told what is being done now, how much of it is done, and of how much; from the first word on it is shown,
+    for a question may stand on the screen before."""
+    line = _line(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+    )
+    task = line.add_task("", total=1)
 
-    def render(self, task: Task) -> Text:
-        return Text(str(self._what))
+    def tell(what: str, done: float, of: float) -> None:
+        line.start()
+        line.update(task, description=what, completed=done, total=of)
 
-
-def _watched(console: Console) -> bool:
-    return console.is_terminal and sys.stderr.isatty()
-
-
-class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """A context manager; `tell` may be called any number of times."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            console=console,
-            transient=True,
-            disable=not _watched(console),
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def tell(self, what: str, done: float, of: float) -> None:
-        """What is being done now, and how much of it is."""
-        self._progress.start()  # at the first word: a question may have stood on the screen before
-        if what not in self._tasks:
-            for task in self._tasks.values():
-                self._progress.remove_task(task)
-            self._tasks = {what: self._progress.add_task(what, total=of)}
-        self._progress.update(self._tasks[what], completed=done, total=of)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+    try:
+        yield tell
+    finally:
+        line.stop()

@@ -10,9 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
-from eurekube_sync.cli.output.lines import Line
-from eurekube_sync.cli.output.rows import rows_of
-from eurekube_sync.cli.output.table import Diff, marked
+from eurekube_sync.cli.output.layout import Line, marked
+from eurekube_sync.cli.output.rows import Diff, rows_of
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record, decisions
 from eurekube_sync.model.foreign_text import printable
@@ -39,6 +38,11 @@ class Replayed:
     def report(self) -> Mapping[str, Any]:
         """As data, as it was reported."""
         return self.record.report if self.record else {}
+
+    @property
+    def in_short(self) -> str:
+        """When it was, and its one line."""
+        return f"{rfc_3339(self.at)}  {self.report.get('summary', '')}"
 
     @property
     def differs(self) -> bool:
@@ -78,15 +82,14 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
     for one in found:
         if one.damaged:
             parts.append(marked(one.damaged))
-            continue
-        if not one.decided and one.report.get("unknown"):
+        elif not one.decided and one.report.get("unknown"):
             blind += 1
         elif not one.decided:
             quiet += 1
         elif one.what:
-            parts += [_decision(one, entry) for entry in one.decided]
+            parts += [Line(_decision(one, entry)) for entry in one.decided]
         else:
-            parts.append(Line(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"))
+            parts.append(Line(one.in_short))
     about = f" about {found[0].what}" if found[0].what else ""
     passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
     last = f"{passes} recorded, {range_}; {quiet} decided nothing{about}"
@@ -94,11 +97,11 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
     return Group(*parts, Text(printable(last), style="bold"))
 
 
-def _decision(one: Replayed, entry: Mapping[str, Any]) -> RenderableType:
-    done = "held" if entry.get("held") else str(entry.get("result") or entry.get("action"))
-    words = [rfc_3339(one.at), str(entry.get("action")), f"{entry.get('app')}/{entry.get('id')}"]
-    detail = f" ({entry['detail']})" if entry.get("detail") else ""
-    return Line(f"{'  '.join(words)}  {done}: {entry.get('why')}{detail}")
+def _decision(one: Replayed, entry: Mapping[str, Any]) -> str:
+    action, detail = entry.get("action"), entry.get("detail")
+    done = "held" if entry.get("held") else entry.get("result") or action
+    what = f"{rfc_3339(one.at)}  {action}  {entry.get('app')}/{entry.get('id')}"
+    return f"{what}  {done}: {entry.get('why')}{f' ({detail})' if detail else ''}"
 
 
 def pass_again_table(one: Replayed) -> RenderableType:
@@ -121,19 +124,20 @@ def _pass_again(one: Replayed) -> Iterator[RenderableType]:
         yield marked(
             f"version {one.record.version} planned this pass differently; this is the plan of version {__version__}"
         )
-    yield Text(printable(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"), style="bold")
+    yield Text(printable(one.in_short), style="bold")
 
 
 def replay_data(found: Sequence[Replayed]) -> dict[str, Any]:
     """Each pass with its report; keys are camelCase."""
-    return {"passes": [_entry(one) for one in found]}
-
-
-def _entry(one: Replayed) -> dict[str, Any]:
     return {
-        "at": rfc_3339(one.at),
-        "damaged": one.damaged or None,
-        "decided": [dict(entry) for entry in one.decided],
-        "samePlan": None if one.again is None else not one.differs,
-        "report": dict(one.report) if not one.what else None,
+        "passes": [
+            {
+                "at": rfc_3339(one.at),
+                "damaged": one.damaged or None,
+                "decided": [dict(entry) for entry in one.decided],
+                "samePlan": None if one.again is None else not one.differs,
+                "report": dict(one.report) if not one.what else None,
+            }
+            for one in found
+        ]
     }

@@ -1,40 +1,46 @@
-"""What a pass changes, one row an instance, the most dangerous first: for the table and for Markdown."""
+"""A row for each instance that changes, the most dangerous first, and how the rows stand in a table."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby
 from typing import assert_never
 
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from eurekube_sync.cli.output.layout import Cell, Columns, marked
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
-from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
-SIGNS = {
-    "!": "failed",
-    "=": "held by the brake",
-    "-": "cancel",
-    "x": "in conflict",
-    "?": "could not be read again, so not changed",
-    "~": "change",
-    "+": "register",
+_SIGNS = {
+    "!": ("failed", "bold red"),
+    "=": ("held by the brake", "bold yellow"),
+    "-": ("cancel", "red"),
+    "x": ("in conflict", "magenta"),
+    "?": ("could not be read again, so not changed", "red"),
+    "~": ("change", "green"),
+    "+": ("register", "green"),
 }
-"""What the sign before an instance means, in the order of the rows."""
-_FOLDED = 3
-"""Held rows with one text that are more than this are one row at a terminal."""
-_IN_WORDS = {
+"""What the sign before an instance means, and its style."""
+_TROUBLES = {
     Result.FAILED: "failed",
     Result.HELD_BACK: "held back",
     Result.NOT_TRIED: "not tried",
     Result.CONFLICT: "conflict",
 }
+_FOLDED = 3
+"""Held rows with one text that are more than this are one row at a terminal."""
+_CHANGES = 3
+"""The most changed fields that a row shows."""
+_HEADINGS = ("APP", "", "INSTANCE", "STATUS", "SYNCER", "WHY")
 
 
 class Danger(IntEnum):
@@ -54,46 +60,75 @@ class Row:
     """One line of a diff: an instance, what becomes of it, and why."""
 
     app: str
-    sign: str
     id: str
+    sign: str
     status: str
     why: str
     syncer: str
-    style: str
     danger: Danger = Danger.UPDATE
 
-    def __post_init__(self) -> None:
-        for name in ("app", "id", "status", "why", "syncer"):  # anybody may register any name
-            object.__setattr__(self, name, printable(getattr(self, name)))
+    @property
+    def style(self) -> str:
+        return "yellow" if self.danger is Danger.DOWN and self.sign == "~" else _SIGNS.get(self.sign, ("", "dim"))[1]
 
 
-def rows_of(report: PassReport) -> list[Row]:
-    """All rows of a pass, in their order."""
-    return in_order(_rows(report))
+def row_of(
+    key: InstanceKey, sign: str, status: str, why: str, syncer: SyncerRef | None, danger: Danger = Danger.UPDATE
+) -> Row:
+    return Row(app=key.app, id=key.id, sign=sign, status=status, why=why, syncer=str(syncer or ""), danger=danger)
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """By danger, then by app and instance."""
-    return sorted(rows, key=_order)
+    return sorted(rows, key=lambda row: (row.danger, row.app, row.id))
 
 
-def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """The signs that these rows have, with their meaning."""
-    found = {row.sign for row in rows}
-    return [(sign, meaning) for sign, meaning in SIGNS.items() if sign in found]
+def rows_of(report: PassReport) -> list[Row]:
+    """All rows of a pass, in their order."""
+    outcomes = report.outcomes.by_key
+    changes = (one for one in report.plan.changes if not (isinstance(one, Cancel) and one.was is None))
+    rows = [_row(action, outcomes.get(action.key)) for action in changes]
+    for action in report.held.removals if report.held else ():
+        row = _row(action, None)
+        rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
+    for one in report.plan.blocked:
+        sign, danger = ("x", Danger.CONFLICT) if one.conflict else ("?", Danger.FAILED)
+        rows.append(row_of(one.key, sign, "blocked", one.why, one.syncer, danger))
+    return in_order(rows)
 
 
-def _order(row: Row) -> tuple[Danger, str, tuple[tuple[int, str], ...]]:
-    return (row.danger, row.app, natural(row.id))
+def _row(action: Action, outcome: Outcome | None) -> Row:
+    why = action.why
+    match action:
+        case Register():
+            sign, status, danger = "+", action.instance.status.value, Danger.REGISTER
+        case Update():
+            becomes = action.instance.status
+            turns = removes(action) or brings_up(action)
+            sign, status = "~", f"{action.was} > {becomes}" if turns else becomes.value
+            danger = Danger.DOWN if removes(action) else Danger.UPDATE
+            changed = [
+                f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}" for c in action.changes if c.field != "status"
+            ]
+            more = f" and {len(changed) - _CHANGES} more" if len(changed) > _CHANGES else ""
+            why += f"; {', '.join(changed[:_CHANGES])}{more}" if changed else ""
+        case Cancel():
+            sign, status, danger = "-", f"{action.was} > gone", Danger.CANCEL
+        case Renew():
+            raise AssertionError(action)  # a renewal is no change
+        case _:  # pragma: no cover
+            assert_never(action)
+    if outcome is not None and outcome.result in _TROUBLES:
+        # What the server refuses to all alike is said once, in the sentence below the table.
+        detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
+        sign, why = "!", f"{_TROUBLES[outcome.result]}: {detail}"
+        danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
+    return row_of(action.key, sign, status, why, action.syncer, danger)
 
 
 def folded(rows: Iterable[Row]) -> Iterator[Row]:
     """Held rows that say the same of one app and syncer as one row."""
-
-    def alike(row: Row) -> tuple[Danger, str, str, str, str]:
-        return (row.danger, row.app, row.syncer, row.status, row.why)
-
-    for (danger, *_), group in groupby(rows, key=alike):
+    for (danger, *_), group in groupby(rows, key=lambda row: (row.danger, row.app, row.syncer, row.status, row.why)):
         same = list(group)
         if danger is Danger.HELD and len(same) > _FOLDED:
             yield replace(same[0], id=f"{len(same)} instances")
@@ -101,73 +136,42 @@ def folded(rows: Iterable[Row]) -> Iterator[Row]:
             yield from same
 
 
-def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """10.0.0.9 before 10.0.0.10. Of two numbers the longer one is greater: Python reads none of 5,000 digits."""
-    parts = ((part.lstrip("0") if part.isdecimal() else None, part) for part in re.split(r"(\d+)", text))
-    return tuple((-1, part) if digits is None else (len(digits), digits) for digits, part in parts)
+def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """The signs that these rows have, with their meaning."""
+    found = {row.sign for row in rows}
+    return [(sign, meaning) for sign, (meaning, _) in _SIGNS.items() if sign in found]
 
 
-def _rows(report: PassReport) -> Iterator[Row]:
-    for action in report.plan.changes:
-        if not (isinstance(action, Cancel) and action.was is None):
-            yield _row(action, report.outcomes.by_key.get(action.key))
-    for action in report.held.removals if report.held else ():
-        yield _row(action, None, held=True)
-    for blocked in report.plan.blocked:
-        sign, style, danger = ("x", "magenta", Danger.CONFLICT) if blocked.conflict else ("?", "red", Danger.FAILED)
-        yield Row(
-            app=blocked.key.app,
-            sign=sign,
-            id=blocked.key.id,
-            status="blocked",
-            why=blocked.why,
-            syncer=str(blocked.syncer),
-            style=style,
-            danger=danger,
-        )
+class Diff:
+    """The rows as columns where these fit, else under the app and syncer of each group: an id is never broken without
+    need."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = Columns(list(self._wide()), _HEADINGS)
+        yield wide if wide.beside(options.max_width) else Columns(list(self._by_group()))
+
+    def _wide(self) -> Iterator[tuple[Cell, ...]]:
+        app = None
+        for row in self._rows:
+            *cells, why = _cells(row)
+            yield (row.app if row.app != app else "", "bold"), *cells, (row.syncer, "dim"), why
+            app = row.app
+
+    def _by_group(self) -> Iterator[tuple[Cell, ...]]:
+        for (app, syncer), group in groupby(self._rows, key=lambda row: (row.app, row.syncer)):
+            yield (app, "bold"), (syncer, "dim")
+            yield from map(_cells, group)
 
 
-def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
-    match action:
-        case Register():
-            sign, status, style, danger = "+", action.instance.status.value, "green", Danger.REGISTER
-        case Update():
-            becomes = action.instance.status
-            kept = not (removes(action) or brings_up(action))
-            status = becomes.value if kept else f"{action.was} > {becomes}"
-            sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
-            danger = Danger.DOWN if removes(action) else Danger.UPDATE
-        case Cancel():
-            sign, status, style, danger = "-", f"{action.was} > gone", "red", Danger.CANCEL
-        case Renew():
-            raise AssertionError(action)  # a renewal is no change
-        case _:  # pragma: no cover
-            assert_never(action)
-    why = action.why
-    if isinstance(action, Update):
-        changed = [c for c in action.changes if c.field != "status"]
-        if changed:
-            why += "; " + ", ".join(f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}" for c in changed[:3])
-            why += f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    if held:
-        sign, style, why, danger = "=", "bold yellow", f"HELD: {why}", Danger.HELD
-    if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
-        sign, style, why = "!", "bold red", _trouble(outcome)
-        danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
-    return Row(
-        app=action.key.app,
-        sign=sign,
-        id=action.key.id,
-        status=status,
-        why=why,
-        syncer=str(action.syncer),
-        style=style,
-        danger=danger,
-    )
+def _cells(row: Row) -> tuple[Cell, ...]:
+    return (row.sign, row.style), (row.id, ""), (row.status, row.style), (row.why, "")
 
 
-def _trouble(outcome: Outcome) -> str:
-    """What the server refuses to all alike is said once, in the sentence below the table."""
-    if outcome.cause is Cause.DENIED:
-        return f"{_IN_WORDS[outcome.result]}: see below"
-    return f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
+def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:
+    """Rows by app, then a sentence for each thing to see to, then the one line."""
+    ordered = in_order(rows)
+    parts: list[RenderableType] = [Diff(ordered)] if ordered else []
+    return Group(*parts, *map(marked, see_to), Text(last, style="bold"))

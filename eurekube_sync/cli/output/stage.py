@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.text import Text
 
-from eurekube_sync.cli.output.table import pass_table
+from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport
 
 
@@ -22,10 +22,10 @@ class Stage:
     def chapter(self, title: str, *sentences: str) -> None:
         """A numbered heading, and what it is about."""
         self._chapter += 1
-        self._console.print()
+        self.line()
         self._console.print(Text(f"{self._chapter}. {title}", style="bold cyan"))
         for sentence in sentences:
-            self._console.print(Text(f"   {sentence}"))
+            self.line(f"   {sentence}")
 
     def command(self, line: str) -> None:
         self._console.print(Text.assemble(("   $ ", "dim"), (line, "bold")))
@@ -36,14 +36,12 @@ class Stage:
         for line in self._console.render_lines(pass_table(report), narrower, pad=False):
             self._console.print(Segments([Segment("   "), *line, Segment.line()]))
 
-    def listing(self, title: str, lines: Iterable[tuple[str, str]]) -> None:
+    def listing(self, title: str, lines: Sequence[tuple[str, str]]) -> None:
         """What somebody sees: a name and a state a line; nothing is said to be nothing."""
-        self._console.print(Text(f"   {title}"))
-        shown = list(lines)
-        for name, state in shown:
-            style = "green" if state == "UP" else "yellow"
-            self._console.print(Text.assemble("     ", (f"{name:<24}"), (state, style)))
-        if not shown:
+        self.line(f"   {title}")
+        for name, state in lines:
+            self._console.print(Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow")))
+        if not lines:
             self._console.print(Text("     nothing", style="dim"))
 
     def line(self, text: str = "") -> None:

@@ -34,35 +34,32 @@ def discard_output() -> None:
     os.close(null)
 
 
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-
-
 class _Lines(logging.Formatter):
-    """`2026-11-22T03:15:53.197Z WARNING ...`; a traceback follows on lines of its own."""
+    """`2026-11-22T03:15:53.197Z WARNING ...`, and a traceback on lines of its own; or an object a line."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname} {printable(record.getMessage())}"
-        trace = self.formatException(record.exc_info).split("\n") if record.exc_info else []
-        return "\n".join((line, *map(printable, trace)))
-
-
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if not self._as_json:
+            line = f"{time} {record.levelname} {printable(record.getMessage())}"
+            return "\n".join((line, *map(printable, trace.split("\n") if trace else ())))
         entry = {
-            "time": _time(record),
+            "time": time,
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **({"traceback": trace} if trace else {}),
         }
-        if record.exc_info:
-            entry["traceback"] = self.formatException(record.exc_info)
         return json_printable(json.dumps(entry, ensure_ascii=False))
 
 
 def set_up_logs(*, as_json: bool, verbose: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines() if as_json else _Lines())
+    handler.setFormatter(_Lines(as_json=as_json))
     for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

@@ -10,7 +10,7 @@ from eurekube_sync.model.actions import Action, Cancel, Register, Update, brings
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan import Obstacle
 
@@ -18,19 +18,40 @@ from eurekube_sync.plan import Obstacle
 def summary(report: PassReport) -> str:
     if not report.dry_run:
         return _done(report)
-    if unread_servers := _not_read(report):
-        return f"dry run incomplete: {unread_servers} could not be read, so changes are unknown"
-    plan = ", ".join(_planned(report)) + _troubles(report)
+    servers = ["Eureka"] if isinstance(report.registry, Unknown) else []
+    servers += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
+    if servers:
+        return f"dry run incomplete: {' and '.join(servers)} could not be read, so changes are unknown"
+    changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
+    if not changes and report.desired is not None:
+        changes = ["nothing to change"]
+    plan = ", ".join([*changes, f"{len(report.plan.renewals)} to renew"]) + _troubles(report)
     if doubts := _doubts(report):
         return f"dry run incomplete: {' and '.join(doubts)}, so not all changes are known; known: {plan}"
     return f"dry run: {plan}"
 
 
-def _not_read(report: PassReport) -> str:
-    """The servers without which nothing can be said."""
-    found = ["Eureka"] if isinstance(report.registry, Unknown) else []
-    found += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
-    return " and ".join(found)
+def renewed(report: PassReport) -> int:
+    """How many leases were renewed, in the pass and since the one before."""
+    return report.outcomes.renewed + report.renewed_between
+
+
+def not_tried(report: PassReport) -> int:
+    """How many actions the pass did not come to."""
+    return report.outcomes.count(Result.NOT_TRIED) + sum(blocked.late for blocked in report.plan.blocked)
+
+
+def _done(report: PassReport) -> str:
+    troubles, outcomes = _troubles(report), report.outcomes
+    did = [o.action for o in outcomes.others if o.result is Result.DONE]
+    parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
+    if not parts and report.view is not None:  # else nothing was compared
+        conditions = [status.condition("Synced") for status in report.all_statuses.values()]
+        synced = bool(conditions) and all(one and one.status is ConditionStatus.TRUE for one in conditions)
+        parts = ["in sync" if synced and not troubles else "nothing changed"]
+    again = outcomes.count(Result.REGISTERED_AGAIN)
+    parts += [f"{again} registered again"] if again else []
+    return ", ".join([*parts, f"{renewed(report)} renewed"]) + troubles
 
 
 def _doubts(report: PassReport) -> list[str]:
@@ -39,29 +60,6 @@ def _doubts(report: PassReport) -> list[str]:
     again = sum(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
     doubts += [f"{counted(again, 'instance')} could not be read again"] if again else []
     return doubts + (["its time ended before everything was read"] if report.cut_short else [])
-
-
-def _planned(report: PassReport) -> list[str]:
-    changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
-    compared = report.desired is not None
-    return [*(changes or (["nothing to change"] if compared else [])), f"{len(report.plan.renewals)} to renew"]
-
-
-def _done(report: PassReport) -> str:
-    troubles, outcomes = _troubles(report), report.outcomes
-    again = outcomes.count(Result.REGISTERED_AGAIN)
-    did = [o.action for o in outcomes.others if o.result is Result.DONE]
-    parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
-    if not parts and report.view is not None:  # else nothing was compared
-        parts = ["in sync" if _in_sync(report) and not troubles else "nothing changed"]
-    parts += [f"{again} registered again"] if again else []
-    parts.append(f"{renewed(report)} renewed")
-    return f"{', '.join(parts)}{troubles}"
-
-
-def renewed(report: PassReport) -> int:
-    """How many leases were renewed, in the pass and since the one before."""
-    return report.outcomes.renewed + report.renewed_between
 
 
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
@@ -74,30 +72,19 @@ def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
     return [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number]
 
 
-def _in_sync(report: PassReport) -> bool:
-    """Whether Eureka holds what the cluster says, of every syncer."""
-    conditions = [status.condition("Synced") for status in report.all_statuses.values()]
-    return bool(conditions) and all(one is not None and one.status is ConditionStatus.TRUE for one in conditions)
-
-
 def _troubles(report: PassReport) -> str:
-    blocked = report.plan.blocked
+    blocked, outcomes = report.plan.blocked, report.outcomes
     not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
     sources = len(list(unread(report.view)))
     found = [
         (len(report.held.removals) if report.held else 0, "held"),
-        (len(report.outcomes.failures) - report.outcomes.count(Result.NOT_TRIED), "failed"),
+        (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
         (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again"),
-        (sum(b.conflict for b in blocked) + report.outcomes.count(Result.CONFLICT), "in conflict"),
-        (not_served, "syncer not served" if not_served == 1 else "syncers not served"),
+        (sum(b.conflict for b in blocked) + outcomes.count(Result.CONFLICT), "in conflict"),
+        (not_served, f"{one_or_more(not_served, 'syncer', 'syncers')} not served"),
     ]
     shown = [f"{count} {what}" for count, what in found if count]
     shown += ["Eureka not readable"] if isinstance(report.registry, Unknown) else []
     shown += [f"{counted(sources, 'source')} of Kubernetes not readable"] if sources else []
     return f"; {', '.join(shown)}" if shown else ""
-
-
-def not_tried(report: PassReport) -> int:
-    """How many actions the pass did not come to."""
-    return report.outcomes.count(Result.NOT_TRIED) + sum(blocked.late for blocked in report.plan.blocked)

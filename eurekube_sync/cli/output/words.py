@@ -1,28 +1,46 @@
-"""A pass in words: a sentence for everything that a person should see to, or know."""
+"""A pass in words: a sentence for everything that a person should see to, or know; and what each syncer comes to."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import assert_never
+from typing import Any, assert_never
 
+from eurekube_sync.apply.conditions import nothing_wanted
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
 from eurekube_sync.cli.output.summary import not_tried
-from eurekube_sync.cli.output.syncers import Sentence, come_to_nothing, nobody_in_scope, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
-from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving, every
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
+from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan import Obstacle
 
 _GATHERED = 3
 """Sentences of one reason that are more than this are one sentence at a terminal."""
+_STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
+_SUSPENDED = "nothing new is registered and nothing is cancelled; registered instances are renewed"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One thing to see to, whole."""
+
+    text: str
+    note: bool = False
+    """Nothing is wrong: it is good to know."""
+    in_a_row: bool = False
+    """A row of the table says the same."""
+    reason: str = ""
+    """A machine word that several syncers may share; empty where the sentence has none."""
+    about: str = ""
+    """The syncer, where there is a reason."""
 
 
 def sentences(report: PassReport) -> list[str]:
@@ -46,42 +64,47 @@ def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
             yield one
         elif one is same[0]:
             names = ", ".join(other.about for other in same[:_GATHERED])
-            text = (
-                f"{one.reason}: {len(same)} syncers: {names} and {len(same) - _GATHERED} more (-o json has each); "
-                f"the first: {one.text}"
-            )
-            yield Sentence(text=text, note=one.note)
+            more = f"{len(same) - _GATHERED} more (-o json has each)"
+            text = f"{one.reason}: {len(same)} syncers: {names} and {more}; the first: {one.text}"
+            yield Sentence(text, note=one.note)
 
 
 def _sentences(report: PassReport) -> Iterator[Sentence]:
-    yield from _plain(_of_clashes(report))
-    yield from _plain(_of_keepalive(report) if report.view is None else ())
-    if isinstance(report.registry, Unknown):
-        yield Sentence(text=_of_registry(report, report.registry))
-    yield from _plain(_of_sources(report))
-    yield from nobody_in_scope(report)
-    yield from _plain(_of_approval(report))
+    yield from map(Sentence, _of_owners(report))
+    yield from map(Sentence, _of_eureka(report))
+    yield from map(Sentence, _of_kubernetes(report))
+    yield from map(Sentence, _nobody_in_scope(report))
+    yield from map(Sentence, _of_approval(report))
     if report.held:
-        yield Sentence(text=_held(report.held, approve_command(report.held.plan_id, report.options)))
-    yield from _of_syncers(report)
-    yield from (of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
-    yield from come_to_nothing(report)
+        yield Sentence(_held(report.held, approve_command(report.held.plan_id, report.options)))
+    yield from _of_claims(report)
+    yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
+    yield from _come_to_nothing(report)
     if report.cut_short:
         left = not_tried(report)
         goes_on = f"{left} not tried; the next pass tries them" if left else "the next pass continues"
-        yield Sentence(text=f"cut short by its deadline or a signal: {goes_on}")
-    yield from (Sentence(text=f"{b.key}: {b.why}", in_a_row=True) for b in report.plan.blocked if b.conflict)
-    unread_again = (b for b in report.plan.blocked if b.obstacle is Obstacle.UNREAD and not b.late)
-    yield from _plain(_grouped((b.obstacle, f"{b.key}: {b.why}") for b in unread_again))
-    yield from _plain(_grouped((_kind(o), f"{o.action.key}: {o.detail}") for o in _failures(report)))
-    yield from _plain(_grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors))
+        yield Sentence(f"cut short by its deadline or a signal: {goes_on}")
+    yield from (Sentence(f"{b.key}: {b.why}", in_a_row=True) for b in report.plan.blocked if b.conflict)
+    yield from map(Sentence, _of_failures(report))
 
 
-def _plain(texts: Iterable[str]) -> Iterator[Sentence]:
-    return (Sentence(text=text) for text in texts)
+def _of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False) -> Sentence:
+    return Sentence(f"syncer {ref}: {reason}: {message}", note=note, reason=reason, about=str(ref))
 
 
-def _of_clashes(report: PassReport) -> Iterator[str]:
+def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
+    """The first sentence of each kind, with how many more there are of it."""
+    by_kind: dict[Hashable, list[str]] = {}
+    for kind, sentence in found:
+        by_kind.setdefault(kind, []).append(sentence)
+    for first, *more in by_kind.values():
+        yield f"{first} (and {len(more)} more)" if more else first
+
+
+# --- The pass ---------------------------------------------------------------------------------------------------------
+
+
+def _of_owners(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes if report.view else ():
         yield (
             f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
@@ -91,17 +114,55 @@ def _of_clashes(report: PassReport) -> Iterator[str]:
     yield from (other.sentence for other in report.other_owners)
 
 
-def _of_keepalive(report: PassReport) -> Iterator[str]:
-    if isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
+def _of_eureka(report: PassReport) -> Iterator[str]:
+    """Why it could not be read, and how many writes met the same; or that `keepalive` found nothing there."""
+    registry = report.registry
+    if isinstance(registry, Unknown):
+        sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
+        same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
+        yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
+    elif report.view is None and not (report.plan.actions or report.plan.blocked):
         yield "no instance in Eureka has this owner and cluster: is --owner right?"
 
 
-def _held(held: Held, command: str) -> str:
-    count = len(held.removals)
-    waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs: {command}"
-    return f"held: {waits}, because {held.reason}. {keeps} renewed. {release}"
+def _of_kubernetes(report: PassReport) -> Iterator[str]:
+    """What could not be read of it; one sentence for all that failed for one cause."""
+    identity = report.view.identity if report.view else None
+    whole = identity.cause if isinstance(identity, Unknown) else None
+    by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
+    for name, source in unread(report.view):
+        alone = source.cause is Cause.UNUSABLE and whole is not Cause.UNUSABLE
+        by_cause.setdefault((source.message,) if alone else source.cause, []).append((name, source))
+    for group in by_cause.values():
+        names = ", ".join(name for name, _ in group)
+        yield f"{names}: {group[-1][1].message if whole else group[0][1].message}"
+
+
+def _nobody_in_scope(report: PassReport) -> Iterator[str]:
+    """That no syncer is served, or no such namespace is there."""
+    if report.desired is None or report.view is None:
+        return
+    syncers = report.view.syncers
+    sources = [*syncers.by_namespace.values(), *([] if report.scope.namespaces else [syncers.elsewhere])]
+    if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
+        yield from (f"namespace {name} does not exist" for name in report.absent)
+        return
+    yield f"no EurekaSyncer in scope ({_why_nobody(report, list(every(syncers)))})"
+
+
+def _why_nobody(report: PassReport, listed: list[SyncerObject]) -> str:
+    scope = report.scope
+    names = ", ".join(sorted(scope.namespaces or ()))
+    where = f"{one_or_more(len(scope.namespaces or ()), 'namespace', 'namespaces')} {names}" if names else "the cluster"
+    if scope.namespaces and len(report.absent) == len(scope.namespaces):
+        return f"{where} {one_or_more(len(report.absent), 'does', 'do')} not exist"
+    if not listed:
+        return f"there is none in {where}"
+    if any(class_of(one) == scope.syncer_class for one in listed):
+        return f"none of {len(listed)} is selected by {' '.join(scope.options)}"
+    if scope.syncer_class:
+        return f"no syncer has class {scope.syncer_class}"
+    return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
 
 
 def _of_approval(report: PassReport) -> Iterator[str]:
@@ -119,79 +180,135 @@ def _of_approval(report: PassReport) -> Iterator[str]:
         yield f"--approve {report.approved}: {len(report.released)} of its {removals} {are} planned now"
 
 
-def _of_registry(report: PassReport, registry: Unknown) -> str:
-    """Why Eureka could not be read, and how many writes met the same."""
-    sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
-    same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
-    return f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
+def _held(held: Held, command: str) -> str:
+    count = len(held.removals)
+    waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
+    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
+    release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs: {command}"
+    return f"held: {waits}, because {held.reason}. {keeps} renewed. {release}"
 
 
-def _failures(report: PassReport) -> Iterator[Outcome]:
-    """The failures that no other sentence speaks of."""
+def _of_failures(report: PassReport) -> Iterator[str]:
+    """What could not be read again, and the failures that no other sentence speaks of."""
+    unread_again = (b for b in report.plan.blocked if b.obstacle is Obstacle.UNREAD and not b.late)
+    yield from _grouped((b.obstacle, f"{b.key}: {b.why}") for b in unread_again)
     told = report.registry.cause if isinstance(report.registry, Unknown) else None
-    for outcome in report.outcomes.failures:
-        late = outcome.result is Result.NOT_TRIED and outcome.cause is None
-        if not late and (outcome.cause is None or outcome.cause is not told):
-            yield outcome
+    failures = (
+        one
+        for one in report.outcomes.failures
+        if (one.cause is None or one.cause is not told) and not (one.cause is None and one.result is Result.NOT_TRIED)
+    )
+    yield from _grouped((o.cause or (o.result, o.detail), f"{o.action.key}: {o.detail}") for o in failures)
+    yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
 
 
-def _kind(outcome: Outcome) -> Hashable:
-    return outcome.cause or (outcome.result, outcome.detail)
+# --- Each syncer ------------------------------------------------------------------------------------------------------
 
 
-def _of_sources(report: PassReport) -> Iterator[str]:
-    """What could not be read of Kubernetes; one sentence for all that failed for one cause."""
-    found = list(unread(report.view))
-    identity = report.view.identity if report.view else None
-    whole = identity.cause if isinstance(identity, Unknown) else None
-    by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
-    for name, source in found:
-        alone = source.cause is Cause.UNUSABLE and whole is not Cause.UNUSABLE
-        by_cause.setdefault((source.message,) if alone else source.cause, []).append((name, source))
-    for group in by_cause.values():
-        names = ", ".join(name for name, _ in group)
-        yield f"{names}: {group[-1][1].message if whole else group[0][1].message}"
-
-
-def _of_syncers(report: PassReport) -> Iterator[Sentence]:
+def _of_claims(report: PassReport) -> Iterator[Sentence]:
     told = {source.message for _, source in unread(report.view)}
     claims = report.desired.claims if report.desired else {}
     for ref, claim in sorted(claims.items()):
         if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
-            yield Sentence(text=f"syncer {ref}: {ignored}")
+            yield Sentence(f"syncer {ref}: {ignored}")
         if not (isinstance(claim, NotServed) and claim.unknown and claim.message in told):
-            yield from _of_syncer(report, ref, claim, told)
+            yield from _of_claim(report, ref, claim, told)
 
 
-def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collection[str]) -> Iterator[Sentence]:
+def _of_claim(report: PassReport, ref: SyncerRef, claim: Claim, told: Collection[str]) -> Iterator[Sentence]:
     match claim:
         case NotServed():
-            yield of_syncer(ref, claim.reason, claim.message)
+            yield _of_syncer(ref, claim.reason, claim.message)
         case Serving():
-            yield from (Sentence(text=f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
-            yield from (of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
-            yield from (Sentence(text=f"syncer {ref}: warning: {warning}") for warning in _untold(claim, told))
-            held = _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in claim.rivals.items())
-            yield from _plain(held)
+            yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
+            yield from (_of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
+            # A sentence about all syncers may say the same already.
+            untold = (warning for warning in claim.warnings if not any(message in warning for message in told))
+            yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in untold)
+            rivals = claim.rivals.items()
+            yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
         case Deleting():
             status = report.all_statuses.get(ref)
             synced = status.condition("Synced") if status and not report.dry_run else None
-            yield from [Sentence(text=f"syncer {ref}: deleting: {synced.message}")] if synced else []
+            yield from [Sentence(f"syncer {ref}: deleting: {synced.message}")] if synced else []
         case _:  # pragma: no cover
             assert_never(claim)
 
 
-def _untold(claim: Serving, told: Collection[str]) -> Iterator[str]:
-    """Its warnings but for what a sentence about all syncers says already."""
-    return (warning for warning in claim.warnings if not any(message in warning for message in told))
+def _come_to_nothing(report: PassReport) -> Iterator[Sentence]:
+    """A note for each syncer that is served and has less UP than its Services have endpoints, and why."""
+    planned = {action.key for action in report.plan.changes}
+    planned |= {action.key for action in report.held.removals} if report.held else set()
+    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
+        reason, message = _account(claim)
+        told = isinstance(claim, Serving) and reason == "NotReady" and claim.unready.keys() <= planned  # by its rows
+        if reason and not told:
+            yield _of_syncer(ref, reason, message, note=True)
+    for ref, message in _of_other_classes(report) if report.dry_run else ():
+        yield _of_syncer(ref, "OtherClass", message, note=True)
 
 
-def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
-    """The first sentence of each kind, with how many more there are of it."""
-    first: dict[Hashable, str] = {}
-    count: Counter[Hashable] = Counter()
-    for kind, sentence in found:
-        first.setdefault(kind, sentence)
-        count[kind] += 1
-    for kind, sentence in first.items():
-        yield f"{sentence} (and {count[kind] - 1} more)" if count[kind] > 1 else sentence
+def _account(claim: Claim) -> tuple[str, str]:
+    """A machine word, and why; empty for one that is not served, or has its own sentence, or of which all is UP, or
+    will be."""
+    if not isinstance(claim, Serving):
+        return "", ""
+    if claim.conduct.suspend:
+        return "Suspended", _SUSPENDED
+    if claim.incomplete or claim.unclear:
+        return "", ""
+    if not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):
+        return nothing_wanted(claim)
+    if claim.unready:
+        first, *more = sorted(claim.unready.values())
+        rest = f" (and {len(more)} more)" if more else ""
+        return "NotReady", f"{len(more) + 1} of {counted(claim.endpoints, 'endpoint')} not ready: {first}{rest}"
+    wanted = claim.wanted.values()
+    if drained := sorted(one.why for one in wanted if one.drained):
+        some = len(drained) < len(wanted)
+        return "Drained", f"{len(drained)} of {counted(len(wanted), 'instance')}: {drained[0]}" if some else drained[0]
+    return "", ""
+
+
+def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
+    """Syncers that were listed, and that somebody else has to serve."""
+    served = f"class {report.scope.syncer_class}" if report.scope.syncer_class else "syncers without a class"
+    for one in every(report.view.syncers) if report.view and report.desired else ():
+        if (named := class_of(one)) != report.scope.syncer_class:
+            own = f"spec.syncerClass is {named}" if named else "it names no class"
+            yield one.ref, f"{own}, and this installation serves {served}"
+
+
+def syncers_data(report: PassReport) -> list[dict[str, Any]]:
+    """Every syncer that was listed: how many instances it wants, how many are UP in Eureka, how many endpoints are
+    ready, each null while unknown; a machine word, and why."""
+    claims = report.desired.claims if report.desired else {}
+    data = [_entry(report, ref, claim) for ref, claim in sorted(claims.items())]
+    unknown = dict.fromkeys(("desired", "up", "ready"))
+    others = [
+        {"syncer": str(ref), "state": "notServed", **unknown, "reason": "OtherClass", "message": message}
+        for ref, message in _of_other_classes(report)
+    ]
+    return [*data, *others]
+
+
+def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
+    status = report.all_statuses.get(ref)
+    ready = status.condition("Ready") if status else None
+    reason, message = _account(claim)
+    if isinstance(claim, NotServed):
+        reason, message = claim.reason, claim.message
+    elif not reason and ready is not None:
+        reason, message = ready.reason, ready.message
+    data: dict[str, Any] = {
+        "syncer": str(ref),
+        "state": _STATES[type(claim)],
+        "desired": status.desired if status else None,
+        "up": status.up if status and isinstance(report.registry, Complete) else None,
+        "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,
+        "reason": reason,
+        "message": message,
+    }
+    if isinstance(claim, Serving) and claim.notes:
+        data["notes"] = list(claim.notes)
+    return data

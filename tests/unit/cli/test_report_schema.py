@@ -11,7 +11,7 @@ import pytest
 from eurekube_sync import __version__
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.holds import HoldReason
-from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Grounds

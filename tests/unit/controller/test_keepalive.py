@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync import __version__
 from eurekube_sync.brake import Braked, BrakeLimits
-from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data

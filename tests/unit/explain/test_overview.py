@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.cli.output.overview import summary
+from eurekube_sync.cli.output.answers import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.overview import Overview, State, chosen, code_of_overview, in_need, overview
 from eurekube_sync.model.details import ServiceSelector

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.cli.output.rows import Row
-from eurekube_sync.cli.output.table import console_for, rows_table
+from eurekube_sync.cli.output.layout import console_for
+from eurekube_sync.cli.output.rows import Row, rows_table
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import (
@@ -170,7 +170,7 @@ def test_the_name_of_an_instance_is_printable() -> None:
 @pytest.mark.parametrize("width", [200, 60, 20], ids=["columns", "groups", "stacked"])
 def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
     """In whatever layout: names, reasons and sentences."""
-    row = Row(app=ODD, sign="+", id=ODD, status=ODD, why=ODD, syncer=ODD, style="green")
+    row = Row(app=ODD, sign="+", id=ODD, status=ODD, why=ODD, syncer=ODD)
     stream = StringIO()
     console_for(stream, width=width).print(rows_table([row], [f"see to {ODD}"], "in sync"))
     assert printable(stream.getvalue().replace("\n", "")) == stream.getvalue().replace("\n", "")

@@ -14,7 +14,7 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_op
 from eurekube_sync.cli.options.owner import dry_run_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.output.ownership import owner_data, owner_table
-from eurekube_sync.cli.output.progress import ProgressLine
+from eurekube_sync.cli.output.progress import progress_line
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.values import dataclass
@@ -46,16 +46,14 @@ class Servers:
     def _world(self, clock: SystemClock, *, asks_cluster: bool) -> Iterator[OwnerWorld]:
         # A sweep each second: every list is of all peers.
         to = Connection(eureka=self.eureka, kubernetes=self.kubernetes, calls=self.calls, sweep_interval=1.0)
-        with ProgressLine() as line:
+        with progress_line() as tell:
             if asks_cluster:
                 with connect(to, clock) as whole:
                     registry, workers = whole.registry, whole.workers
-                    yield OwnerWorld(
-                        registry=registry, clock=clock, workers=workers, cluster=whole.cluster, tell=line.tell
-                    )
+                    yield OwnerWorld(registry=registry, clock=clock, workers=workers, cluster=whole.cluster, tell=tell)
             else:
                 with connect_registry(to, clock) as world:
-                    yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=line.tell)
+                    yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=tell)
 
 
 server_options = group(

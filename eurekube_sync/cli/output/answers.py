@@ -1,0 +1,219 @@
+"""What `explain`, `check` and `status` found: as lines with a mark each, as a table, and as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import yaml
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync.cli.output.layout import Cell, Columns, Line, Next, sign_of
+from eurekube_sync.controller.look import Look
+from eurekube_sync.explain.check.findings import Finding, Grade
+from eurekube_sync.explain.links import Explanation, Mark, Outcome
+from eurekube_sync.explain.overview import Overview, Row, State
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
+
+_STYLES = {
+    Outcome.REGISTERED: "bold green",
+    Outcome.PARTLY: "bold yellow",
+    Outcome.NOT_REGISTERED: "bold red",
+    Outcome.UNKNOWN: "bold yellow",
+}
+_GRADES = {
+    Grade.FAILED: (sign_of(Mark.BROKEN), "bold red"),
+    Grade.WARNING: (Text("!", style="yellow"), "bold yellow"),
+    Grade.OK: (sign_of(Mark.OK), "bold green"),
+}
+"""The worst first."""
+_STATES = {
+    State.IN_SYNC: (Mark.OK, "in sync"),
+    State.PARTLY: (Mark.BROKEN, "partly in sync"),
+    State.BROKEN: (Mark.BROKEN, "broken"),
+    State.UNKNOWN: (Mark.UNKNOWN, "unknown"),
+}
+_HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
+_UNSELECTED = 10
+"""The most Services that are shown which no syncer selects."""
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+
+
+def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
+    """One block for each syncer; the last line of each is the answer."""
+    parts: list[RenderableType] = []
+    for index, one in enumerate(explained):
+        parts += [Text("")] if index else []
+        parts += [Line(f"{one.about}: {one.syncer}", style="bold")] if len(explained) > 1 else []
+        parts += _explanation(one)
+    return Group(*parts)
+
+
+def _explanation(one: Explanation) -> Iterator[RenderableType]:
+    for link in one.links:
+        yield Line(link.text, mark=sign_of(link.mark), indent=2)
+        yield from (Line(detail, indent=4, style="" if link.broken else "dim") for detail in link.details)
+    end = "" if one.sentence.endswith(".") else "."
+    yield Line(f"{one.sentence}{end}", style=_STYLES[one.outcome])
+    if one.fix:
+        yield Next(one.fix)
+    if one.manifest:
+        document = yaml.safe_dump(one.manifest, sort_keys=False).rstrip()
+        yield from (Line(line, indent=2) for line in document.splitlines())
+
+
+def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
+    """The same as links with machine words, under the names of `Explanation` and `Link`."""
+    return {
+        **_installation_data(look),
+        "explanations": [{**msgspec.to_builtins(one), "reason": one.reason} for one in explained],
+    }
+
+
+def _installation_data(look: Look) -> dict[str, Any]:
+    return {
+        "owner": look.owner or None,
+        "cluster": look.identity.data if isinstance(look.identity, Complete) else None,
+        "onlyNamespace": look.narrowed or None,
+    }
+
+
+# --- check ------------------------------------------------------------------------------------------------------------
+
+
+def findings_table(found: Sequence[Finding]) -> RenderableType:
+    """A line each with what to do, and one that counts them. Lines to add that are the same stand there once."""
+    parts: list[RenderableType] = []
+    shown: set[str] = set()
+    for one in found:
+        parts.append(Line(one.text, mark=_GRADES[one.grade][0]))
+        parts += [Next(one.fix, indent=2)] if one.fix else []
+        again = one.manifest and one.manifest in shown
+        lines = ["the same lines as above"] if again else one.manifest.splitlines()
+        parts += [Line(line, indent=4) for line in lines]
+        parts += [Line(f"See {one.docs}", indent=2, style="dim")] if one.docs else []
+        shown.add(one.manifest)
+    worst = next((style for grade, (_, style) in _GRADES.items() if any(f.grade is grade for f in found)), "bold green")
+    return Group(*parts, Text(_how_many(found), style=worst))
+
+
+def findings_data(found: Sequence[Finding]) -> dict[str, Any]:
+    """The same, under the names of `Finding`."""
+    return {
+        "summary": _how_many(found),
+        "findings": [{**msgspec.to_builtins(one), "docs": one.docs} for one in found],
+    }
+
+
+def _how_many(found: Sequence[Finding]) -> str:
+    grades = Counter(one.grade for one in found)
+    parts = [f"{grades[Grade.FAILED]} failed"] if grades[Grade.FAILED] else []
+    parts += [counted(grades[Grade.WARNING], "warning")] if grades[Grade.WARNING] else []
+    return ", ".join([*parts, f"{counted(grades[Grade.OK], 'check')} ok"])
+
+
+# --- status -----------------------------------------------------------------------------------------------------------
+
+
+def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
+    """A line about the installation, the rows, and a line that counts them."""
+    parts: list[RenderableType] = [Line("  ".join(_installation(found, servers))), Line(found.last_pass.text)]
+    if found.oldest_lease is not None:
+        parts.append(Line(f"oldest renewal: {span(found.oldest_lease)} ago"))
+    unread = [*([("Eureka", found.eureka)] if found.eureka else []), *found.unread]
+    for name, source in unread:
+        parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
+    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.look.report.absent]
+    rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
+    parts += [Columns([_cells(row, found.look.at) for row in rows], _HEADINGS)] if rows else []
+    hidden = len(found.rows) - len(rows)
+    parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
+    if names := found.unselected:
+        more = f" and {len(names) - _UNSELECTED} more" if len(names) > _UNSELECTED else ""
+        services, are = one_or_more(len(names), "Service", "Services"), one_or_more(len(names), "is", "are")
+        text = f"{services} {', '.join(names[:_UNSELECTED])}{more} {are} selected by no EurekaSyncer"
+        parts.append(Line(text, mark=sign_of(Mark.NOTE)))
+    return Group(*parts, Text(summary(found), style="bold"))
+
+
+def _installation(found: Overview, servers: Sequence[str]) -> Iterator[str]:
+    look = found.look
+    yield f"owner {look.owner}" if look.owner else "owner unknown"
+    if isinstance(look.identity, Complete):
+        yield f"cluster {look.identity.data[:8]}"
+    if look.narrowed:
+        yield f"only namespace {look.narrowed}"
+    if servers:
+        how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
+        yield f"Eureka {', '.join(servers)} {how}"
+
+
+def _cells(row: Row, now: float) -> tuple[Cell, ...]:
+    sign = sign_of(_STATES[row.state][0])
+    since = span(now - row.since) if row.since is not None else "-"
+    return (
+        (sign.plain, str(sign.style)),
+        (str(row.syncer.ref), ""),
+        (", ".join(row.apps[:2]) or "-", ""),
+        (row.ready, ""),
+        (row.reason, str(sign.style)),
+        (f"{since:6}", ""),  # a table that is watched stands still
+        (row.why, ""),
+    )
+
+
+def summary(found: Overview) -> str:
+    """How many there are, and how they are; no more than was seen."""
+    if not found.rows and found.unlisted is not None:
+        return "syncers unknown; instances unknown"
+    counts = [(found.count(state), words) for state, (_, words) in _STATES.items()]
+    told = ", ".join(f"{number} {words}" for number, words in counts if number)
+    up = sum(row.up or 0 for row in found.rows)
+    none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
+    parts = [f"{counted(len(found.rows), 'syncer')}: {told}" if found.rows else none]
+    parts += ["other syncers unknown"] if found.unlisted is not None else []
+    parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
+    parts += [f"{found.held} held"] if found.held else []
+    parts += [f"{found.conflicts} in conflict"] if found.conflicts else []
+    return "; ".join(parts)
+
+
+def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
+    """The same with every syncer; keys are camelCase, a number is null while it is unknown."""
+    return {
+        "summary": summary(found),
+        "at": rfc_3339(found.look.at),
+        **_installation_data(found.look),
+        "eureka": {
+            "servers": list(servers),
+            "read": found.eureka is None,
+            "message": found.eureka.message if found.eureka else None,
+            "oldestRenewalSeconds": round(found.oldest_lease) if found.oldest_lease is not None else None,
+        },
+        "lastPass": found.last_pass.text,
+        "syncers": [
+            {
+                "syncer": str(row.syncer.ref),
+                "state": row.state.value,
+                "reason": row.reason,
+                "why": row.why,
+                "apps": list(row.apps),
+                "up": row.up,
+                "desired": row.of,
+                "since": rfc_3339(row.since) if row.since is not None else None,
+            }
+            for row in found.rows
+        ],
+        "absentNamespaces": list(found.look.report.absent),
+        "unselectedServices": list(found.unselected),
+        "held": found.held,
+        "conflicts": found.conflicts,
+        "unknown": [
+            {"source": name, "cause": source.cause.value, "message": source.message} for name, source in found.unread
+        ],
+    }
