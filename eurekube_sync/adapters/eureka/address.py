@@ -1,16 +1,40 @@
-"""Where a Eureka server is, and how to connect. Knows no HTTP library."""
+"""Where a Eureka server is, how to connect, and as whom. Knows no HTTP library."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Self
+from pathlib import Path
+from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from eurekube_sync.adapters.eureka.login import Credentials, Login, check
+from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
+
+_SETTLE_SECONDS = 1.0
+"""How long a changed file has to stay as it is before it is believed: it may be half written."""
+_LARGEST = 64 * 1024
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """A user and a password, of which `repr` shows neither."""
+
+    user: str = field(repr=False)
+    password: str = field(default="", repr=False)
+
+
+Login: TypeAlias = Callable[[], Credentials]
+"""The credentials to use now; asked before each call, by many threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,40 +43,30 @@ class EurekaAddress:
 
     url: str
     """Without credentials and without a slash at the end: it may be printed."""
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
+    login: Credentials | None = field(default=None, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a URL as Eureka clients write it, `http://user:password@host:8761/eureka/`; else ConfigurationError."""
-        shown = _without_login(text)
+        given = f"The Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise ConfigurationError(
-                f"The Eureka URL {shown!r} cannot be read: write it as http://host:8761/eureka."
-            ) from None
+            raise ConfigurationError(f"{given} cannot be read: write it as http://host:8761/eureka.") from None
         if parts.scheme not in ("http", "https") or not host:
-            raise ConfigurationError(
-                f"The Eureka URL {shown!r} needs http or https and a host: http://host:8761/eureka."
-            )
+            raise ConfigurationError(f"{given} needs http or https and a host: http://host:8761/eureka.")
         if parts.query or parts.fragment or "," in text:
             raise ConfigurationError(
-                f"The Eureka URL {shown!r} must be one address without `?`, `#` or a comma: http://host:8761/eureka."
+                f"{given} must be one address without `?`, `#` or a comma: http://host:8761/eureka."
             )
         if "@" in parts.path:
-            raise ConfigurationError(
-                f"The Eureka URL {shown!r} has an @ in its path: in a password write / as %2F, @ as %40, : as %3A and "
-                "% as %25."
-            )
-        check(Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or "")))
-        bare = f"[{host}]" if ":" in host else host
-        return cls(
-            url=f"{parts.scheme}://{bare}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}",
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
-        )
+            said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
+            raise ConfigurationError(f"{given} has an @ in its path: {said}.")
+        login = Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or ""))
+        _check(login)
+        place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
+        return cls(url=f"{parts.scheme}://{place}{parts.path.rstrip('/')}", login=login if login.user else None)
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
@@ -74,6 +88,19 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
         if found.setdefault(address.url, address) != address:
             raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
     return tuple(found.values())
+
+
+def _without_login(text: str) -> str:
+    """What may be shown of a URL that is wrong: nothing before its last @, no port in letters, which may be the first
+    part of a password, and no query."""
+    before, at, after = text.strip().partition("?")[0].rpartition("@")
+    scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
+    start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")
+    place, slash, path = rest.partition("/")
+    host, colon, port = place.rpartition(":")
+    if colon and not port.isdecimal() and not place.endswith("]"):
+        place = f"{host}:***"
+    return printable(f"{start}{slashes}{place}{slash}{path}{'?***' if '?' in text else ''}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +130,95 @@ class ConnectionOptions:
     @property
     def credentials(self) -> Login | None:
         """Who we are: as the address says, else as `login` does."""
-        if self.address.user:
-            given = Credentials(user=self.address.user, password=self.address.password)
-            return lambda: given
-        return self.login
+        own = self.address.login
+        return (lambda: own) if own is not None else self.login
 
 
-def _without_login(text: str) -> str:
-    """What may be shown of a URL that is wrong: nothing before its last @, no port in letters, which may be the first
-    part of a password, and no query."""
-    before, at, after = text.strip().partition("?")[0].rpartition("@")
-    scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
-    shown = f"{scheme}***@{after}" if at else after
-    start, slashes, rest = shown.rpartition("//")
-    place, slash, path = rest.partition("/")
-    host, colon, port = place.rpartition(":")
-    if colon and not port.isdecimal() and not place.endswith("]"):
-        place = f"{host}:***"
-    return printable(f"{start}{slashes}{place}{slash}{path}{'?***' if '?' in text else ''}")
+class SecretFile:
+    """The one line of a mounted file, read again when the file changes; calling it gives the line.
+
+    Kubernetes replaces a mounted secret's file at once, but an editor or a script may not: a changed file is believed
+    when it has stayed as it is for a second, and one that is empty, unreadable or not one line of text never is.
+    """
+
+    def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
+        """Read it for the first time. ConfigurationError when it holds nothing that could be used."""
+        self._path = path
+        self._option = option
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: tuple[int, ...] = ()
+        self._since = 0.0
+        try:
+            self._judged = _signature(os.stat(path))
+            self._line = self._read()
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{option}: {path} {_trouble(error)}.") from None
+
+    def __call__(self) -> str:
+        with self._lock:
+            seen: tuple[int, ...] = ()  # of a file that is gone
+            try:
+                found = os.stat(self._path)
+                seen = _signature(found)
+                if self._has_settled(found, seen):
+                    self._line = self._read()
+                    self._judged = seen
+                    _log.info("%s: %s has changed, and its new content is used", self._option, self._path)
+            except (OSError, ValueError) as error:
+                seen = seen if isinstance(error, ValueError) else ()
+                if self._judged != seen:
+                    trouble = _trouble(error)
+                    _log.warning("%s: %s %s; its last content stays in use", self._option, self._path, trouble)
+                self._judged = seen
+            return self._line
+
+    def _has_settled(self, found: os.stat_result, seen: tuple[int, ...]) -> bool:
+        """Whether the file is another than was judged last, and has been for long enough."""
+        now = self._clock.monotonic()
+        if seen != self._waiting:
+            self._waiting, self._since = seen, now
+        unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
+        return seen != self._judged and unchanged >= _SETTLE_SECONDS
+
+    def _read(self) -> str:
+        with open_regular(self._path, follow=True) as file:
+            content = file.read(_LARGEST)
+        try:
+            line = content.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError:
+            raise ValueError("is not UTF-8 text") from None
+        if not line:
+            raise ValueError("is empty")
+        if _CONTROL_CHARACTER.search(line):
+            raise ValueError("holds more than one line, or control characters")
+        return line
+
+
+def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
+    """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot hold."""
+
+    def current() -> Credentials:
+        return Credentials(
+            user=user if isinstance(user, str) else user(),
+            password=password if isinstance(password, str) else password(),
+        )
+
+    _check(current())
+    return current
+
+
+def _check(credentials: Credentials) -> None:
+    """ConfigurationError for a user with a colon, or control characters (RFC 7617, 2)."""
+    if ":" in credentials.user:
+        raise ConfigurationError("The user name for Eureka holds a colon, which basic authentication does not allow.")
+    if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
+        raise ConfigurationError("The user name or password for Eureka holds control characters, such as a line's end.")
+
+
+def _signature(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _trouble(error: OSError | ValueError) -> str:
+    return f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)

@@ -21,10 +21,9 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
-from eurekube_sync.adapters.eureka.address import ConnectionOptions
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, Login
 from eurekube_sync.adapters.eureka.answers import Answer
 from eurekube_sync.adapters.eureka.decoded import Decoded
-from eurekube_sync.adapters.eureka.login import Login
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from

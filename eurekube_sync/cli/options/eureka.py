@@ -98,7 +98,7 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     password_by = _one_of(
         {PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}, "The password of Eureka"
     )
-    if user_by and any(address.user for address in addresses):
+    if user_by and any(address.login for address in addresses):
         raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
     if password_by and not user_by:
         raise ConfigurationError(f"{password_by} needs --eureka-username or --eureka-username-file beside it.")

@@ -14,7 +14,7 @@ import pytest
 
 from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.eureka.login import Credentials
+from eurekube_sync.adapters.eureka.address import Credentials
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import (
     ConfigurationError,
@@ -178,7 +178,10 @@ class TestAddress:
     def test_a_password_is_never_shown(self) -> None:
         """Neither the printable URL, nor `repr`, nor an error holds the password."""
         address = EurekaAddress.parse("https://user:s3cret@eureka:8761/eureka/")
-        assert (address.url, address.user, address.password) == ("https://eureka:8761/eureka", "user", "s3cret")
+        assert (address.url, address.login) == (
+            "https://eureka:8761/eureka",
+            Credentials(user="user", password="s3cret"),
+        )
         assert "s3cret" not in repr(address)
         with pytest.raises(ConfigurationError) as caught:
             EurekaAddress.parse("http://user:s3cret@eureka:port/eureka")

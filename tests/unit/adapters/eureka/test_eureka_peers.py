@@ -159,7 +159,10 @@ class TestAddresses:
     def test_commas_divide_as_in_spring(self) -> None:
         """Each address has its own login; blanks between commas are nothing, and the order is kept."""
         found = parse_addresses("http://ann:s3cret@one:8761/eureka/, ,https://two/eureka,")
-        assert [(one.url, one.user) for one in found] == [("http://one:8761/eureka", "ann"), ("https://two/eureka", "")]
+        assert [(one.url, one.login and one.login.user) for one in found] == [
+            ("http://one:8761/eureka", "ann"),
+            ("https://two/eureka", None),
+        ]
 
     def test_one_given_twice_is_one(self) -> None:
         """Duplicates are folded, however the slash at the end is written."""
