@@ -206,7 +206,7 @@ def _clients(
 ) -> dict[str, EurekaClient]:
     """A client of each server, by its address; `opened` closes them."""
     from eurekube_sync.adapters.eureka import EurekaClient
-    from eurekube_sync.adapters.eureka.decoded import Decoded
+    from eurekube_sync.adapters.eureka.wire import Decoded
 
     decoded = Decoded()  # most servers list the same
     chance, count = random.Random(), partial(connection.count, Server.EUREKA)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.adapters.eureka.decoded import Decoded
+from eurekube_sync.adapters.eureka.wire import Decoded
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
 from eurekube_sync.desired.earlier import Made

@@ -23,7 +23,7 @@ from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, Login
 from eurekube_sync.adapters.eureka.answers import Answer
-from eurekube_sync.adapters.eureka.decoded import Decoded
+from eurekube_sync.adapters.eureka.wire import Decoded
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from

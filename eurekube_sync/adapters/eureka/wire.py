@@ -1,25 +1,20 @@
-"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here and in `documents`."""
+"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here.
+
+Servers differ: `$` and `@enabled` are text or native, old codecs collapse a single element into an object, and the
+override has two spellings (`EurekaJacksonCodec`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from sys import intern
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from eurekube_sync.adapters.eureka.decoded import Decoded
-from eurekube_sync.adapters.eureka.documents import (
-    APPLICATION,
-    LIST,
-    ONE,
-    RAW_LIST,
-    InstanceDocument,
-    PortDocument,
-    RawApplication,
-)
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
@@ -40,6 +35,119 @@ _ALIKE = (OWNER, CLUSTER, SYNCER)
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 
+class _Port(msgspec.Struct, gc=False):
+    number: int | str | None = msgspec.field(name="$", default=None)
+    enabled: bool | str | None = msgspec.field(name="@enabled", default=None)
+
+
+class _Lease(msgspec.Struct, rename="camel", gc=False):
+    renewal_interval_in_secs: int | str | None = None
+    duration_in_secs: int | str | None = None
+    last_renewal_timestamp: int | str | None = None
+
+
+class _Document(msgspec.Struct, rename="camel", gc=False):
+    """What a pass needs of an instance; everything else is skipped unread."""
+
+    instance_id: str | None = None
+    host_name: str | None = None
+    app: str | None = None
+    ip_addr: str | None = None
+    status: str | None = None
+    overridden_status: str | None = None
+    overridden_legacy: str | None = msgspec.field(name="overriddenstatus", default=None)
+    port: _Port | None = None
+    secure_port: _Port | None = None
+    lease_info: _Lease | None = None
+    metadata: dict[str, str | int | float | bool | None] | None = None
+    vip_address: str | None = None
+    secure_vip_address: str | None = None
+    last_dirty_timestamp: int | str | None = None
+    home_page_url: str | None = None
+    status_page_url: str | None = None
+    health_check_url: str | None = None
+
+
+class _One(msgspec.Struct):
+    instance: _Document
+
+
+class _Application(msgspec.Struct):
+    """Without `instance` it is none."""
+
+    instance: list[_Document] | _Document
+    name: str | None = None
+
+
+class _RawApplication(msgspec.Struct):
+    instance: list[msgspec.Raw] | dict[str, msgspec.Raw]
+    name: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Applications(msgspec.Struct):
+    """All applications, and how many instances of each status they hold. Each is read by itself: the documents of all
+    of them at once would be a third of a pass's memory."""
+
+    application: list[msgspec.Raw] | dict[str, msgspec.Raw]
+    apps__hashcode: str | None = None
+
+
+class _List(msgspec.Struct):
+    applications: _Applications
+
+
+_ONE = msgspec.json.Decoder(_One)
+_LIST = msgspec.json.Decoder(_List)
+_APPLICATION = msgspec.json.Decoder(_Application)
+_Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
+
+
+class _Known(NamedTuple):
+    document: _Document | None
+    """Without its last renewal. None for one with numbers in its metadata: 1 equals true, which reads differently."""
+    observed: ObservedInstance
+
+
+class Decoded:
+    """What the instances of the last list were read as, by app and id: one of which nothing changed but its last
+    renewal is the same `Instance` again, by which later stages recognise it. Each is compared whole.
+
+    Of the first list nothing is kept: a process that lists once needs no memory for it.
+    """
+
+    def __init__(self) -> None:
+        self._known: Mapping[tuple[str | None, str | None], _Known] | None = None
+
+    @contextmanager
+    def reading(self, afresh: _Read) -> Iterator[_Read]:
+        """How each instance of a list is read, `afresh` where it changed. All others are forgotten at its end, unless
+        the list cannot be read."""
+        before = self._known
+        now: dict[tuple[str | None, str | None], _Known] = {}
+
+        def read(document: _Document, app: str | None) -> ObservedInstance:
+            lease = document.lease_info
+            renewal = 0
+            if lease is not None:
+                renewal, lease.last_renewal_timestamp = int(lease.last_renewal_timestamp or 0), None
+            known = before.get((document.app or app, document.instance_id)) if before else None
+            if known is None or known.document != document:
+                text = _TEXT.issuperset(map(type, (document.metadata or {}).values()))
+                known = _Known(document if text else None, afresh(document, app))
+            observed = known.observed
+            if observed.last_renewal != renewal:
+                dirty = observed.last_dirty_timestamp
+                observed = ObservedInstance(
+                    instance=observed.instance, last_dirty_timestamp=dirty, last_renewal=renewal
+                )
+                known = _Known(known.document, observed)
+            now[observed.key] = known
+            return observed
+
+        yield read if before is not None else afresh
+        self._known = now
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedList:
     """A whole registry. `malformed` names instances of others of which only a part, or nothing, could be read."""
@@ -55,28 +163,38 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
     list with fewer of them was cut or filtered on its way.
     """
-    known = decoded or Decoded()
+    instances: list[ObservedInstance] = []
+    malformed: list[str] = []
     try:
-        found, counts = _decode_well_formed(body, known)
-    except UNREADABLE:
-        found, counts = _decode_with_care(body)
+        applications = _LIST.decode(body).applications
+        with (decoded or Decoded()).reading(_observed) as read:
+            for raw in _raw_each(applications.application):
+                try:
+                    application = _APPLICATION.decode(raw)
+                    instances += [read(instance, application.name) for instance in _each(application.instance)]
+                except UNREADABLE:
+                    _read_with_care(raw, instances, malformed)
+    except msgspec.ValidationError as error:
+        why = f"is JSON but not a registry ({reason(error)}): is this the URL of Eureka?"
+        raise RegistryUnusable(f"Eureka's answer {why}") from error
+    except UNREADABLE as error:
+        raise _not_whole(error) from error
     try:
-        said = sum(int(count) for count in _COUNTS.findall(counts or ""))
+        said = sum(int(count) for count in _COUNTS.findall(applications.apps__hashcode or ""))
     except ValueError as error:
         raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {reason(error)}.") from error
-    read = len(found.instances) + sum(1 for label in found.malformed if label.startswith("?"))
-    if read < said:
+    if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         raise RegistryUnusable(
             "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
             "server shortens it."
         )
-    return found
+    return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
 
 
 def decode_instance(body: bytes) -> ObservedInstance:
     """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
     try:
-        instance = ONE.decode(body).instance
+        instance = _ONE.decode(body).instance
     except msgspec.ValidationError as error:
         raise RegistryUnusable(f"Eureka's answer is JSON but not an instance ({reason(error)}).") from error
     except UNREADABLE as error:
@@ -134,60 +252,30 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _decode_well_formed(body: bytes, decoded: Decoded) -> tuple[DecodedList, str | None]:
-    applications = LIST.decode(body).applications
-    found: list[ObservedInstance] = []
-    with decoded.reading(_observed) as read:
-        for raw in applications.application:
-            application = APPLICATION.decode(raw)
-            found += [read(instance, application.name) for instance in _each(application.instance)]
-    return DecodedList(instances=tuple(found)), applications.apps__hashcode
-
-
-def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
-    """The same, instance by instance: a malformed one of others is kept as far as it can be read."""
+def _read_with_care(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
+    """An application, instance by instance: a malformed one of others is kept as far as it can be read."""
+    application = msgspec.json.decode(raw, type=_RawApplication)
     try:
-        applications = RAW_LIST.decode(body).applications
-        pairs: list[tuple[str | None, msgspec.Raw]] = []
-        for each in _raw_each(applications.application):
-            application = msgspec.json.decode(each, type=RawApplication)
-            name = _app_name(application.name)
-            pairs += [(name, raw) for raw in _raw_each(application.instance)]
-    except msgspec.ValidationError as error:
-        raise RegistryUnusable(
-            f"Eureka's answer is JSON but not a registry ({reason(error)}): is this the URL of Eureka?"
-        ) from error
-    except UNREADABLE as error:
-        raise _not_whole(error) from error
-    instances: list[ObservedInstance] = []
-    malformed: list[str] = []
-    for name, raw in pairs:
-        try:
-            instances.append(_observed(msgspec.json.decode(raw, type=InstanceDocument), name))
-        except UNREADABLE as error:
-            kept, label = _salvage(raw, name, reason(error))
-            malformed.append(label)
-            instances.extend(kept)
-    return DecodedList(instances=tuple(instances), malformed=tuple(malformed)), applications.apps__hashcode
-
-
-def _app_name(raw: msgspec.Raw) -> str | None:
-    try:
-        return msgspec.json.decode(raw, type=str | None)
+        name = msgspec.json.decode(application.name, type=str | None)
     except UnicodeDecodeError:  # an instance has its own
-        return None
+        name = None
+    for each in _raw_each(application.instance):
+        try:
+            instances.append(_observed(msgspec.json.decode(each, type=_Document), name))
+        except UNREADABLE as error:
+            label, kept = _salvage(each, name, reason(error))
+            instances += [kept] if kept else []
+            malformed.append(label if kept else f"?{label}")
 
 
-def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[list[ObservedInstance], str]:
-    """What can be read of a malformed instance, and its label, which starts with `?` when nothing can.
+def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
+    """The label of a malformed instance, and what can be read of it, if anything.
 
     Only of one that is surely not ours: its metadata is absent, or readable without our marks, and its id is not like
-    ours.
-    Else the whole list is unusable: ours, taken for absent or for different, would be registered or removed wrongly.
-    A byte that is no text becomes U+FFFD.
+    ours. Else the whole list is unusable: ours, taken for absent or for different, would be registered or removed
+    wrongly. A byte that is no text becomes U+FFFD.
     """
-    text = bytes(raw).decode(errors="replace").encode()
-    document = _alone(text, dict[str, msgspec.Raw])
+    document = _alone(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
     label = excerpt(f"{app}/{given_id}", most=120)
@@ -197,19 +285,17 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[list[Observed
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
-    for field in msgspec.structs.fields(InstanceDocument):
+    for field in msgspec.structs.fields(_Document):
         if field.encode_name in fields:
             alone = {field.encode_name: fields[field.encode_name]}
             if _salvaged({"app": "A", "instanceId": "i"} | alone, None) is not None:
                 kept |= alone
-    found = _salvaged(kept, app)
-    return ([], f"?{label}") if found is None else ([found], label)
+    return label, _salvaged(kept, app)
 
 
 def _salvaged(fields: Mapping[str, Any], app: str | None) -> ObservedInstance | None:
-    document = _alone(msgspec.json.encode(fields), InstanceDocument)
     try:
-        return _observed(document, app) if document is not None else None
+        return _observed(msgspec.json.decode(msgspec.json.encode(fields), type=_Document), app)
     except UNREADABLE:
         return None
 
@@ -222,7 +308,7 @@ def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
         return None
 
 
-def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
+def _observed(instance: _Document, app: str | None) -> ObservedInstance:
     """Turn a wire instance into ours; ValueError when it has no key or a number that is none."""
     name, instance_id = instance.app or app, instance.instance_id or instance.host_name
     if not name or not instance_id:
@@ -258,7 +344,7 @@ def _lease_times(renewal: int | str | None, duration: int | str | None) -> Lease
     return LeaseTimes(int(renewal or 0), int(duration or 0))
 
 
-def _read_port(port: PortDocument | None) -> Port:
+def _read_port(port: _Port | None) -> Port:
     return _NO_PORT if port is None else _port(port.number, port.enabled)
 
 
@@ -282,14 +368,12 @@ def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) 
     return texts
 
 
-def _each(items: Any) -> Iterator[Any]:
-    return iter(items) if isinstance(items, list) else iter((items,))
+def _each(items: list[_Document] | _Document) -> list[_Document]:
+    return items if isinstance(items, list) else [items]
 
 
-def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
-    if bytes(raw).lstrip()[:1] == b"{":
-        return [raw]
-    return msgspec.json.decode(raw, type=list[msgspec.Raw])
+def _raw_each(items: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw]:
+    return items if isinstance(items, list) else [msgspec.Raw(msgspec.json.encode(items))]
 
 
 def _not_whole(error: Exception) -> RegistryUnusable:

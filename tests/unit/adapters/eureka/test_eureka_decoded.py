@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.eureka import wire
-from eurekube_sync.adapters.eureka.decoded import Decoded
+from eurekube_sync.adapters.eureka.wire import Decoded
 from eurekube_sync.model.errors import RegistryUnusable
 from eurekube_sync.model.eureka import ObservedInstance
 from tests.unit.adapters.eureka.test_eureka_wire import OURS, THEIRS, changed, listing
