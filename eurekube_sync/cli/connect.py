@@ -231,7 +231,7 @@ def _registry(
     from eurekube_sync.adapters.eureka import ConnectionOptions
     from eurekube_sync.adapters.eureka.address import parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-    from eurekube_sync.adapters.eureka.doubts import Doubts
+    from eurekube_sync.adapters.eureka.everywhere import Doubts
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 

@@ -261,7 +261,7 @@ def test_a_peer_hands_no_batch_on(servers: tuple[EurekaServer, EurekaServer]) ->
             metadata={},
         )
         for item in (replication.register(Dated(wanted, 1)), replication.heartbeat(key)):
-            assert [client.replicate(body, items=n) for body, n in replication.bodies([item])] == [(200,)]
+            assert client.replicate([item]) == [200]
         # Peers are told in order: when they know of what came later, all else that they are told has come, too.
         Registry(url=first.url).register("LATER", "later:1", "192.0.2.9")
         wait_until(lambda: Registry(url=second.url).status("LATER", "later:1") == "UP", "the peer was not told")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.kubernetes import KubernetesCluster

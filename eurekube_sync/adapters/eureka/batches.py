@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import StrEnum
-from typing import Protocol
 from urllib.parse import urlsplit
 
-from eurekube_sync.adapters.eureka import replication
-from eurekube_sync.adapters.eureka.batch_calls import SINGLY, SIZE, BatchCalls, Server, probed, refused
-from eurekube_sync.adapters.eureka.doubts import Doubts
-from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, Doubts, EverywhereBatches, probed, refused
+from eurekube_sync.adapters.eureka.replication import ServerStatus
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
@@ -24,7 +21,6 @@ from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKe
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
 from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Source
-from eurekube_sync.model.values import dataclass
 
 ASK_SECONDS = 480.0
 """The question whether batches are safe is asked again once in each such stretch of the wall clock."""
@@ -45,22 +41,6 @@ class BatchMode(StrEnum):
     OFF = "off"
 
 
-class AskedServer(Server, Protocol):
-    """A server that can be asked who it is. Raises a RegistryError."""
-
-    def server_status(self) -> replication.ServerStatus:
-        """Who it is and which replicas it has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
-    """What a server's answers said. `trouble` None: batches to it are safe."""
-
-    instance_id: str = ""
-    replicas: frozenset[str] = frozenset()
-    trouble: str | None = None
-
-
 class BatchingRegistry:
     """A `Registry` that also writes in batches where that is safe; it is asked anew with the lists, about every 8
     minutes, of a server that spoke against it each minute, and whenever one comes back.
@@ -73,9 +53,9 @@ class BatchingRegistry:
     def __init__(
         self,
         inner: Registry,
-        servers: Mapping[str, AskedServer],
+        servers: Mapping[str, EurekaClient],
         *,
-        asked: Mapping[str, AskedServer] | None = None,
+        asked: Mapping[str, EurekaClient] | None = None,
         mode: BatchMode,
         clock: Clock,
         limit: TimeLimit,
@@ -97,20 +77,22 @@ class BatchingRegistry:
         self._away_seconds = AWAY_PART * lease_duration
         self._asked_troubled = 0.0
         """When those were asked last whose answer spoke against batches, in monotonic seconds."""
-        self._verdicts: dict[str, _Verdict] = {}
+        self._said: dict[str, ServerStatus | str] = {}
+        """What each server's last answer said; a sentence where it speaks against batches."""
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
         self._batching: Batching | None = None
-        self._doubts = doubts if doubts is not None else Doubts()
-        self._calls = BatchCalls(servers, asked=self._asked, clock=clock, limit=limit, workers=workers, rests=rests)
-        self._batches = EverywhereBatches(self._calls, clock=clock, workers=workers, doubts=self._doubts)
+        self._doubts = doubts or Doubts()
+        self._batches = EverywhereBatches(
+            servers, asked=self._asked, clock=clock, limit=limit, workers=workers, rests=rests, doubts=self._doubts
+        )
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
         away = self._away()
         listed = self._inner.list_instances()
         just_failed = self._away() - away
-        if isinstance(listed, Complete) or self._verdicts:
+        if isinstance(listed, Complete) or self._said:
             self._consult(away, just_failed)
         return listed
 
@@ -141,14 +123,12 @@ class BatchingRegistry:
 
     def batches(self) -> Batches | None:
         """While they are safe, and every answer had the known form."""
-        if self._batching is None or not self._batching.on or self._dry_run:
-            return None
-        return self._batches if self._calls.trouble is None and self._calls.usable() else None
+        on = self.batching().on and not self._dry_run and self._batches.usable()
+        return self._batches if on else None
 
     def batching(self) -> Batching:
-        trouble = self._calls.trouble
-        if trouble is not None:
-            return Batching(on=False, why=f"{trouble} {SINGLY}")
+        if self._batches.trouble is not None:
+            return Batching(on=False, why=f"{self._batches.trouble} {SINGLY}")
         return self._batching or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
 
     def unreached(self) -> tuple[str, ...]:
@@ -161,96 +141,97 @@ class BatchingRegistry:
     def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
         everybody = self._questions.due(self._clock.now())
         now = self._clock.monotonic()
-        called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._verdicts)}
+        called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._said)}
         if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:
-            called |= {name for name, verdict in self._verdicts.items() if verdict.trouble is not None}
+            called |= {name for name, said in self._said.items() if isinstance(said, str)}
             self._asked_troubled = now
         due = [name for name in self._asked if name in called - just_failed]
         if everybody:
-            self._calls.anew()
-        for name, silence in self._calls.silent.items():
+            self._batches.anew()
+        silent = self._batches.silent
+        for name, silence in silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")
-        for name, answer in zip(due, self._workers.each(self._ask, due), strict=True):
-            if isinstance(answer, _Verdict):
-                self._verdicts[name] = answer
-                if name not in self._calls.silent:
-                    self._lost.pop(name, None)
-            else:
-                failed[name] = str(answer).removesuffix(".")
+        for name, said in zip(due, self._workers.each(self._ask, due), strict=True):
+            if isinstance(said, RegistryUnavailable):
+                failed[name] = str(said).removesuffix(".")
+                continue
+            self._said[name] = said
+            if name not in silent:
+                self._lost.pop(name, None)
         now = self._clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
-            self._calls.silent.pop(name, None)  # it was really away: when it is back, it begins anew
-        safe = [name for name, verdict in self._verdicts.items() if verdict.trouble is None and name not in failed]
-        self._batches.begin(safe)
+            silent.pop(name, None)  # it was really away: when it is back, it begins anew
+        self._batches.begin(
+            name for name, said in self._said.items() if not isinstance(said, str) and name not in failed
+        )
         self._tell(self._judged(now))
 
-    def _ask(self, name: str) -> _Verdict | RegistryUnavailable:
-        """What the server says, or why it says nothing now."""
-        verdict = _Verdict()
+    def _ask(self, name: str) -> ServerStatus | str | RegistryUnavailable:
+        """What the server says, a sentence where that speaks against batches, or why it says nothing now."""
+        said: ServerStatus | str = ServerStatus(instance_id="", replicas=())
         try:
             if not self._required:
-                verdict = self._question(name)
-            if verdict.trouble is None and not self._dry_run:
-                codes = probed(self._asked[name])
-                if codes != (404,):
-                    trouble = f"{name} answered a batch of one unknown instance with {codes[0]} instead of 404."
-                    verdict = replace(verdict, trouble=trouble)
+                said = self._question(name)
+            if not isinstance(said, str) and not self._dry_run and (code := probed(self._asked[name])) != 404:
+                said = f"{name} answered a batch of one unknown instance with {code} instead of 404."
         except RegistryUnavailable as error:
             return error
         except RegistryError as error:
-            verdict = _Verdict(trouble=refused(error))
+            said = refused(error)
         if self._rests is not None:
             self._rests.came_back(name)
-        return verdict
+        return said
 
-    def _question(self, name: str) -> _Verdict:
+    def _question(self, name: str) -> ServerStatus | str:
         try:
             status = self._asked[name].server_status()
         except RegistryUnavailable:
             raise
         except RegistryError as error:
-            said = str(error).removesuffix(".")
-            return _Verdict(
-                trouble=f"{name} does not say which replicas it has ({said}); if --eureka-url names all of "
-                "them, use --eureka-batch on."
+            why = str(error).removesuffix(".")
+            return (
+                f"{name} does not say which replicas it has ({why}); if --eureka-url names all of them, use "
+                "--eureka-batch on."
             )
         ours = {_place(one) for one in self._asked}
         replicas = {_place(one): one for one in status.replicas}
         if _place(name) in replicas:
-            return _Verdict(
-                trouble=f"{name} is in its own list of replicas, so it may be one of many behind a load balancer: "
-                "give each server's own address as --eureka-url."
+            return (
+                f"{name} is in its own list of replicas, so it may be one of many behind a load balancer: give each "
+                "server's own address as --eureka-url."
             )
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
-            return _Verdict(
-                trouble=f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name. Servers do not "
-                "pass batches on: give the address of every server, written as the servers name each other."
+            return (
+                f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name. Servers do not pass "
+                "batches on: give the address of every server, written as the servers name each other."
             )
-        return _Verdict(instance_id=status.instance_id, replicas=frozenset(status.replicas))
+        return status
 
     def _judged(self, now: float) -> Batching:
-        for verdict in self._verdicts.values():
-            if verdict.trouble is not None:
-                return Batching(on=False, why=f"{verdict.trouble} {SINGLY}")
-        for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._verdicts else ():
-            if name not in self._verdicts or now - since >= self._away_seconds:
-                said = f"{name} does not answer ({why}), and no other server would pass a batch on to it."
-                return Batching(on=False, why=f"{said} {SINGLY}")
-        selves = [(one.instance_id, one.replicas) for one in self._verdicts.values() if one.instance_id]
-        twice = next((name for name, replicas in selves if selves.count((name, replicas)) > 1), None)
-        if twice is not None:
-            return Batching(
-                on=False,
-                why=f"Two addresses of --eureka-url lead to the same server, {twice}: give each server's own "
-                f"address, once. {SINGLY}",
-            )
+        trouble = self._trouble(now)
+        if trouble is not None:
+            return Batching(on=False, why=f"{trouble} {SINGLY}")
         number = len(self._asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
         because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
+
+    def _trouble(self, now: float) -> str | None:
+        for said in self._said.values():
+            if isinstance(said, str):
+                return said
+        for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._said else ():
+            if name not in self._said or now - since >= self._away_seconds:
+                return f"{name} does not answer ({why}), and no other server would pass a batch on to it."
+        selves = [(one.instance_id, {*one.replicas}) for one in self._said.values() if not isinstance(one, str)]
+        twice = next((one for one in selves if one[0] and selves.count(one) > 1), None)
+        if twice is None:
+            return None
+        both = f"Two addresses of --eureka-url lead to the same server, {twice[0]}"
+        return f"{both}: give each server's own address, once."
 
     def _tell(self, found: Batching) -> None:
         if self._batching != found:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Self
 from urllib.parse import quote
@@ -127,13 +127,13 @@ class EurekaClient(Registry):
         """`ours` is for those that have several servers to ask."""
         return self._write("DELETE", key)
 
-    def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
-        """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.
+    def replicate(self, items: Sequence[bytes]) -> list[int]:
+        """`PeerReplicationResource.batchReplication` of items of `replication`: one status code for each.
 
         This server alone has it: what comes this way is not replicated. Safe to repeat like the single calls.
         """
-        answer = self._call("POST", "/peerreplication/batch/", body)
-        return replication.decode_answers(self._expect(answer, 200, json=True), items=items)
+        answer = self._call("POST", "/peerreplication/batch/", replication.body(items))
+        return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))
 
     def server_status(self) -> replication.ServerStatus:
         """`StatusResource.getStatusInfo`: who the server is, and which replicas it has. As XML: its JSON is a 500."""

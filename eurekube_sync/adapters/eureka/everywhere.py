@@ -1,98 +1,203 @@
 """Many writes in one call, to every Eureka server side by side, and what the servers' answers mean together.
 
-`batches` finds out whether that is safe at all, `batch_calls` makes the calls.
+`batches` finds out whether that is safe at all.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from math import inf
 
 from eurekube_sync.adapters.eureka import replication
-from eurekube_sync.adapters.eureka.batch_calls import SIZE, UNREAD, BatchCalls
-from eurekube_sync.adapters.eureka.doubts import Doubts
-from eurekube_sync.model.errors import RegistryRejected
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
+from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.values import dataclass
 
+SIZE = 250
+"""The most items of a batch, as servers send them to each other (`PeerEurekaNode.BATCH_SIZE`)."""
+_FEWEST = 32
+"""A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
+_PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
+"""Nothing has this id: a heartbeat for it changes nothing, and must come back as a 404."""
 _REGISTERING = 2
 """Batches of registrations that are under way at a time. With more another client waits longer for an answer, and the
 registrations take as long: they are limited by the server's processor [real]."""
+SINGLY = "Each instance is renewed by its own call."
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Doubts:
+    """Which instances may differ between servers; safe in several threads. A heartbeat in a batch cannot show it: it
+    has no timestamp.
+
+    A single renewal can: its server replicates it with the instance's timestamp, and servers that differ then exchange
+    the younger copy (`PeerEurekaNode.heartbeat`). So what is in doubt is renewed singly until all copies are the same
+    age.
+    """
+
+    last_posted: float = -inf
+    """When one server alone was written to last, in monotonic seconds."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _posted: set[InstanceKey] = field(default_factory=set)
+    _partly: set[InstanceKey] = field(default_factory=set)
+    _differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
+
+    def __contains__(self, key: InstanceKey) -> bool:
+        with self._lock:
+            return key in self._posted or any(key in keys for keys in self._differing.values())
+
+    def posted(self, key: InstanceKey, now: float) -> None:
+        """It was written to one server, and the others may not have heard of it; `now` in monotonic seconds."""
+        with self._lock:
+            self._posted.add(key)
+            self.last_posted = now
+
+    def partly(self, key: InstanceKey) -> None:
+        """A batch may have brought it to some servers only, and no server hands a batch on."""
+        with self._lock:
+            self._partly.add(key)
+
+    def end_partly(self, key: InstanceKey) -> bool:
+        """Whether that was so; from now on it is not."""
+        with self._lock:
+            was = key in self._partly
+            self._partly.discard(key)
+        return was
+
+    def differing(self, name: str, keys: Iterable[InstanceKey]) -> None:
+        """What this server's list showed with another age than the preferred one's, this time."""
+        with self._lock:
+            self._differing[name] = set(keys)
+
+    def settle(self, key: InstanceKey) -> None:
+        """All servers hold the same, or it is cancelled."""
+        with self._lock:
+            for keys in (self._posted, self._partly, *self._differing.values()):
+                keys.discard(key)
 
 
 class EverywhereBatches:
-    """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side."""
+    """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side.
+
+    A server that fails is left out until the next list; but one that still answers a single item is too slow for so
+    many, and gets half as many at a time: left out of batch after batch, it would let our leases expire. When an answer
+    does not have the known form, `trouble` says so and nothing more is sent in batches.
+    """
 
     size = SIZE
 
-    def __init__(self, calls: BatchCalls, *, clock: Clock, workers: Workers, doubts: Doubts) -> None:
-        self._calls = calls
+    def __init__(
+        self,
+        servers: Mapping[str, EurekaClient],
+        *,
+        asked: Mapping[str, EurekaClient],
+        clock: Clock,
+        limit: TimeLimit,
+        workers: Workers,
+        rests: Rests | None,
+        doubts: Doubts,
+    ) -> None:
+        """`asked` are the same servers with short timeouts."""
+        self._servers = dict(servers)
+        self._asked = dict(asked)
+        self._several = len(servers) > 1
         self._clock = clock
+        self._limit = limit
         self._workers = workers
+        self._rests = rests
         self._doubts = doubts
+        self.trouble: str | None = None
+        self.silent: dict[str, tuple[float, str]] = {}
+        """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
+        self._used: set[str] = set()
+        """Servers that may have batches, and did not fail since the last list."""
+        self._sizes: dict[str, int] = {}
+        """How many items at a time a server gets that had no answer to more."""
         self._registering = threading.BoundedSemaphore(_REGISTERING)
         self._lacking: dict[InstanceKey, frozenset[str]] = {}
         self._returned: frozenset[str] = frozenset()
         """Servers that missed batches, or may have, and were not asked since what they lack."""
 
+    def anew(self) -> None:
+        """All servers are asked again: forget what went wrong, and try longer batches."""
+        self.trouble = None
+        self.silent.clear()
+        self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
+
     def begin(self, admitted: Iterable[str]) -> None:
         """With a new list: use these servers, and forget what was before; but those that were not used until now may
         lack what came meanwhile."""
-        before = self._calls.usable()
-        now = self._calls.begin(admitted)
-        if self._calls.several:  # what a single one has lost, its list shows
-            self._returned = (self._returned | now.difference(before)) & now
+        before, self._used = self._used, set(admitted)
+        if self._several:  # what a single one has lost, its list shows
+            self._returned = (self._returned | (self._used - before)) & self._used
         self._lacking = {}
+
+    def usable(self) -> list[str]:
+        """The servers that a batch goes to, the preferred one first."""
+        return [name for name in self._servers if name in self._used]
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """A heartbeat of each, everywhere. What is in doubt is looked at, and left to a single call if it differs."""
         sure = [key for key in keys if key not in self._doubts or self._alike(key)]
-        codes = self._calls.everywhere([replication.heartbeat(key) for key in sure])
+        codes = self._everywhere([replication.heartbeat(key) for key in sure])
         found = dict.fromkeys(keys, Batched.UNSETTLED)
         for index, key in enumerate(sure):
             of_key = {name: one[index] for name, one in codes.items()}
-            found[key] = _renewed(of_key.values())
-            if found[key] is Batched.DONE:
+            said = set(of_key.values())
+            if said == {200}:
+                found[key] = Batched.DONE
                 self._doubts.end_partly(key)
-            if found[key] is Batched.PARTLY:
+            elif said == {404}:
+                found[key] = Batched.ABSENT
+            elif said == {200, 404}:
+                found[key] = Batched.PARTLY
                 self._lacking[key] = frozenset(name for name, code in of_key.items() if code == 404)
         return [found[key] for key in keys]
 
-    def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Those of which each server that can be reached says 404."""
-        codes = self._calls.everywhere([replication.question(key) for key in keys])
-        return frozenset(key for key, *of_key in zip(keys, *codes.values(), strict=False) if {*of_key} == {404})
-
     def _alike(self, key: InstanceKey) -> bool:
         """Whether all servers hold the same, which ends the doubt. One that lacks it shows in the heartbeat."""
-        copies = [self._calls.read(name, key) for name in self._calls.usable()]
+        copies = [self._read(name, key) for name in self.usable()]
         ages = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
         if len(ages) > 1:
             return False
-        if UNREAD not in copies and len(copies) == self._calls.number:
+        if Cause.NOT_READ not in copies and len(copies) == len(self._servers):
             self._doubts.settle(key)
         return True
+
+    def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """Those of which each server that can be reached says 404."""
+        codes = self._everywhere([replication.question(key) for key in keys])
+        return frozenset(key for key, *of_key in zip(keys, *codes.values(), strict=False) if {*of_key} == {404})
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
         with self._registering:
-            taken = self._registered(items, self._calls.usable())
-        done = [bool(codes) and all(code == 200 for code in codes) for codes in taken]
+            taken = self._registered(items, self.usable())
+        done = [set(codes) == {200} for codes in taken]
         for item, settled in zip(items, done, strict=True):
-            if not settled and self._calls.several:
+            if not settled and self._several:
                 self._doubts.partly(item.instance.key)
         return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
 
     def returned(self) -> bool:
         """Whether a server is used again, and was not asked yet what it lacks."""
-        return bool(self._returned.intersection(self._calls.usable()))
+        return not self._returned.isdisjoint(self._used)
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         """A heartbeat of each to those servers alone: what they lack of these."""
-        names = [name for name in self._calls.usable() if name in self._returned]
+        names = [name for name in self.usable() if name in self._returned]
         heartbeats = [replication.heartbeat(key) for key in keys]
         found: set[InstanceKey] = set()
-        answers = self._workers.each(lambda name: self._calls.sent(name, heartbeats), names)
+        answers = self._workers.each(lambda name: self._sent(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
             if codes is None:
                 continue
@@ -106,13 +211,13 @@ class EverywhereBatches:
         """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
         it would come up."""
         found = [Batched.DONE if self._holds_as_wanted(item.instance) else Batched.PARTLY for item in items]
-        for name in self._calls.usable():
+        for name in self.usable():
             to_send: list[tuple[int, Dated]] = []
             for index, item in enumerate(items):
                 if name not in self._lacking.get(item.instance.key, ()) or found[index] is Batched.CONFLICT:
                     continue
-                registered = self._calls.read(name, item.instance.key)
-                if registered is UNREAD:
+                registered = self._read(name, item.instance.key)
+                if registered is Cause.NOT_READ:
                     found[index] = Batched.UNSETTLED
                 elif isinstance(registered, ObservedInstance) and not ours(registered):
                     found[index] = Batched.CONFLICT
@@ -128,7 +233,7 @@ class EverywhereBatches:
     def _holds_as_wanted(self, wanted: Instance) -> bool:
         """Whether all servers that do not lack it hold it with this status."""
         lacking = self._lacking.get(wanted.key, frozenset())
-        copies = (self._calls.read(name, wanted.key) for name in self._calls.usable() if name not in lacking)
+        copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
         return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
@@ -140,7 +245,7 @@ class EverywhereBatches:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self._doubts.settle(key)
-        names = self._calls.usable()
+        names = self.usable()
         gone = self._workers.each(lambda name: self._cancelled(name, keys, ours), names)
         of_each = [{one[index] for one in gone} for index in range(len(keys))]
         return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
@@ -151,14 +256,14 @@ class EverywhereBatches:
         """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
         there = list(range(len(keys)))
         settled: list[bool] = [True] * len(keys)
-        if self._calls.several:
-            registered = [self._calls.read(name, key) for key in keys]
-            settled = [one is not UNREAD for one in registered]
+        if self._several:
+            registered = [self._read(name, key) for key in keys]
+            settled = [one is not Cause.NOT_READ for one in registered]
             there = [i for i in there if isinstance(one := registered[i], ObservedInstance) and ours(one)]
-        answered = self._calls.sent(name, [replication.cancel(keys[index]) for index in there])
+        answered = self._sent(name, [replication.cancel(keys[index]) for index in there])
         for place, index in enumerate(there):
             settled[index] = answered is not None and answered[place] in (200, 404)
-        return [True if one else None if name in self._calls.left_out else False for one in settled]
+        return [True if one else False if name in self._used else None for one in settled]
 
     def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> list[list[int]]:
         """For each item the answers to its heartbeat on each of these servers that could be reached; none where a
@@ -174,24 +279,104 @@ class EverywhereBatches:
         heartbeats = [replication.heartbeat(items[index].instance.key) for index in places]
 
         def send(name: str) -> list[int] | None:
-            taken = self._calls.sent(name, registrations, may_refuse=True)
+            taken = self._sent(name, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken):
                 return None
-            return self._calls.sent(name, heartbeats)
+            return self._sent(name, heartbeats)
 
         found: list[list[int]] = [[] for _ in items]
         for name, answers in zip(names, self._workers.each(send, names), strict=True):
-            if answers is None and name not in self._calls.left_out:
+            if answers is None and name in self._used:
                 return [[] for _ in items]
             for index, code in zip(places, answers or [], strict=False):
                 found[index].append(code)
         return found
 
+    def _everywhere(self, items: Sequence[bytes]) -> dict[str, list[int]]:
+        """By server the answers to all items; nothing at all when one did not give them that is not away."""
+        names = self.usable()
+        answers = dict(zip(names, self._workers.each(lambda name: self._sent(name, items), names), strict=True))
+        if any(found is None and name in self._used for name, found in answers.items()):
+            return {}
+        return {name: found for name, found in answers.items() if found is not None}
 
-def _renewed(codes: Collection[int]) -> Batched:
-    found = set(codes)
-    if found == {200}:
-        return Batched.DONE
-    if found == {404}:
-        return Batched.ABSENT
-    return Batched.PARTLY if found == {200, 404} else Batched.UNSETTLED
+    def _sent(self, name: str, items: Sequence[bytes], *, may_refuse: bool = False) -> list[int] | None:
+        """The answers of one server; None when it gave none, and then it is left out, or batches have ended, or time is
+        over, or the items are at fault: one that cannot be read makes a 400 of the whole."""
+        found: list[int] = []
+        while left := replication.fitting(items[len(found) : len(found) + self._sizes.get(name, SIZE)]):
+            if self._is_over() or self.trouble is not None:
+                return None
+            try:
+                found += self._servers[name].replicate(left)
+            except RegistryUnavailable as error:
+                if not self._shortened(name, len(left), error):
+                    self._fail(name, error)
+                    return None
+            except RegistryError as error:
+                if not (may_refuse and isinstance(error, RegistryRejected)):
+                    self._end(refused(error))
+                return None
+        if found:
+            self.silent.pop(name, None)
+        return found
+
+    def _shortened(self, name: str, number: int, error: RegistryUnavailable) -> bool:
+        """Whether the server that had no answer to so many items still has one to a single item: then it gets half as
+        many at a time, or no batches at all. Repeating those that it did all the same is harmless."""
+        if number == 1 or self._is_over():
+            return False
+        try:
+            probed(self._asked[name])
+        except RegistryError:
+            return False
+        if number <= _FEWEST:
+            why = str(error).removesuffix(".")
+            self._end(f"{name} answers a batch of one item, but not one of {number} ({why}).")
+        elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has met the same
+            self._sizes[name] = number // 2
+            _log.warning("the Eureka server %s gets %d items at a time: %s", name, number // 2, error)
+        return True
+
+    def _read(self, name: str, key: InstanceKey) -> ObservedInstance | Cause | None:
+        """What this server holds; NOT_READ if it cannot be read now."""
+        if name in self._used and not self._is_over():
+            try:
+                return self._servers[name].read_instance(key)
+            except RegistryUnavailable as error:
+                self._fail(name, error)
+            except RegistryError:
+                pass  # the single call says why
+        return Cause.NOT_READ
+
+    def _is_over(self) -> bool:
+        return self._limit.left() <= 0 or self._clock.stopping()
+
+    def _fail(self, name: str, error: RegistryError) -> None:
+        if self._limit.left() <= 0:
+            return  # the pass had no time left for it: no server is at fault
+        self._used.discard(name)
+        self.silent.setdefault(name, (self._clock.monotonic(), str(error).removesuffix(".")))
+        if self._rests is not None:
+            self._rests.failed(name, error)
+
+    def _end(self, why: str) -> None:
+        if self.trouble is None:
+            self.trouble = why
+            _log.warning("%s %s", why, SINGLY)
+
+
+def probed(server: EurekaClient) -> int:
+    """The answer to a batch of one heartbeat that renews nothing."""
+    return server.replicate([replication.heartbeat(_PROBE)])[0]
+
+
+def refused(error: RegistryError) -> str:
+    """Why a batch was not answered in the known form, and what to do about it."""
+    said = str(error).removesuffix(".")
+    if isinstance(error, RegistryDenied):
+        return (
+            f"Batches are refused: {said}. To have them, let the server's Spring Security allow "
+            "/eureka/peerreplication/** like /eureka/apps/**."
+        )
+    return f"Batches do not work: {said}."

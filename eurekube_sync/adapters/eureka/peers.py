@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import TypeVar
 
-from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.adapters.eureka.rests import Rests, alike
 from eurekube_sync.adapters.eureka.strays import Strays

@@ -6,7 +6,8 @@ Knows no HTTP. The forms are those of `ReplicationList`, `ReplicationListRespons
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 from xml.etree import ElementTree
 
@@ -45,9 +46,6 @@ class _Replies(msgspec.Struct, rename="camel"):
     response_list: list[_Reply]
 
 
-_REPLIES = msgspec.json.Decoder(_Replies)
-
-
 def heartbeat(key: InstanceKey) -> bytes:
     """A renewal, without a timestamp: a newer one than the server's would be a 404."""
     return _item("Heartbeat", key)
@@ -69,29 +67,25 @@ def register(dated: Dated) -> bytes:
     return _item("Register", dated.instance.key, lastDirtyTimestamp=dated.dirty_timestamp, instanceInfo=document)
 
 
-def bodies(items: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """The items in order, in bodies that no proxy refuses for their size; each with the number of its items."""
-    waiting: list[bytes] = []
-    length = 0
-    for item in items:
-        if waiting and length + len(item) > _MOST_BYTES:
-            yield _body(waiting), len(waiting)
-            waiting, length = [], 0
-        waiting.append(item)
-        length += len(item) + 1
-    if waiting:
-        yield _body(waiting), len(waiting)
+def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
+    """The first of the items, as many as fit into a body that no proxy refuses for its size; one at least."""
+    lengths = accumulate(len(item) + 1 for item in items)
+    return items[: max(1, sum(length <= _MOST_BYTES for length in lengths))]
 
 
-def decode_answers(body: bytes, *, items: int) -> tuple[int, ...]:
+def body(items: Sequence[bytes]) -> bytes:
+    return b'{"replicationList":[' + b",".join(items) + b"]}"
+
+
+def decode_answers(body: bytes, *, items: int) -> list[int]:
     """The status code of each item. RegistryUnusable unless there are as many as items."""
     try:
-        replies = _REPLIES.decode(body).response_list
+        replies = msgspec.json.decode(body, type=_Replies).response_list
     except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
         raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {len(replies)}.")
-    return tuple(reply.status_code for reply in replies)
+    return [reply.status_code for reply in replies]
 
 
 def decode_status(body: bytes) -> ServerStatus:
@@ -120,10 +114,6 @@ class _WithoutDoctype(ElementTree.TreeBuilder):
 
 def _item(action: str, key: InstanceKey, **more: Any) -> bytes:
     return msgspec.json.encode({"appName": key.app, "id": key.id, "action": action, **more})
-
-
-def _body(items: list[bytes]) -> bytes:
-    return b'{"replicationList":[' + b",".join(items) + b"]}"
 
 
 def _printable(url: str) -> str:

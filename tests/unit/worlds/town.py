@@ -21,7 +21,7 @@ import yaml
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import HoldReason

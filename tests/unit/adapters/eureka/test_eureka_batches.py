@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.eureka.batch_calls import BatchCalls
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
-from eurekube_sync.adapters.eureka.doubts import Doubts
-from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.adapters.eureka.rests import Rests
@@ -933,21 +931,21 @@ class TestForms:
         assert status.replicas == ("http://a:1/eureka", "https://b/eureka/v2", "an address that cannot be read")
 
 
-class Crowded:
+class Crowded(EurekaClient):
     """A server that takes its time, and notes how many bodies it has at once."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
         self._lock = threading.Lock()
 
-    def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
+    def replicate(self, items: Sequence[bytes]) -> list[int]:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
         time.sleep(0.02)
         with self._lock:
             self.now -= 1
-        return (200,) * items
+        return [200] * len(items)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         raise AssertionError(key)
@@ -956,8 +954,15 @@ class Crowded:
 def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     """Two batches of registrations at a time, however many workers there are; renewals are not held up."""
     clock, server = fakes.Clock(), Crowded()
-    calls = BatchCalls({"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn(), rests=None)
-    batches = EverywhereBatches(calls, clock=clock, workers=InTurn(), doubts=Doubts())
+    batches = EverywhereBatches(
+        {"one": server},
+        asked={},
+        clock=clock,
+        limit=TimeLimit(clock),
+        workers=InTurn(),
+        rests=None,
+        doubts=Doubts(),
+    )
     batches.begin(["one"])
     with ThreadWorkers(8) as workers:
         registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
