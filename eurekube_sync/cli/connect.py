@@ -224,7 +224,7 @@ def _registry(
 ) -> Iterator[tuple[Registry, Mapping[str, EurekaClient]]]:
     """All servers as one, and each by itself, by its address; none where no URL is given."""
     if not connection.eureka.eureka_url:
-        from eurekube_sync.adapters.eureka.unnamed import UnnamedEureka
+        from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         yield UnnamedEureka(), {}
         return
@@ -255,7 +255,7 @@ def _registry(
         registry: Registry = servers[addresses[0].url]
         if not single:
             peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
-            opened.callback(peers.renew_left)
+            opened.callback(peers.renew_strays)
             registry = peers
         mode = BatchMode(connection.eureka_batch)
         if mode is BatchMode.OFF:

@@ -7,14 +7,13 @@ own replication, so a peer is changed by itself only where it holds what the oth
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from typing import TypeVar
 
 from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.adapters.eureka.rests import Rests, alike
-from eurekube_sync.adapters.eureka.strays import Strays
+from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import (
     RegistryDenied,
@@ -23,6 +22,7 @@ from eurekube_sync.model.errors import (
     RegistryStumbled,
     RegistryUnavailable,
     RegistryUnusable,
+    unknown_from,
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import OWNER
@@ -92,14 +92,16 @@ class EurekaPeers(Registry):
         """When something was registered last, as far as this process knows, in monotonic seconds."""
         self._owed: set[str] = set()
         """Peers to list with the next list, whenever the next sweep may be."""
-        self._unlisted: dict[str, str] = {}
-        """Why a peer could not be listed in a sweep, so that it is said once."""
-        self._strays = Strays()
-        """Instances that only other peers than the first hold, as their last lists showed them."""
+        self._unlisted: set[str] = set()
+        """Peers that could not be listed in a sweep, which is said once."""
+        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}
+        """By peer what it holds and the first does not, as their last lists showed it."""
         self._shown: set[str] = set()
         """Peers that were listed with the last list, or since."""
-        self._to_renew: dict[InstanceKey, tuple[str, ...]] = {}
-        self._strays_renewed: float | None = None
+        self._to_renew: dict[InstanceKey, list[str]] = {}
+        """Strays to renew with the next list, and where."""
+        self._strays_renewed = -inf
+        """In monotonic seconds."""
         self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -118,10 +120,14 @@ class EurekaPeers(Registry):
             listed = self._peers[name].list_instances()
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
-                self._renew_strays()
+                self.renew_strays()
                 self._sweep(name, listed, without=failed)
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
-                return self._strays.beside(listed)  # also between two sweeps: a held one is renewed on its peer
+                if any(self._strays.values()):  # also between two sweeps: a held one is renewed on its peer
+                    for one in listed.data:
+                        self._settle(one.key)
+                    return Complete(data=(*listed.data, *self._all_strays()))
+                return listed
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
             self._rests.begin(name, listed.message, refusing=refusing)
@@ -135,26 +141,26 @@ class EurekaPeers(Registry):
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
         for it. One that fails, or has failed a moment ago, is not listed."""
-        of_first = [one for one in listed.data if one.key not in self._strays]
+        of_first = [one for one in listed.data if not self._holders(one.key)]
         asked = self._peers.keys() - self._shown - self._rests.just_failed()
         self._look_at([name for name in self._peers if name in asked], of_first)
         unlisted = tuple(name for name in self._peers if name not in self._shown)
         self._passed_over.update(unlisted)
-        return Elsewhere(self._strays.all(), unlisted)
+        return Elsewhere(self._all_strays(), unlisted)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """The first peer's answer; what is absent there is read on the peers that the last list found it on.
 
         A peer that does not answer now holds nothing that could be changed: the next sweep looks again.
         """
-        return self._read(key, self._strays.holders(key))
+        return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
         """The first peer's answer; what is absent there is read on all others. One that fails is passed over. Raises
         RegistryError where one refuses this instance, or no time is left to ask."""
-        return self._read(key, tuple(self._peers))
+        return self._read(key, self._peers)
 
-    def _read(self, key: InstanceKey, others: Collection[str]) -> ObservedInstance | None:
+    def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
         if found is not None:
             self._note_age(found)
@@ -174,7 +180,7 @@ class EurekaPeers(Registry):
                 continue
             if found is not None:
                 return found
-            self._strays.gone(key, other)
+            self._gone(key, other)
         return found
 
     def _note_age(self, found: ObservedInstance) -> None:
@@ -188,16 +194,15 @@ class EurekaPeers(Registry):
         """On the first peer, which replicates it."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
-        self._to_renew.pop(instance.key, None)
-        self._strays.settle(instance.key)
+        self._settle(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
         """Whether the first peer holds the lease. A stray is renewed on its own peer with the next list, unless it was
         registered or cancelled before: what is held or not served must not expire. Not at once, for a peer hands on a
         renewal, and all peers would then hold the stray (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
-        if not renewed and key in self._strays:
-            self._to_renew[key] = self._strays.holders(key)
+        if not renewed and self._holders(key):
+            self._to_renew[key] = self._holders(key)
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -207,9 +212,8 @@ class EurekaPeers(Registry):
         Not right after a registration: the other peers may still be about to hear of it, and what it replaces must
         not be removed there before it comes. The first peer hands on both, in that order. A 404 of it may be the second
         answer to a cancel whose first one was lost; but a stray's cancel it does not hand on."""
-        self._to_renew.pop(key, None)
-        stray = key in self._strays
-        self._strays.settle(key)
+        stray = bool(self._holders(key))
+        self._settle(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
         if (done or not stray) and replicating:
@@ -230,10 +234,6 @@ class EurekaPeers(Registry):
         if refusal is not None:
             raise refusal
         return done
-
-    def renew_left(self) -> None:
-        """What is left for the next list, when none comes any more: a process of one pass would never renew it."""
-        self._renew_strays()
 
     def unreached(self) -> tuple[str, ...]:
         """Those that the last list, or a cancel since, passed over."""
@@ -266,25 +266,46 @@ class EurekaPeers(Registry):
     def _down(self) -> frozenset[str]:
         return self._rests.down() - self._rests.back()
 
-    def _reachable(self, *, without: str) -> list[str]:
+    def _reachable(self, *, without: str = "") -> list[str]:
         down = self._down()
         return [name for name in self._peers if name != without and name not in down]
 
-    def _renew_strays(self) -> None:
+    def renew_strays(self) -> None:
+        """With a list, or when none comes any more: a process of one pass would never renew them."""
         now = self._clock.monotonic()
         due, self._to_renew = self._to_renew, {}
-        if self._strays_renewed is not None and now - self._strays_renewed < _STRAY_RENEWAL_SECONDS:
+        if not due or now - self._strays_renewed < _STRAY_RENEWAL_SECONDS:
             return
+        self._strays_renewed = now
         for key, holders in due.items():
-            self._strays_renewed = now
-            for name in self._reachable(without=""):
+            for name in self._reachable():
                 if name not in holders or self._limit.left() <= 0:
                     continue
                 try:
                     if not self._peers[name].renew(key):
-                        self._strays.gone(key, name)
+                        self._gone(key, name)
                 except RegistryError as error:
                     self._rests.failed(name, error)
+
+    def _holders(self, key: InstanceKey) -> list[str]:
+        """The other peers that hold it, where the first does not."""
+        return [name for name, held in self._strays.items() if key in held]
+
+    def _all_strays(self) -> tuple[ObservedInstance, ...]:
+        """One copy of each."""
+        found: dict[InstanceKey, ObservedInstance] = {}
+        for held in self._strays.values():
+            found = held | found
+        return tuple(found.values())
+
+    def _gone(self, key: InstanceKey, name: str) -> None:
+        self._strays.get(name, {}).pop(key, None)
+
+    def _settle(self, key: InstanceKey) -> None:
+        """It is on the first peer, or cancelled on all: a stray no longer."""
+        self._to_renew.pop(key, None)
+        for held in self._strays.values():
+            held.pop(key, None)
 
     def _worked(self, name: str, *, listed: bool = False) -> None:
         if self._rests.worked(name, listed=listed):
@@ -296,8 +317,9 @@ class EurekaPeers(Registry):
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
-        self._strays.show(first, ())  # its own list says what it holds
-        self._owed |= self._rests.back() | self._strays.peers()  # its strays may be gone
+        self._strays.pop(first, None)  # its own list says what it holds
+        with_strays = {name for name, held in self._strays.items() if held}  # they may be gone
+        self._owed |= self._rests.back() | with_strays
         reachable = [name for name in self._reachable(without=first) if name not in without]
         self._look_at([name for name in reachable if due or name in self._owed], listed.data)
         self._owed.discard(first)
@@ -315,9 +337,10 @@ class EurekaPeers(Registry):
                 continue
             self._worked(name, listed=True)
             self._owed.discard(name)
-            self._unlisted.pop(name, None)
+            self._unlisted.discard(name)
             self._shown.add(name)
-            self._strays.show(name, [one for one in theirs.data if one.key not in known and OWNER in one.metadata])
+            strays = {one.key: one for one in theirs.data if one.key not in known and OWNER in one.metadata}
+            self._strays[name] = strays
             ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
             self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
 
@@ -325,10 +348,39 @@ class EurekaPeers(Registry):
         """Its strays are still taken for registered: they are renewed, and only an uncached read ends that."""
         if name not in self._unlisted:
             _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
-        self._unlisted[name] = theirs.message
+        self._unlisted.add(name)
         self._owed.add(name)
         if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
             self._rests.begin(name, theirs.message, refusing=False)
+
+
+class _Unnamed(RegistryError):
+    """There is no server to ask."""
+
+    cause = Cause.NOT_READ
+
+
+class UnnamedEureka(Registry):
+    """A Eureka that nobody named: every read says so, and nothing is written. For commands that can do without."""
+
+    def list_instances(self) -> Unknown:
+        return unknown_from(_unnamed())
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        raise _unnamed()
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        raise _unnamed()
+
+    def renew(self, key: InstanceKey) -> bool:
+        raise _unnamed()
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
+        raise _unnamed()
+
+
+def _unnamed() -> RegistryError:
+    return _Unnamed("no Eureka server was named: give --eureka-url to look there as well")
 
 
 def _worst(errors: Iterable[RegistryError]) -> type[RegistryError]:
@@ -344,12 +396,11 @@ def _none_left(messages: Mapping[str, str]) -> str:
     """What each peer said, by its address; what several say alike is said once."""
     if not messages:
         return "No Eureka peer was tried: no time was left for it."
-    said: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
     for name, message in messages.items():
-        same = next((first for first in said if alike(first, messages[first], name, message)), None)
-        said.setdefault(same or name, []).append(name)
+        alike.setdefault(message.replace(name, ""), []).append(name)
     sentences = []
-    for first, names in said.items():
-        others = f" (and the same for {', '.join(names[1:])})" if names[1:] else ""
-        sentences.append(messages[first].removesuffix(".") + others)
+    for first, *others in alike.values():
+        also = f" (and the same for {', '.join(others)})" if others else ""
+        sentences.append(messages[first].removesuffix(".") + also)
     return f"No Eureka peer could be used: {'; and '.join(sentences)}."

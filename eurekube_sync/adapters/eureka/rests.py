@@ -18,12 +18,11 @@ REST_SECONDS = 300.0
 """... up to this: as long as an empty server keeps its list to itself."""
 _ASKED_AGAIN_SECONDS = 10.0
 """So long after its last failure a resting peer may be asked by who waits for its answer."""
-
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trouble:
+class Trouble:
     """What is wrong with a peer, from its first failure until it works. Times in monotonic seconds."""
 
     since: float
@@ -31,10 +30,12 @@ class _Trouble:
     """When it failed last."""
     length: float
     """Of its rest, which began then."""
-    resting: bool
     refusing: bool
     """It answered, but not as Eureka does to us: 401, 403, a web page."""
     why: str
+    resting: bool = True
+    back: bool = False
+    """It has answered a question since."""
 
 
 class Rests:
@@ -42,9 +43,8 @@ class Rests:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
-        self._troubles: dict[str, _Trouble] = {}
-        self._back: set[str] = set()
+        self._lock = threading.RLock()
+        self._troubles: dict[str, Trouble] = {}
 
     def failed(self, name: str, error: RegistryError) -> None:
         self.begin(name, str(error), refusing=not isinstance(error, RegistryUnavailable))
@@ -53,21 +53,14 @@ class Rests:
         """Leave the peer alone, or until later; for twice as long when it has not worked since its last rest."""
         now = self._clock.monotonic()
         with self._lock:
+            own = why.replace(name, "")
+            resting = self.resting().items()
+            same = next((n for n, one in resting if n != name and one.why.replace(n, "") == own), None)
             before = self._troubles.get(name)
-            same = next((n for n, one in self._resting() if n != name and alike(n, one.why, name, why)), None)
-            if before is None:
-                length = FIRST_REST_SECONDS
-            else:
-                length = before.length if before.resting else min(2 * before.length, REST_SECONDS)
-            self._troubles[name] = _Trouble(
-                since=before.since if before else now,
-                failed=now,
-                length=length,
-                resting=True,
-                refusing=refusing,
-                why=why,
-            )
-            self._back.discard(name)
+            since, length = (before.since, before.length) if before else (now, FIRST_REST_SECONDS)
+            if before and not before.resting:
+                length = min(2 * length, REST_SECONDS)
+            self._troubles[name] = Trouble(since=since, failed=now, length=length, refusing=refusing, why=why)
         if before is None or before.refusing is not refusing:
             said = why if same is None else f"for the same reason as {same}."
             _log.warning("the Eureka peer %s is not used until it works: %s", name, said)
@@ -80,7 +73,6 @@ class Rests:
             if trouble is None or (listed and trouble.refusing):
                 return False
             del self._troubles[name]
-            self._back.discard(name)
         lasted = duration(round(self._clock.monotonic() - trouble.since))
         _log.info("the Eureka peer %s is used again, after %s", name, lasted)
         return trouble.resting
@@ -88,47 +80,31 @@ class Rests:
     def came_back(self, name: str) -> None:
         """A peer that could not be reached has answered a question: it is used again when it gives its list."""
         with self._lock:
-            if name in dict(self._resting()):
-                self._back.add(name)
+            if name in self.resting():
+                self._troubles[name] = replace(self._troubles[name], back=True)
 
     def end(self) -> list[str]:
         """End the rests whose time is over; gives their peers."""
         now = self._clock.monotonic()
         with self._lock:
-            ended = [name for name, trouble in self._resting() if trouble.failed + trouble.length <= now]
-            for name in ended:
-                self._troubles[name] = replace(self._troubles[name], resting=False)
-                self._back.discard(name)
-        return ended
+            ended = {name: one for name, one in self.resting().items() if one.failed + one.length <= now}
+            self._troubles |= {name: replace(one, resting=False, back=False) for name, one in ended.items()}
+        return list(ended)
 
-    def resting(self) -> frozenset[str]:
+    def resting(self) -> dict[str, Trouble]:
         with self._lock:
-            return frozenset(name for name, _ in self._resting())
+            return {name: trouble for name, trouble in self._troubles.items() if trouble.resting}
 
     def down(self) -> frozenset[str]:
         """Those that cannot be reached, rather than refuse us."""
-        with self._lock:
-            return frozenset(name for name, trouble in self._resting() if not trouble.refusing)
+        return frozenset(name for name, trouble in self.resting().items() if not trouble.refusing)
 
     def just_failed(self) -> frozenset[str]:
         """Those of them that failed a moment ago: to ask them again now would give the same."""
-        now = self._clock.monotonic()
-        with self._lock:
-            return frozenset(
-                name
-                for name, trouble in self._resting()
-                if not trouble.refusing and now - trouble.failed < _ASKED_AGAIN_SECONDS
-            )
+        recent = self._clock.monotonic() - _ASKED_AGAIN_SECONDS
+        resting = self.resting().items()
+        return frozenset(name for name, trouble in resting if not trouble.refusing and trouble.failed > recent)
 
     def back(self) -> frozenset[str]:
-        """Those of them that have answered since."""
-        with self._lock:
-            return frozenset(self._back)
-
-    def _resting(self) -> list[tuple[str, _Trouble]]:
-        return [(name, trouble) for name, trouble in self._troubles.items() if trouble.resting]
-
-
-def alike(name: str, why: str, other: str, its: str) -> bool:
-    """Whether two peers say the same, but for their addresses."""
-    return why.replace(name, "") == its.replace(other, "")
+        """Those of the resting that have answered since."""
+        return frozenset(name for name, trouble in self.resting().items() if trouble.back)

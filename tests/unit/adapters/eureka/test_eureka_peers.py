@@ -278,7 +278,7 @@ class TestChoice:
             rests.begin(ONE, "timed out", refusing=False)
         pair.clock.sleep(FIRST_REST_SECONDS)
         assert rests.end() == [ONE]
-        assert rests.resting() == frozenset()
+        assert rests.resting() == {}
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
         """One sentence holds what every peer said, and the exit code is that of a registry that is away."""
@@ -572,12 +572,12 @@ class TestGhosts:
         for number in range(60):
             pair.clock.sleep(30 if passes == 2 else 60 if passes else 10)
             if passes and not number % passes:
-                pair.peers.renew_left()
+                pair.peers.renew_strays()
                 pair.restart(duration)
             pair.two.held.evict()
             assert key(1) in pair.two.held.held
             pair.run()
-        pair.peers.renew_left()
+        pair.peers.renew_strays()
 
     def test_an_id_that_a_stranger_has_on_a_later_peer_is_not_taken(self) -> None:
         """It bears no owner's mark, so lists of that peer tell nothing of it. The rest is registered."""
