@@ -10,10 +10,9 @@ from typing import assert_never
 
 from eurekube_sync.brake import Held, Hold, condition_message
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
-from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.actions import Cancel, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef

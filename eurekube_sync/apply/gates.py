@@ -13,9 +13,19 @@ from dataclasses import replace
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.turns import in_turn
-from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, rival_of, wanted_in
+from eurekube_sync.desired.claims import (
+    Deleting,
+    Desired,
+    NotServed,
+    OverLimit,
+    OverQuota,
+    Serving,
+    Verdict,
+    Wanted,
+    rival_of,
+    wanted_in,
+)
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.desired.verdicts import OverLimit, OverQuota, Verdict, Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
-from eurekube_sync.desired.claims import Desired, NotServed, Serving
-from eurekube_sync.desired.verdicts import OverQuota
+from eurekube_sync.desired.claims import Desired, NotServed, OverQuota, Serving
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,

@@ -13,7 +13,7 @@ from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.earlier import EarlierClaims
+from eurekube_sync.desired.resolve import EarlierClaims
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Removal
 from eurekube_sync.model.deadline import Deadline, TimeLimit

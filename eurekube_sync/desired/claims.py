@@ -1,39 +1,139 @@
-"""What a pass wants: one claim for each syncer.
+"""What a pass wants: one claim for each syncer, and in it one verdict for each instance that its endpoints could give.
 
-A claim is one of three. `Serving`: these instances, no others. `NotServed`: registered instances are renewed,
-nothing is added or removed. `Deleting`: nothing is wanted, and these keys may have been written."""
+Only the types are here. `pods` and `services` make the verdicts; `rivals` and folder plan add what limits and rivals
+change. The plan follows from them, and so does every sentence about why an instance is registered or not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from eurekube_sync.desired.catalog import Sockets
 from eurekube_sync.desired.conduct import Conduct, Policy
-from eurekube_sync.desired.rivals import Rival
-from eurekube_sync.desired.verdicts import (
-    Incomplete,
-    Kept,
-    Leaving,
-    OverLimit,
-    Taken,
-    Verdict,
-    Wanted,
-)
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Proof
+from eurekube_sync.model.values import dataclass
 
-V = TypeVar("V", bound=Verdict)
+V = TypeVar("V", bound="Verdict")
+
+
+class Right(StrEnum):
+    """Why another syncer has an address, in words."""
+
+    AGE = "is older and has the address"
+    HOME = "lives in the Service's own namespace and has the address"
+    ALLOTTED = "has the address for a pod or Service of its own namespace; nothing new is registered here"
+    FIRST = "of another namespace was first and has the address; nothing new is registered here"
+    UNDECIDED = "of another namespace claims the address as well; it is unknown which of the two is registered"
+
+
+class Rival(NamedTuple):
+    """Another syncer that claims the same address and port."""
+
+    syncer: SyncerRef
+    right: Right
+
+    def __str__(self) -> str:
+        return f"syncer {self.syncer} {self.right}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """It should be registered, as this instance."""
+
+    instance: Instance
+    why: str
+    drained: bool = False
+    """A person asked for it to be DOWN."""
+    drain_unknown: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
+    allotted: bool = False
+    """The cluster gave its address to the namespace (`Site.allotted`)."""
+    rival: Rival | None = None
+    """Another syncer that has the address and does not register it now. Nothing new is registered here, and what is
+    registered is kept up to date."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the cluster gave its address to another namespace: what Eureka lost is not registered there again."""
+        return self.rival is not None and self.rival.right is Right.ALLOTTED
+
+    @property
+    def if_gone(self) -> Instance | None:
+        """What a renewal registers that finds no lease. A not-ready endpoint that Eureka lost is not brought back: it
+        would be a first registration."""
+        return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverLimit:
+    """It is ready, and its syncer's limit keeps it out."""
+
+    wanted: Wanted
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverQuota(OverLimit):
+    """It is ready, and the quota of its namespace keeps it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Another syncer has its address, and registers it."""
+
+    wanted: Wanted
+    rival: Rival
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """Its endpoint is there, and should not be registered."""
+
+    why: str
+    terminating: bool
+    """Positive evidence; an endpoint that is merely not ready is none."""
+    drain_unknown: frozenset[Kind] = frozenset()
+    """As of `Wanted`."""
+    pod_uid: str | None = None
+    """Of one that is not ready; None where the endpoint has no pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Too little is known of its endpoint this time: what is registered is renewed, and nothing new is registered."""
+
+    why: str
+    host: str
+    port: int
+
+
+Found: TypeAlias = Wanted | Leaving | Kept
+"""What an endpoint comes to, before syncers and limits are weighed against each other."""
+Verdict: TypeAlias = Found | OverLimit | Taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incomplete:
+    """Why there may be more endpoints than were found: nothing is removed for being absent."""
+
+    reason: str
+    """CamelCase."""
+    message: str
+    unknown: bool = False
+    """True when a source is to blame, False when an address or a slice is awaited."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it was asked
 class Serving:
-    """A syncer in order."""
+    """A syncer in order: these instances, no others."""
 
     syncer: SyncerObject
     proof: Proof
@@ -41,7 +141,8 @@ class Serving:
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     """Of each instance that its endpoints could give."""
     unplaced: Mapping[str, str] = field(default_factory=dict)
-    """By pod UID, or bare address: why whatever is registered of it stays."""
+    """By pod UID, or bare address, where the endpoint's own port, and so its key, is not known this time: why whatever
+    is registered of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
     """Why what has no verdict stays none the less."""
     services: tuple[str, ...] = ()
@@ -51,7 +152,7 @@ class Serving:
     max_removal_percent: int | None = None
     """Of its own brake."""
     warnings: tuple[str, ...] = ()
-    conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
+    conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
     over_quota: str = ""
@@ -77,8 +178,7 @@ class Serving:
     @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
         """Which other syncer has the address of a key."""
-        found = {key: rival for key, one in self.verdicts.items() if (rival := rival_of(one))}
-        return dict(sorted(found.items()))
+        return dict(sorted((key, rival) for key, one in self.verdicts.items() if (rival := rival_of(one))))
 
     @cached_property
     def unready(self) -> Mapping[InstanceKey, str]:
@@ -118,17 +218,14 @@ class Serving:
 
     def proven_by(self, proof: Proof) -> Serving:
         """The same by another proof, with all that it was asked."""
-        found = copy(self)
-        object.__setattr__(found, "proof", proof)
+        found = replace(self, proof=proof)
+        vars(found).update(vars(self))
         return found
 
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """The same, where another syncer has these addresses, or None has."""
-        changed = {
-            key: replace(one, rival=rivals[key])
-            for key, one in self.verdicts.items()
-            if key in rivals and isinstance(one, Wanted)
-        }
+        wanted = ((key, self.wanted_at(key), rival) for key, rival in rivals.items())
+        changed = {key: replace(one, rival=rival) for key, one, rival in wanted if one is not None}
         return replace(self, verdicts={**self.verdicts, **changed})
 
     def holds(self, instance: ObservedInstance) -> bool:
@@ -143,7 +240,7 @@ class Serving:
     @property
     def reads_pods(self) -> bool:
         """Whether a slice or an address is awaited, so that the list of pods may tell more."""
-        return any(one.reads_pods for one in self.incomplete)
+        return any(not one.unknown for one in self.incomplete)
 
     def _keeps_unwanted(self, instance: ObservedInstance) -> bool:
         if not self.incomplete or self.wanted_at(instance.key) is not None:
@@ -159,7 +256,8 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotServed:
-    """A syncer that cannot be served now: it is wrong, or a source of its is Unknown."""
+    """A syncer that cannot be served now: it is wrong, or a source of its is Unknown. What is registered of it is
+    renewed, and nothing is added or removed."""
 
     syncer: SyncerObject
     reason: str
@@ -168,10 +266,6 @@ class NotServed:
     """True when a source is Unknown."""
     refused: Serving | None = None
     """What it would be, had its Namespace granted it."""
-
-    def proven_by(self, _proof: Proof) -> NotServed:
-        """Itself: it proves nothing."""
-        return self
 
     @property
     def reads_pods(self) -> bool:
@@ -189,8 +283,8 @@ class NotServed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleting:
-    """A syncer that a person deletes. `keys` are what its endpoints would have given, listed in Eureka or not; none
-    once our finalizer is off, for then all of it was gone."""
+    """A syncer that a person deletes: nothing is wanted. `keys` are what its endpoints would have given, listed in
+    Eureka or not; none once our finalizer is off, for then all of it was gone."""
 
     syncer: SyncerObject
     proof: Proof
@@ -234,8 +328,7 @@ class Desired:
 
 def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
     """The syncers that were listed, by namespace and name."""
-    for namespace in sorted(syncers.by_namespace):
-        source = syncers.of(namespace)
+    for _, source in sorted(syncers.by_namespace.items()):
         if isinstance(source, Complete):
             yield from sorted(source.data, key=lambda syncer: syncer.name)
 
@@ -247,18 +340,12 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
 
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
     """The instance that it would be, registered or not; None where nobody knows."""
-    match verdict:
-        case Wanted():
-            return verdict
-        case OverLimit() | Taken():
-            return verdict.wanted
-        case _:
-            return None
+    if isinstance(verdict, OverLimit | Taken):
+        return verdict.wanted
+    return verdict if isinstance(verdict, Wanted) else None
 
 
 def rival_of(verdict: Verdict) -> Rival | None:
     """Another syncer that has its address."""
-    if isinstance(verdict, Taken):
-        return verdict.rival
-    wanted = wanted_in(verdict)
-    return wanted.rival if wanted else None
+    known = verdict if isinstance(verdict, Taken) else wanted_in(verdict)
+    return known.rival if known else None

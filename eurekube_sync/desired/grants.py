@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Claim, Serving
-from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.desired.claims import Claim, Serving, Wanted
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.wording import one_or_more
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from sys import intern
 from typing import Literal
 
+from eurekube_sync.desired.claims import Incomplete, Wanted
 from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.spec import (
     HOST_NAME,
@@ -24,7 +25,6 @@ from eurekube_sync.desired.spec import (
     size_of,
     value_fault,
 )
-from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
@@ -82,6 +82,9 @@ class Builder:
 
     spec: Syncer
     naming: Naming
+    incomplete: list[Incomplete] = field(default_factory=list)
+    unplaced: dict[str, str] = field(default_factory=dict)
+    """As of `Serving`."""
     _apps: set[str] = field(default_factory=set)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -113,6 +116,7 @@ class Builder:
             pod_namespace=self.spec.namespace,
             syncer_class=self.spec.syncer_class,
         )
+        marks = {DRAINED: ",".join(drain.by), **self.spec.conduct.marks} if drain.by else self.spec.conduct.marks
         instance = Instance(
             key=key,
             host_name=host_name,
@@ -123,7 +127,7 @@ class Builder:
             secure_vip_address=self.spec.secure_vip_address or vip,
             status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
             lease=self.naming.lease,
-            metadata={**metadata, DRAINED: ",".join(drain.by)} if drain.by else metadata,
+            metadata={**metadata, **marks} if marks else metadata,
             home_page_url=home,
             status_page_url=status,
             health_check_url=health,

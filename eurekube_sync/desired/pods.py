@@ -4,53 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
-from eurekube_sync.desired.verdicts import Found, Incomplete, Kept, Leaving, Unplaced
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import EndpointSlice, Service, ServicePort
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.kubernetes import Service, ServicePort
 
-
-@dataclass(frozen=True, slots=True)
-class _Listening:
-    """What listens on one of the ports that were asked for."""
-
-    by_identity: Mapping[str, Backend]
-    services: Mapping[str, Sequence[Service]]
-    """Behind which each stands, by name."""
+_Listening: TypeAlias = tuple[Mapping[str, Backend], Mapping[str, Sequence[Service]]]
+"""What listens on a port that was asked for, by identity; and the Services behind which each stands, by name."""
 
 
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> Iterator[tuple[InstanceKey, Found] | Incomplete | Unplaced]:
-    """What each pod comes to. Raises InvalidSyncer, SourceUnknown."""
+) -> Iterator[tuple[InstanceKey, Found]]:
+    """What each pod comes to; the builder is told what is not complete. Raises InvalidSyncer, SourceUnknown."""
     plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
     secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port, field="securePort")
     chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
     apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
     family = _family(spec, list(chosen.values()))
     missing = _missing(chosen.values(), catalog, family)
-    truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
-    yield from _incomplete(missing, truncated)
+    builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
+    cut = [name for name, service in chosen.items() if any(piece.truncated for piece in catalog.slices_of(service))]
+    if cut:
+        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
+        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
     _warn(chosen, catalog, builder)
-    cut = frozenset(service.name for service in truncated)
     on_plain = None if plain is None else _listening(plain, catalog, family, cut)
     on_secure = None if secure is None else _listening(secure, catalog, family, cut)
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
-    for identity, backend in main.by_identity.items():
-        behind = main.services[identity]
-        lacking = beside is not None and identity not in beside.by_identity
-        safe = on_secure.by_identity[identity].port if on_secure is not None and not lacking else None
+    perhaps = [service for service, _ in missing]
+    for identity, backend in main[0].items():
+        behind = main[1][identity]
+        lacking = beside is not None and identity not in beside[0]
         site = Site(
             host=backend.address,
             port=backend.port if on_plain is not None else None,
-            secure_port=safe,
+            secure_port=on_secure[0][identity].port if on_secure is not None and not lacking else None,
             pod=backend.pod,
             node=backend.node,
             zone=_zone(spec, backend, catalog),
@@ -59,94 +55,19 @@ def serve_pods(
             allotted=backend.pod is not None,
         )
         key = builder.key(_app(backend, behind, apps), site)
-        found = _found(spec, backend, site, key, catalog, builder, [service for service, _ in missing])
+        found = _found(backend, site, key, catalog, builder, perhaps)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is still to come
-            why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
-            builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
-            found = Kept(why=why, host=site.host, port=site.main_port)
+            found = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
         yield key, found
-    for identity, backend in beside.by_identity.items() if beside is not None else ():
-        if identity not in main.by_identity and not backend.terminating:
-            why = f"{backend.label} has no port {spec.port!r} (yet)"
-            builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
-            yield Unplaced(identity=identity, why=why)
+    for identity, backend in beside[0].items() if beside is not None else ():
+        if identity not in main[0] and not backend.terminating:
+            builder.unplaced[identity] = _lacks(backend, spec.port, builder)
 
 
-def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
-    """The Services whose slices do not list all of their pods, and why. A Service without pods has an empty slice; one
-    without a slice is too young, or its slices are being made anew. Raises InvalidSyncer where all are so."""
-    missing = [
-        (service, why)
-        for service in services
-        if (why := untold(service, catalog.slices_of(service), family=family) or _left_over(service, catalog))
-    ]
-    if not any(_told(service, catalog, family) for service in services):
-        names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
-        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
-    return missing
-
-
-def _incomplete(missing: Sequence[tuple[Service, str]], truncated: Sequence[Service]) -> Iterator[Incomplete]:
-    for _, why in missing:
-        yield Incomplete(reason="NoEndpointSlices", message=why)
-    if truncated:
-        names = ", ".join(service.name for service in truncated)
-        message = f"the Endpoints of Service {names} are truncated: they do not list all of its addresses"
-        yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
-
-
-def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> None:
-    for name, service in sorted(chosen.items()):
-        if service.publish_not_ready and _without_health(catalog.slices_of(service)):
-            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
-            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
-    for denied in catalog.drains.denied():
-        builder.warn(denied)
-
-
-def _app(backend: Backend, behind: Sequence[Service], apps: Mapping[str, str]) -> str:
-    app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
-    if others:
-        raise InvalidSyncer(
-            "AmbiguousService",
-            f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
-        )
-    return app
-
-
-def _told(service: Service, catalog: Catalog, family: str) -> bool:
-    """Whether there are slices of it, and all that the family needs."""
-    slices = catalog.slices_of(service)
-    return bool(slices) and not service.is_external_name and not untold(service, slices, family=family)
-
-
-def _left_over(service: Service, catalog: Catalog) -> str:
-    """That the slices of a Service that became a name elsewhere tell nothing, in words: no controller looks at them any
-    more, and a pod that has ended is ready there for ever (kubernetes/kubernetes#105986)."""
-    if not service.is_external_name or not any(piece.endpoints for piece in catalog.slices_of(service)):
-        return ""
-    return f"Service {service.name} became an ExternalName, and its EndpointSlices are left from before: delete them"
-
-
-def _without_health(slices: Sequence[EndpointSlice]) -> bool:
-    """Whether they are made from Endpoints, which know readiness and nothing beside it."""
-    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)
-
-
-def _listening(
-    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: frozenset[str]
-) -> _Listening:
-    found: list[Backend] = []
-    services: dict[str, list[Service]] = {}
-    for service, port in chosen:
-        if service.is_external_name:
-            continue
-        for backend in backends(service, port, catalog.slices_of(service), family=family):
-            if service.name in cut and not backend.ready:
-                continue  # nothing is removed for what a truncated list says
-            found.append(backend)
-            services.setdefault(backend.identity, []).append(service)
-    return _Listening(one_per_pod(found), services)
+def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
+    why = f"{backend.label} has no port {port!r} (yet)"
+    builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+    return why
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
@@ -162,6 +83,54 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
 
 
+def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
+    """The Services whose slices do not list all of their pods, and why. A Service without pods has an empty slice; one
+    without a slice is too young, or its slices are being made anew. Raises InvalidSyncer where all are so."""
+    missing = []
+    told = False
+    for service in services:
+        slices = catalog.slices_of(service)
+        why = untold(service, slices, family=family)
+        told = told or (bool(slices) and not service.is_external_name and not why)
+        if service.is_external_name and any(piece.endpoints for piece in slices):
+            # No controller looks at them any more, and a pod that has ended is ready there for ever
+            # (kubernetes/kubernetes#105986).
+            left = "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            why = f"Service {service.name} {left}"
+        if why:
+            missing.append((service, why))
+    if not told:
+        names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+    return missing
+
+
+def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> None:
+    for name, service in sorted(chosen.items()):
+        slices = catalog.slices_of(service) if service.publish_not_ready else ()
+        # Endpoints know readiness and nothing beside it, and no zone.
+        if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
+            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
+            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
+    for denied in catalog.drains.denied():
+        builder.warn(denied)
+
+
+def _listening(
+    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: Collection[str]
+) -> _Listening:
+    found: list[Backend] = []
+    services: dict[str, list[Service]] = {}
+    for service, port in chosen:
+        if service.is_external_name:
+            continue
+        for backend in backends(service, port, catalog.slices_of(service), family=family):
+            if service.name not in cut or backend.ready:  # nothing is removed for what a truncated list says
+                found.append(backend)
+                services.setdefault(backend.identity, []).append(service)
+    return one_per_pod(found), services
+
+
 def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     if backend.zone is not None or not spec.zone.from_endpoint:
         return backend.zone or ""
@@ -169,29 +138,29 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
-def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
-    """The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's own
-    containers decide. One that is not in the list is younger than it."""
-    pod = catalog.readiness.get(backend.pod.uid) if backend.pod and not backend.terminating else None
-    return replace(backend, ready=pod.ready, serving=pod.ready) if pod else backend
+def _app(backend: Backend, behind: Sequence[Service], apps: Mapping[str, str]) -> str:
+    app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
+    if others:
+        raise InvalidSyncer(
+            "AmbiguousService",
+            f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
+        )
+    return app
 
 
 def _found(
-    spec: Syncer,
-    backend: Backend,
-    site: Site,
-    key: InstanceKey,
-    catalog: Catalog,
-    builder: Builder,
-    perhaps: Sequence[Service],
+    backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
 ) -> Found:
     """`perhaps`: the Services behind which it may be registered as well."""
-    if spec.conduct.readiness_gate:
-        backend = _past_the_gate(backend, catalog)
-    kept = spec.terminating == "KeepWhileServing" and backend.serving
-    if backend.terminating and not kept:
+    spec, ready = builder.spec, backend.ready
+    if spec.conduct.readiness_gate and backend.pod and not backend.terminating:
+        # The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's
+        # own containers decide. One that is not in the list is younger than it.
+        pod_readiness = catalog.readiness.get(backend.pod.uid)
+        ready = pod_readiness.ready if pod_readiness else ready
+    if backend.terminating and not (backend.serving and spec.terminating == "KeepWhileServing"):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
-    up = backend.ready or (backend.terminating and kept)
+    up = ready or backend.terminating
     drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
     for ignored in catalog.drains.ignored(site.services, backend.pod, backend.node):
         builder.warn(ignored)

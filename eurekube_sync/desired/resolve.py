@@ -2,43 +2,121 @@
 
 Only a complete catalog makes a claim that could remove anything: `_serve` and `_delete` take `Complete`, and the type
 checker holds callers to it.
+
+A claim of the pass before is taken again where nothing changed that it was made of. Nothing is trusted for that: all
+was listed anew, and an object is the same one only while its bytes are (`adapters/kubernetes/decoded`). So a claim that
+was made of the same objects is the one that would be made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from operator import is_
 
 import msgspec
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
-from eurekube_sync.desired.conduct import Conduct, policy_asked
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Desired,
+    Found,
+    Kept,
+    Leaving,
+    NotServed,
+    Serving,
+    Verdict,
+    Wanted,
+    every,
+)
+from eurekube_sync.desired.conduct import policy_asked
 from eurekube_sync.desired.drain import Drains
-from eurekube_sync.desired.earlier import EarlierClaims, Made
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
-from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
+from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Mode, Syncer, parse, selected_namespace
-from eurekube_sync.desired.verdicts import (
-    Found,
-    Incomplete,
-    Kept,
-    Taken,
-    Unplaced,
-    Wanted,
-    better,
-)
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
-from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A claim, and all that it was made of."""
+
+    syncer: SyncerObject
+    spec: Syncer | NotServed
+    """The latter where it is wrong."""
+    all_services: Sequence[Service]
+    """Of its namespace, among which its selector was looked for."""
+    services: tuple[Service, ...]
+    """Those that it selects."""
+    objects: Sequence[object]
+    """Its Services and their slices, in the order in which they were read."""
+    claim: Serving | NotServed
+
+    def of_the_same(self, objects: Sequence[object]) -> bool:
+        """Whether it would be made of these."""
+        return _same(self.objects, objects)
+
+
+def _same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+@dataclass(slots=True)
+class EarlierClaims:
+    """Changed by each pass, which takes out of `made` what it takes again or makes anew, and puts in what it made."""
+
+    made: dict[SyncerRef, Made] = field(default_factory=dict)
+    _marks: tuple[Ownership, LeaseTimes] | None = None
+    _serving: Mapping[SyncerRef, Serving] = field(default_factory=dict)
+    _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
+    """What these came to beside each other, and who wanted what."""
+    _services: dict[str, Sequence[Service]] = field(default_factory=dict)
+    _services_before: Mapping[str, Sequence[Service]] = field(default_factory=dict)
+    """By namespace; of this pass, and of the one before."""
+
+    def begin(self, naming: Naming) -> None:
+        """A pass that gives its instances other marks or leases takes nothing again."""
+        self._services_before, self._services = self._services, {}
+        marks = (naming.ownership, naming.lease)
+        if marks != self._marks:
+            self.made.clear()
+            self._marks = marks
+
+    def same_services(self, namespace: str, found: Sequence[Service]) -> Sequence[Service]:
+        """The very sequence that the pass before had of this namespace, if its objects are the same: what a selector
+        means among them is then not looked for again."""
+        if namespace not in self._services:
+            before = self._services_before.get(namespace, ())
+            self._services[namespace] = before if _same(before, found) else found
+        return self._services[namespace]
+
+    def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
+        """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""
+        for ref in self.made.keys() - made.keys():
+            del self.made[ref]
+        before, serving = self._serving, {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
+        pairs = ((before[ref], claim) for ref, claim in serving.items())
+        if before.keys() == serving.keys() and all(
+            was.verdicts is now.verdicts and was.syncer is now.syncer for was, now in pairs
+        ):
+            after, wanted_by = self._shared
+            changed = {ref: claim for ref, claim in serving.items() if after[ref] is not claim.verdicts}
+            return {**made, **{ref: replace(claim, verdicts=after[ref]) for ref, claim in changed.items()}}, wanted_by
+        claims, wanted_by = shared_out(made)
+        after = {ref: claim.verdicts for ref, claim in claims.items() if isinstance(claim, Serving)}
+        self._serving, self._shared = serving, (after, wanted_by)
+        return claims, wanted_by
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
@@ -55,181 +133,18 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
-    earlier.end(made)
-    claims, wanted_by = _shared_out_again(made, earlier)
+    claims, wanted_by = earlier.end(made)
+    syncers = view.syncers
+    if isinstance(view.crd_live, Unknown):
+        # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
+        syncers = Listed(by_namespace={}, elsewhere=view.crd_live)
     return Desired(
         claims=claims,
         wanted_by=wanted_by,
-        syncers=_proven(view),
+        syncers=syncers,
         sockets=Sockets(view),
         crd_installed=view.crd_installed,
     )
-
-
-def _shared_out_again(
-    made: Mapping[SyncerRef, Claim], earlier: EarlierClaims
-) -> tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]:
-    """As `_shared_out`, which is spared where each claim is as it was."""
-    serving = {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
-    known = earlier.shared(serving)
-    if known is None:
-        claims, wanted_by = _shared_out(made)
-        earlier.keep(serving, claims, wanted_by)
-        return claims, wanted_by
-    verdicts, wanted_by = known
-    changed = {ref: claim for ref, claim in serving.items() if verdicts[ref] is not claim.verdicts}
-    return {**made, **{ref: replace(claim, verdicts=verdicts[ref]) for ref, claim in changed.items()}}, wanted_by
-
-
-def _shared_out(
-    made: Mapping[SyncerRef, Claim],
-) -> tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]:
-    """The claims, and who wants what.
-
-    Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
-    namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
-    stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
-    is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands (see
-    `rivals`)."""
-    serving = sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence)
-    claims = dict(made)
-    if not _claimed_twice(serving):  # so it is nearly always, and nothing has to be weighed
-        return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
-    wanted_by: dict[InstanceKey, SyncerRef] = {}
-    holders: dict[_Place, _Holder] = {}
-    bids: list[Bid] = []
-    for claim in serving:
-        ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
-        sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
-        places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
-        held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
-        idle = {key: one.against(claim) for key, one in held.items() if one.idle and key not in wanted_by}
-        if held and not claim.conduct.claims_nothing:  # its limit takes all of that out, and that is no conflict
-            taken_away = {
-                key: replace(wanted[key], rival=idle[key])
-                if key in idle
-                else Taken(wanted=wanted[key], rival=one.against(claim))
-                for key, one in held.items()
-            }
-            claims[ref] = replace(claim, verdicts={**claim.verdicts, **taken_away})
-        for key, taken in places.items():
-            if key not in held or key in idle:
-                wanted_by[key] = ref
-            if key not in held:
-                holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
-                if not claim.conduct.claims_nothing:
-                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
-        for key, one in claim.verdicts.items():
-            if isinstance(one, Kept):
-                for place in _places(key, namespace, ((key.app, one.host, one.port),)):
-                    holders.setdefault(place, _Holder(claim.syncer, idle=True))
-    rivals: dict[SyncerRef, dict[InstanceKey, Rival]] = {}
-    for bid, rival in outdone(bids):
-        rivals.setdefault(bid.syncer, {})[bid.key] = rival
-    for ref, theirs in rivals.items():
-        outbid = claims[ref]
-        assert isinstance(outbid, Serving)  # no other bids
-        claims[ref] = outbid.outdone_by(theirs)
-    return claims, wanted_by
-
-
-def _claimed_twice(serving: Iterable[Serving]) -> bool:
-    """Whether any key, or any address and port of an app, is claimed or kept more than once."""
-    keys: set[InstanceKey] = set()
-    sockets: set[Socket] = set()
-    claimed = taken = 0
-    for claim in serving:
-        for key, one in claim.verdicts.items():
-            if isinstance(one, Wanted):
-                of_this = sockets_of(one.instance)
-            elif isinstance(one, Kept):
-                of_this = ((key.app, one.host, one.port),)
-            else:
-                continue
-            keys.add(key)
-            sockets.update(of_this)
-            claimed, taken = claimed + 1, taken + len(of_this)
-    return len(keys) < claimed or len(sockets) < taken
-
-
-def _proven(view: ClusterView) -> Listed[SyncerObject]:
-    # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
-    if isinstance(view.crd_live, Unknown):
-        return Listed(by_namespace={}, elsewhere=view.crd_live)
-    return view.syncers
-
-
-_Place: TypeAlias = tuple[str, Socket] | InstanceKey
-"""What one syncer holds: a socket among those that select in a namespace, and a key."""
-
-
-def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:
-    return (*((namespace, socket) for socket in sockets), key)
-
-
-class _Holder(NamedTuple):
-    """Who holds a place."""
-
-    syncer: SyncerObject
-    idle: bool
-    """It does not register there, so that nothing that is registered goes for it."""
-
-    def against(self, claim: Serving) -> Rival:
-        """What the claim that comes later is reported."""
-        at_home = _away(claim.syncer) and not _away(self.syncer)
-        return Rival(self.syncer.ref, Right.HOME if at_home else Right.AGE)
-
-
-def _away(syncer: SyncerObject) -> bool:
-    """Whether it selects in another namespace than its own."""
-    return selected_namespace(syncer) != syncer.namespace
-
-
-def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-    return (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
-
-
-def _claim(
-    syncer: SyncerObject,
-    view: ClusterView,
-    catalogs: Catalogs,
-    naming: Naming,
-    scope: Scope,
-    earlier: EarlierClaims,
-) -> Claim:
-    catalog = catalogs.of(selected_namespace(syncer)) if scope.may_select(syncer) else None
-    if syncer.deleted is not None:
-        return _delete(syncer, catalog, view.crd_live, naming, earlier)
-    if catalog is None:
-        return _forbidden(syncer)
-    if isinstance(catalog, Unknown):
-        return _unknown(syncer, "SourceUnknown", catalog)
-    try:
-        return _granted(_serve_again(syncer, catalog, naming, earlier), view)
-    except SourceUnknown as error:
-        return _unknown(syncer, "SourceUnknown", error.unknown)
-
-
-def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
-    """The claim, where its Namespace grants it or need not. What is registered of another one stays: an annotation
-    that is lost must not take an app out."""
-    if view.namespaces is None or isinstance(claim, NotServed):
-        return claim
-    syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
-    if isinstance(found, Unknown):
-        return _unknown(syncer, "SourceUnknown", found)
-    if not found.data:
-        message = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
-        return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
-    annotations = found.data[0].annotations
-    why = refusal(claim, annotations)
-    if why is None:
-        return replace(claim, granted_by=annotations)
-    return NotServed(syncer=syncer, reason="NotGranted", message=why, refused=claim)
-
-
-def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:
-    return NotServed(syncer=syncer, reason=reason, message=source.message, unknown=True)
 
 
 def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
@@ -243,15 +158,53 @@ def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
     )
 
 
-def _forbidden(syncer: SyncerObject) -> NotServed:
-    """Its Services must not be looked at."""
-    pair = f"{syncer.namespace}:{selected_namespace(syncer)}"
-    return NotServed(
-        syncer=syncer,
-        reason="NamespaceNotAllowed",
-        message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
-        f"{selected_namespace(syncer)}; the operator may allow it with --allow-namespace {pair}",
-    )
+def _claim(
+    syncer: SyncerObject,
+    view: ClusterView,
+    catalogs: Catalogs,
+    naming: Naming,
+    scope: Scope,
+    earlier: EarlierClaims,
+) -> Claim:
+    namespace = selected_namespace(syncer)
+    catalog = catalogs.of(namespace) if scope.may_select(syncer) else None
+    try:
+        if syncer.deleted is not None:
+            return _delete(syncer, catalog, view.crd_live, naming, earlier)
+        if catalog is None:  # its Services must not be looked at
+            return NotServed(
+                syncer=syncer,
+                reason="NamespaceNotAllowed",
+                message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
+                f"{namespace}; the operator may allow it with --allow-namespace {syncer.namespace}:{namespace}",
+            )
+        if isinstance(catalog, Unknown):
+            return _unknown(syncer, catalog)
+        return _granted(_serve_again(syncer, catalog, naming, earlier), view)
+    except SourceUnknown as error:
+        return _unknown(syncer, error.unknown)
+
+
+def _unknown(syncer: SyncerObject, source: Unknown, reason: str = "SourceUnknown") -> NotServed:
+    return NotServed(syncer=syncer, reason=reason, message=source.message, unknown=True)
+
+
+def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
+    """The claim, where its Namespace grants it or need not. What is registered of another one stays: an annotation
+    that is lost must not take an app out."""
+    if view.namespaces is None or isinstance(claim, NotServed):
+        return claim
+    syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
+    if isinstance(found, Unknown):
+        return _unknown(syncer, found)
+    if not found.data:
+        message = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
+        return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
+    annotations = found.data[0].annotations
+    why = refusal(claim, annotations)
+    if why is None:
+        return replace(claim, granted_by=annotations)
+    return NotServed(syncer=syncer, reason="NotGranted", message=why, refused=claim)
 
 
 def _delete(
@@ -261,34 +214,29 @@ def _delete(
     naming: Naming,
     earlier: EarlierClaims,
 ) -> Deleting | NotServed:
-    """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known."""
+    """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known.
+    Raises SourceUnknown."""
     if isinstance(crd_live, Unknown):
-        return _unknown(syncer, crd_live.cause.value, crd_live)
+        return _unknown(syncer, crd_live, crd_live.cause.value)
     if isinstance(catalog, Unknown):
-        return _unknown(syncer, "SourceUnknown", catalog)
-    try:
-        served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
-    except SourceUnknown as error:
-        return _unknown(syncer, "SourceUnknown", error.unknown)
+        return _unknown(syncer, catalog)
+    served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
     verdicts, wanted = (served.verdicts, served.wanted) if isinstance(served, Serving) else ({}, {})
+    pods = frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
     return Deleting(
         syncer=syncer,
         proof=crd_live.proof,
         keys=frozenset(verdicts if CLEANUP_FINALIZER in syncer.finalizers else ()),
         policy=policy_asked(syncer.spec),
-        gated=_pods(wanted) if syncer.spec.get("readinessGate") is True else frozenset(),
+        gated=pods if syncer.spec.get("readinessGate") is True else frozenset(),
     )
-
-
-def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
-    return frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
 
 
 def _serve_again(
     syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
 ) -> Serving | NotServed:
     """As `_serve`, which is spared where the syncer, its Services and slices are the same, and the claim was made of
-    nothing else. Drains are part of every claim, where they are read."""
+    nothing else. Drains are part of every claim, where they are read. Raises SourceUnknown."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
@@ -303,10 +251,14 @@ def _serve_again(
         services = catalog.data.matching(spec.selector)
     objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
     undrained, asked = catalog.data.drains == Drains(), catalog.data.asked
+    claim: Serving | NotServed
     if known is not None and undrained and known.of_the_same(objects):
-        claim = known.claim.proven_by(catalog.proof)
+        claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
     else:
-        claim = _serve(syncer, spec, services, catalog, naming)
+        try:
+            claim = _serve(syncer, spec, services, catalog, naming)
+        except InvalidSyncer as error:
+            claim = NotServed(syncer=syncer, reason=error.reason, message=str(error))
     if undrained and catalog.data.asked == asked:
         earlier.made[syncer.ref] = Made(syncer, spec, all_services, services, objects, claim)
     return claim
@@ -318,7 +270,7 @@ def _spec(syncer: SyncerObject) -> Syncer | NotServed:
     try:
         asked = parse(syncer)
     except InvalidSyncer as error:
-        return _refused(syncer, error)
+        return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     if syncer.deleted is None:
         return asked
     conduct = replace(asked.conduct, readiness_gate=False)
@@ -326,22 +278,10 @@ def _spec(syncer: SyncerObject) -> Syncer | NotServed:
     return msgspec.structs.replace(asked, **plain, not_ready="Down", conduct=conduct)
 
 
-def _refused(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
-    return NotServed(syncer=syncer, reason=error.reason, message=str(error))
-
-
 def _serve(
     syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
-) -> Serving | NotServed:
-    try:
-        return _served(syncer, spec, services, catalog, naming)
-    except InvalidSyncer as error:
-        return _refused(syncer, error)
-
-
-def _served(
-    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
 ) -> Serving:
+    """Raises InvalidSyncer, SourceUnknown."""
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",
@@ -350,23 +290,14 @@ def _served(
     builder = Builder(spec, naming)
     serve = serve_pods if spec.mode is Mode.POD else serve_services
     verdicts: dict[InstanceKey, Found] = {}
-    incomplete: list[Incomplete] = []
-    unplaced: dict[str, str] = {}
-    for one in serve(spec, services, catalog.data, builder):
-        match one:
-            case Incomplete():
-                incomplete.append(one)
-            case Unplaced():
-                unplaced[one.identity] = one.why
-            case _:
-                key, found = one
-                verdicts[key] = better(verdicts[key], found) if key in verdicts else found
+    for key, found in serve(spec, services, catalog.data, builder):
+        verdicts[key] = better(verdicts[key], found) if key in verdicts else found
     return Serving(
         syncer=syncer,
         proof=catalog.proof,
-        verdicts=_marked(verdicts, spec.conduct),
-        unplaced=unplaced,
-        incomplete=tuple(incomplete),
+        verdicts=verdicts,
+        unplaced=builder.unplaced,
+        incomplete=tuple(builder.incomplete),
         services=tuple(sorted(service.name for service in services)),
         apps=builder.apps,
         vip_address=builder.vip_address,
@@ -376,12 +307,15 @@ def _served(
     )
 
 
-def _marked(verdicts: Mapping[InstanceKey, Found], conduct: Conduct) -> Mapping[InstanceKey, Found]:
-    if not conduct.marks:
-        return verdicts
-    return {
-        key: replace(one, instance=replace(one.instance, metadata={**one.instance.metadata, **conduct.marks}))
-        if isinstance(one, Wanted)
-        else one
-        for key, one in verdicts.items()
-    }
+def better(one: Found, other: Found) -> Found:
+    """The one to keep where two endpoints give one key, as while a new pod takes over an address: a wanted one before
+    one that is not known, before one that leaves; of two wanted ones the UP one, then by pod, so that the order of
+    slices does not matter. Of two others the later."""
+    if isinstance(one, Wanted) and isinstance(other, Wanted):
+        return min(one, other, key=_standing)
+    return min(other, one, key=lambda found: (Wanted, Kept, Leaving).index(type(found)))
+
+
+def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
+    down = wanted.instance.status is not InstanceStatus.UP
+    return (down, wanted.why, tuple(sorted(wanted.instance.metadata.items())))

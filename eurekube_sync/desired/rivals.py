@@ -8,35 +8,21 @@ first that is registered has it. Whatever is registered stays in either case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from eurekube_sync.desired.claims import Claim, Kept, Right, Rival, Serving, Taken, Wanted, seniority
+from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 
 Socket: TypeAlias = tuple[str, str, int]
 """App, address and port."""
-
-
-class Right(StrEnum):
-    """Why another syncer has an address, in words."""
-
-    AGE = "is older and has the address"
-    HOME = "lives in the Service's own namespace and has the address"
-    ALLOTTED = "has the address for a pod or Service of its own namespace; nothing new is registered here"
-    FIRST = "of another namespace was first and has the address; nothing new is registered here"
-    UNDECIDED = "of another namespace claims the address as well; it is unknown which of the two is registered"
-
-
-class Rival(NamedTuple):
-    """Another syncer that claims the same address and port."""
-
-    syncer: SyncerRef
-    right: Right
-
-    def __str__(self) -> str:
-        return f"syncer {self.syncer} {self.right}"
+Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]
+"""The claims, and who wants what."""
+_Place: TypeAlias = tuple[str, Socket] | InstanceKey
+"""What one syncer holds: a socket among those that select in a namespace, and a key."""
 
 
 class Bid(NamedTuple):
@@ -51,12 +37,100 @@ class Bid(NamedTuple):
     """Whether the cluster gave the address to that namespace."""
 
 
+class _Holder(NamedTuple):
+    """Who holds a place."""
+
+    syncer: SyncerObject
+    idle: bool
+    """It does not register there, so that nothing that is registered goes for it."""
+
+
 def sockets_of(instance: Instance) -> tuple[Socket, ...]:
     """For each port that is on, the main one first: callers find them all under that app."""
     main = (instance.key.app, instance.ip_addr, instance.main_port)
     if instance.secure_port.enabled and instance.port.enabled:
         return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
     return (main,)
+
+
+def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
+    """What each claim comes to beside the others.
+
+    Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
+    namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
+    stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
+    is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands."""
+    serving = sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence)
+    claims = dict(made)
+    if not _claimed_twice(serving):  # so it is nearly always, and nothing has to be weighed
+        return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
+    wanted_by: dict[InstanceKey, SyncerRef] = {}
+    holders: dict[_Place, _Holder] = {}
+    bids: list[Bid] = []
+    for claim in serving:
+        ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
+        sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
+        places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
+        held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
+        idle = {key for key, one in held.items() if one.idle and key not in wanted_by}
+        if held and not claim.conduct.claims_nothing:  # its limit takes all of that out, and that is no conflict
+            taken_away: dict[InstanceKey, Wanted | Taken] = {}
+            for key, one in held.items():
+                at_home = _away(claim.syncer) and not _away(one.syncer)
+                rival = Rival(one.syncer.ref, Right.HOME if at_home else Right.AGE)
+                in_vain = Taken(wanted=wanted[key], rival=rival)
+                taken_away[key] = replace(wanted[key], rival=rival) if key in idle else in_vain
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **taken_away})
+        for key, taken in places.items():
+            if key not in held or key in idle:
+                wanted_by[key] = ref
+            if key not in held:
+                holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
+                if not claim.conduct.claims_nothing:
+                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
+        for key, kept in claim.of(Kept).items():
+            for place in _places(key, namespace, ((key.app, kept.host, kept.port),)):
+                holders.setdefault(place, _Holder(claim.syncer, idle=True))
+    rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
+    for bid, rival in outdone(bids):
+        rivals.setdefault(bid.syncer, {})[bid.key] = rival
+    for ref, theirs in rivals.items():
+        outbid = claims[ref]
+        assert isinstance(outbid, Serving)  # no other bids
+        claims[ref] = outbid.outdone_by(theirs)
+    return claims, wanted_by
+
+
+def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+    return (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
+
+
+def _away(syncer: SyncerObject) -> bool:
+    """Whether it selects in another namespace than its own."""
+    return selected_namespace(syncer) != syncer.namespace
+
+
+def _claimed_twice(serving: Iterable[Serving]) -> bool:
+    """Whether any key, or any address and port of an app, is claimed or kept more than once."""
+    keys: set[InstanceKey] = set()
+    sockets: set[Socket] = set()
+    claimed = taken = 0
+    for claim in serving:
+        for key, one in claim.verdicts.items():
+            if isinstance(one, Wanted):
+                of_this = sockets_of(one.instance)
+            elif isinstance(one, Kept):
+                of_this = ((key.app, one.host, one.port),)
+            else:
+                continue
+            keys.add(key)
+            sockets.update(of_this)
+            claimed, taken = claimed + 1, taken + len(of_this)
+    return len(keys) < claimed or len(sockets) < taken
+
+
+def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:
+    return (*((namespace, socket) for socket in sockets), key)
 
 
 def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]]:

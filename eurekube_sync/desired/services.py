@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, healthy, one_per_pod, untold
 from eurekube_sync.desired.instance import Builder, Site, family_of
 from eurekube_sync.desired.spec import NodeAddress, ServiceAddress, Syncer
-from eurekube_sync.desired.verdicts import Found, Incomplete, Leaving
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
@@ -55,24 +55,25 @@ class _Behind:
 
 def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> Iterator[tuple[InstanceKey, Found] | Incomplete]:
-    """What each address of each Service comes to. Raises InvalidSyncer, SourceUnknown."""
+) -> Iterator[tuple[InstanceKey, Found]]:
+    """What each address of each Service comes to; the builder is told what is not complete. Raises InvalidSyncer,
+    SourceUnknown."""
     chosen = _chosen(spec, services)
     behind = _behind(spec, chosen, catalog)
     for service, ports in chosen:
         app = builder.app_name(service)
         if why := untold(service, catalog.slices_of(service), family=None):
-            yield Incomplete(reason="NoEndpointSlices", message=why)
+            builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
             continue
         if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
             message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
-            yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+            builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind is ServiceAddress.NODE_PORT else ()
         found = places(service, ports, spec, nodes)
         if isinstance(found, str):
-            yield Incomplete(reason="AddressPending", message=found)
+            builder.incomplete.append(Incomplete(reason="AddressPending", message=found))
             continue
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")

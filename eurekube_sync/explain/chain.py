@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.verdicts import Leaving, OverLimit, Wanted
+from eurekube_sync.desired.claims import Leaving, OverLimit, Wanted
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.conduct import brake_links, conduct_links
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import Deleting, NotServed, Serving
+from eurekube_sync.desired.claims import Deleting, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, holds, noted, unseen
 from eurekube_sync.explain.near import matches, near_labels, written
 from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod, read, services_in

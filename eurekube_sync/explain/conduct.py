@@ -7,9 +7,8 @@ from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.claims import OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import Policy
-from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Part, Why, and_more, breaks, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at, read
 from eurekube_sync.model.kubernetes import ConditionStatus

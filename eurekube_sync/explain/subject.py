@@ -7,9 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, Serving, every, wanted_in
+from eurekube_sync.desired.claims import Claim, Deleting, Serving, Verdict, every, wanted_in
 from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.desired.verdicts import Verdict
 from eurekube_sync.explain.near import matches
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.errors import InvalidSyncer

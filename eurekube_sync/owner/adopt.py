@@ -7,11 +7,10 @@ from math import inf
 from shlex import quote
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.desired.claims import Desired, NotServed
+from eurekube_sync.desired.claims import Desired, NotServed, Wanted
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ConfigurationError, Refused, SourceUnknown

@@ -7,11 +7,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from eurekube_sync.desired.claims import Desired, Serving, seniority
+from eurekube_sync.desired.claims import (
+    Desired,
+    Kept,
+    Leaving,
+    Right,
+    Rival,
+    Serving,
+    Taken,
+    Verdict,
+    Wanted,
+    seniority,
+)
 from eurekube_sync.desired.drain import DRAINED, Kind
-from eurekube_sync.desired.rivals import Bid, Right, Rival, across_namespaces, sockets_of
+from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.desired.verdicts import Kept, Leaving, Taken, Verdict, Wanted
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of

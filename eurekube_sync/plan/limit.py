@@ -13,9 +13,8 @@ from dataclasses import replace
 from itertools import chain
 from zlib import crc32
 
-from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.claims import Claim, Desired, Leaving, OverLimit, Serving
 from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
-from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
+from eurekube_sync.desired.claims import Deleting, Desired, Kept, NotServed, Serving, seniority
 from eurekube_sync.desired.conduct import is_gone
-from eurekube_sync.desired.verdicts import Kept
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -11,9 +11,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Desired, Serving, seniority
+from eurekube_sync.desired.claims import Desired, OverQuota, Serving, seniority
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.verdicts import OverQuota
 from eurekube_sync.model.actions import Action, Cancel, Register, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -16,14 +16,13 @@ from typing import Any, cast
 import yaml
 
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
-from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
+from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.desired.verdicts import Leaving, Taken
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id

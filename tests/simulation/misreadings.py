@@ -19,11 +19,10 @@ from eurekube_sync.brake import approval, braking, removals
 from eurekube_sync.controller import steps
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
-from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.claims import Claim, Desired, OverLimit, Serving
 from eurekube_sync.desired.conduct import POLICY, Limit
 from eurekube_sync.desired.services import _Behind, places
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
-from eurekube_sync.desired.verdicts import OverLimit
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject

@@ -10,7 +10,7 @@ from typing import Any
 from eurekube_sync.adapters.eureka.wire import Decoded
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
-from eurekube_sync.desired.earlier import Made
+from eurekube_sync.desired.resolve import Made
 from eurekube_sync.plan.ours import EarlierPlan
 
 from .defect import Defect

@@ -9,8 +9,8 @@ from typing import Any
 
 from eurekube_sync.apply import gates, status
 from eurekube_sync.apply.gates import Opening
+from eurekube_sync.desired.claims import Leaving, Wanted
 from eurekube_sync.desired.conduct import Limit, Measure
-from eurekube_sync.desired.verdicts import Leaving, Wanted
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.plan import limit

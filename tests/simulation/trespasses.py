@@ -8,10 +8,8 @@ from typing import Any
 
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
-from eurekube_sync.desired import catalog
-from eurekube_sync.desired import resolve as desired
-from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.rivals import Right
+from eurekube_sync.desired import catalog, rivals
+from eurekube_sync.desired.claims import Desired, Right, Serving
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.ports import Batched
@@ -71,12 +69,12 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="age decides between namespaces, too",
             about="neighbours",
-            patches=((desired, "_places", _of_one_namespace(vars(desired)["_places"])),),
+            patches=((rivals, "_places", _of_one_namespace(vars(rivals)["_places"])),),
         ),
         Defect(
             name="a written address is registered beside another namespace's pod",
             about="neighbours",
-            patches=((desired, "outdone", lambda bids: ()),),
+            patches=((rivals, "outdone", lambda bids: ()),),
         ),
         Defect(
             name="whoever claims a written address is registered",

@@ -11,9 +11,8 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.status import EarlierStatuses, flips, statuses
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
-from eurekube_sync.desired.verdicts import Incomplete, Kept
 from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, Kept, Leaving, NotServed, Right, Rival, Serving, Taken
 from eurekube_sync.desired.resolve import claim_all
-from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.verdicts import Kept, Leaving, Taken
 from eurekube_sync.model.actions import Cancel, Renew
 from eurekube_sync.model.kubernetes import (
     Endpoint,

@@ -10,8 +10,7 @@ import pytest
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving
-from eurekube_sync.desired.earlier import EarlierClaims
-from eurekube_sync.desired.resolve import claim_all
+from eurekube_sync.desired.resolve import EarlierClaims, claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.model.eureka import LeaseTimes

@@ -9,8 +9,8 @@ import pytest
 
 from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.desired.instance import Builder, Site
+from eurekube_sync.desired.resolve import better
 from eurekube_sync.desired.spec import parse
-from eurekube_sync.desired.verdicts import better
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, Port
 from eurekube_sync.model.kubernetes import PodRef

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.desired.rivals import Bid, Right, Rival, outdone
+from eurekube_sync.desired.claims import Right, Rival
+from eurekube_sync.desired.rivals import Bid, outdone
 from eurekube_sync.model.kubernetes import SyncerRef
 from tests.unit.worlds.build import key
 

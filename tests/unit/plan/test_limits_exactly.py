@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired, Incomplete, OverLimit, Serving
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.spec import parse
-from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.rivals import Right, Rival
+from eurekube_sync.desired.claims import Right, Rival, Serving, Taken
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.verdicts import Taken
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER

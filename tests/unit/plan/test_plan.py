@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Leaving, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.desired.verdicts import Incomplete, Kept, Leaving
 from eurekube_sync.model.actions import (
     Action,
     Cancel,

@@ -14,10 +14,8 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.rivals import Right, Rival
+from eurekube_sync.desired.claims import Right, Rival, Serving, Taken
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.verdicts import Taken
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
