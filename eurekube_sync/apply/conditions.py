@@ -13,10 +13,9 @@ from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
-from eurekube_sync.model.actions import Cancel, Removal
+from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.outcomes import Outcomes, Result
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass

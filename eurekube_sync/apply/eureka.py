@@ -22,12 +22,11 @@ from eurekube_sync.apply.single_calls import (
     outcome_of_renewal,
 )
 from eurekube_sync.apply.turns import by_turns, chunks, in_turn, keys_in_turn, oldest_first, rotated, whose_action
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
+from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ports import Batched, Batches, Clock, Registry, Workers
 from eurekube_sync.observe.eureka import Unread
 

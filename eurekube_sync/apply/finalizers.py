@@ -10,10 +10,9 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.desired.claims import Deleting
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
-from eurekube_sync.model.actions import Cancel, Renew
+from eurekube_sync.model.actions import Cancel, Outcomes, Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more

@@ -7,11 +7,10 @@ from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.conduct import GONE
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
+from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
-from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ports import Clock, Dated, Registry
 from eurekube_sync.model.sources import Cause
 

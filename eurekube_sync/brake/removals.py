@@ -16,9 +16,11 @@ from eurekube_sync.desired.claims import Desired, NotServed, OverQuota, Serving
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
+    Outcome,
     Register,
     Removal,
     Renew,
+    Result,
     Update,
     brings_up,
     comes_last,
@@ -26,7 +28,6 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed

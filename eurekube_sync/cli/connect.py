@@ -114,11 +114,9 @@ def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) ->
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
     from eurekube_sync.adapters.kubernetes import LeaseObject
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
-    from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
 
     with _connected(connection, clock) as (world, to_cluster, servers):
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
-        versions = KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
@@ -130,7 +128,7 @@ def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) ->
                 if name is not None
             ]
 
-        yield LookWorld(world=world, details=details, installable=versions, servers=servers, locks=locks)
+        yield LookWorld(world=world, details=details, servers=servers, locks=locks)
 
 
 def installed_in(access: KubernetesAccess) -> str:

@@ -20,10 +20,9 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.controller.renew_only import RegistryWorld
-from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.actions import Renew, Result
 from eurekube_sync.model.deadline import Deadline, Streak
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Cause
 
 MANY = 250

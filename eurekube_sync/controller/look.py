@@ -21,7 +21,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.lock import LockName, LockRecord
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
-from eurekube_sync.model.ports import Details, EurekaServer, Installable, LockStore
+from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
@@ -35,7 +35,6 @@ class LookWorld:
 
     world: World
     details: Details
-    installable: Installable
     servers: Mapping[str, EurekaServer] = field(default_factory=dict)
     """Each Eureka server, by its address."""
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()

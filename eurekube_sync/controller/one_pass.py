@@ -15,15 +15,13 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.resolve import EarlierClaims
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel, Removal
-from eurekube_sync.model.deadline import Deadline, TimeLimit
+from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Removal, Result
+from eurekube_sync.model.deadline import Deadline, Schedule, TimeLimit
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed

@@ -44,10 +44,10 @@ from eurekube_sync.desired.claims import Deleting
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
 from eurekube_sync.observe.eureka import Observed, marked_cluster, observe

@@ -22,11 +22,10 @@ from eurekube_sync.controller.one_pass import (
 )
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew, comes_last
+from eurekube_sync.model.actions import Outcome, Outcomes, Renew, comes_last
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView
-from eurekube_sync.model.outcomes import Outcome, Outcomes
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown

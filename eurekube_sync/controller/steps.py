@@ -23,10 +23,9 @@ from eurekube_sync.controller.one_pass import (
 )
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel, Register, Renew, Update, comes_last
+from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours

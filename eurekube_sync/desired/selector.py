@@ -11,7 +11,7 @@ import msgspec
 
 from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.kubernetes import Service
-from eurekube_sync.model.value_faults import shown
+from eurekube_sync.model.wording import shown
 
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"

@@ -19,8 +19,7 @@ from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.desired.spec_faults import Faults, misshapen
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.value_faults import Path, same_port
-from eurekube_sync.model.wording import cut
+from eurekube_sync.model.wording import Path, cut, same_port
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"

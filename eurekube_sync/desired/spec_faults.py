@@ -11,8 +11,16 @@ from typing import Any
 from msgspec import inspect
 
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.value_faults import Fault, Path, missing_field, not_one_of, unknown_field, written, wrong_type
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import (
+    Fault,
+    Path,
+    counted,
+    missing_field,
+    not_one_of,
+    unknown_field,
+    written,
+    wrong_type,
+)
 
 _SHOWN = 3
 _NAMES: Mapping[type[inspect.Type], str] = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from enum import StrEnum
 
-from eurekube_sync.model.value_faults import Path as Path
-from eurekube_sync.model.value_faults import written
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import Path as Path
+from eurekube_sync.model.wording import counted, written
 
 
 class Severity(StrEnum):

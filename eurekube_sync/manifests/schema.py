@@ -15,8 +15,17 @@ from typing import Any, TypeAlias
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.value_faults import Fault, Path, missing_field, not_one_of, shown, unknown_field, wrong_type
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import (
+    Fault,
+    Path,
+    counted,
+    missing_field,
+    not_one_of,
+    one_or_more,
+    shown,
+    unknown_field,
+    wrong_type,
+)
 
 Schema: TypeAlias = Mapping[str, Any]
 

@@ -16,7 +16,7 @@ from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
 from eurekube_sync.manifests.schema import prepared, schema_faults, to_json_schema
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.value_faults import Fault, Path, did_you_mean, shown, written
+from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
 Cause: TypeAlias = tuple[str, str, str]
 """Field, reason and text, as a Status of the API server has them."""

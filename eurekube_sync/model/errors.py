@@ -27,7 +27,7 @@ A message is one sentence for a person and says what to do; it never holds a cre
 from __future__ import annotations
 
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.value_faults import Fault
+from eurekube_sync.model.wording import Fault
 
 
 class EurekubeError(Exception):

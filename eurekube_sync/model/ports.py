@@ -257,7 +257,8 @@ class LockStore(Protocol):
 
 
 class Details(Protocol):
-    """What Kubernetes tells a person who asks why. Never raises."""
+    """What Kubernetes tells a person who asks why, or whether an installation can work there. Never raises and writes
+    nothing."""
 
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
         """All Pods of a namespace, whole."""
@@ -265,12 +266,8 @@ class Details(Protocol):
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
         """What each Service of a namespace selects."""
 
-
-class Installable(Protocol):
-    """Kubernetes, asked whether an installation can work there. Writes nothing and never raises."""
-
     def server(self) -> Source[str]:
-        """Its version."""
+        """The version, such as `v1.36.0`."""
 
     def schema(self) -> Source[Mapping[str, Any]]:
         """Of the CRD's stored version; Unknown(CRD_MISSING) where there is none."""

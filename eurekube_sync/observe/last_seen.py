@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.conduct import LIMIT
-from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.actions import Cancel, Outcomes
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import POD, syncer_of
 from eurekube_sync.observe.eureka import Observed
 

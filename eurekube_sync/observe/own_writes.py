@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.actions import Cancel, Outcomes, Result
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.outcomes import Outcomes, Result
 
 
 class OwnWrites:

@@ -12,10 +12,10 @@ from shlex import quote
 from typing import NamedTuple
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.errors import ClusterError, EurekubeError, OwnerClash
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass

@@ -12,6 +12,7 @@ from math import inf
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import (
     ConfigurationError,
@@ -22,7 +23,6 @@ from eurekube_sync.model.errors import (
     Stopped,
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Server, Unknown

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka import EurekaClient
-from eurekube_sync.adapters.kubernetes import KubernetesCluster, walks, wire
+from eurekube_sync.adapters.kubernetes import KubernetesCluster, walks
 from eurekube_sync.apply import eureka as apply
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger
@@ -20,6 +20,7 @@ from eurekube_sync.controller import reconcile, steps
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model import actions
 from eurekube_sync.model.actions import Cancel, Renew, Update, comes_last
+from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
@@ -45,13 +46,13 @@ def _once(identity: Callable[..., Any]) -> Callable[..., Any]:
 def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
     before: list[Any] = []
 
-    def wrong(calls: Any, kind: Any, call: Any, namespace: Any) -> Any:
+    def wrong(calls: Any, kind: Any, call: Any) -> Any:
         try:
-            found = page(calls, kind, call, namespace)
-        except walks._Failed:
+            found = page(calls, kind, call)
+        except ClusterError:
             follows = before and "continue" in call.query
-            head = wire.ListMeta(resource_version=before[-1].resource_version if follows else "")
-            return wire.RawPage(kind=kind.list_kind, items=None, metadata=head)
+            head = walks.ListMeta(resource_version=before[-1].resource_version if follows else "")
+            return walks.RawPage(kind=kind.list_kind, items=None, metadata=head)
         before[:] = [found.metadata]
         return found
 
@@ -62,8 +63,8 @@ def _empty_when_failed(walk: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(*arguments: Any) -> Any:
         try:
             return walk(*arguments)
-        except walks._Failed:
-            return walks._Found(objects={}, unreadable={}, read={})
+        except ClusterError:
+            return {}, {}
 
     return wrong
 

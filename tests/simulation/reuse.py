@@ -11,7 +11,7 @@ from typing import Any
 
 from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.kubernetes import walks
-from eurekube_sync.adapters.kubernetes.decoded import digest
+from eurekube_sync.adapters.kubernetes.walks import digest
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.controller import reconcile
 from eurekube_sync.plan import make

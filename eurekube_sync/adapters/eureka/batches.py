@@ -15,11 +15,10 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, Doubts, EverywhereBatches, probed, refused
 from eurekube_sync.adapters.eureka.replication import ServerStatus
 from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
-from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Source
 
 ASK_SECONDS = 480.0

@@ -14,7 +14,7 @@ from typing import TypeVar
 from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.errors import (
     RegistryDenied,
     RegistryError,
@@ -27,7 +27,6 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
-from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 SWEEP_SECONDS = 480.0

@@ -1,14 +1,13 @@
-"""Single calls, and what an answer means: what is transient, what a refusal, and what new credentials may end.
-
-Knows paths and bodies only to name them in a message.
-"""
+"""Single calls, and what an answer means: what is transient, what a refusal, and what new credentials may end."""
 
 from __future__ import annotations
+
+from typing import Any, TypeVar
 
 import msgspec
 
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.no_answer import UNREADABLE
+from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
 from eurekube_sync.model.errors import (
     ClusterCredentialsLate,
@@ -17,26 +16,23 @@ from eurekube_sync.model.errors import (
     ClusterRejected,
     ClusterUnavailable,
     ConfigurationError,
+    unknown_from,
 )
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
+from eurekube_sync.model.sources import Cause, Unknown
 
+JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 
-class _Cause(msgspec.Struct):
-    reason: str = ""
-
-
-class _Details(msgspec.Struct):
-    causes: list[_Cause] | None = None
+T = TypeVar("T")
 
 
 class _Status(msgspec.Struct):
     kind: str = ""
-    reason: str = ""
     message: str = ""
-    details: _Details | None = None
 
 
 _STATUS = msgspec.json.Decoder(_Status)
@@ -58,8 +54,10 @@ class Calls:
             try:
                 answer = self._send(call, within)
                 if answer.status == 401:
-                    self._renew(within)
+                    self._connection.renew(within)
                     answer = self._send(call, within)
+            except ConfigurationError as error:
+                raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
             except ClusterCredentialsLate:
                 raise
             except ClusterUnavailable as error:
@@ -87,11 +85,36 @@ class Calls:
         self._tries.count(str(answer.status))
         return answer
 
-    def _renew(self, within: AnswerTime) -> None:
+    def read_one(self, path: str) -> Answer | Unknown:
+        """The answer to a GET, or why there is none. A 404 is an answer too, and a web page never is."""
+        call = Call(method="GET", path=path)
         try:
-            self._connection.renew(within)
-        except ConfigurationError as error:
-            raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
+            answer = self.send(call)
+        except ClusterError as error:
+            return unknown_from(error)
+        return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
+
+    def read_object(self, path: str, type_: type[T], what: str) -> T | Unknown | None:
+        """One object, or why it could not be read; None for a 404."""
+        answer = self.read_one(path)
+        if isinstance(answer, Unknown):
+            return answer
+        try:
+            return None if answer.status == 404 else msgspec.json.decode(answer.body, type=type_)
+        except UNREADABLE as error:
+            return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read: {reason(error)}")
+
+
+def writing(method: str, path: str, body: Any, content_type: str = "application/json") -> Call:
+    return Call(method=method, path=path, body=msgspec.json.encode(body), content_type=content_type)
+
+
+def decoded(call: Call, answer: Answer, type_: type[T], what: str) -> T:
+    """The object that was sent; raises ClusterRejected."""
+    try:
+        return msgspec.json.decode(answer.body, type=type_)
+    except UNREADABLE as error:
+        raise ClusterRejected(f"the answer to {call} is not {what}: {reason(error)}") from error
 
 
 def refusal(call: Call, answer: Answer) -> ClusterError:
@@ -112,13 +135,6 @@ def said(answer: Answer) -> str:
 
 def is_page(answer: Answer) -> bool:
     return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
-
-
-def has_cause(answer: Answer, reason: str) -> bool:
-    """Whether a Status names this cause, such as NamespaceTerminating."""
-    status = _status(answer)
-    causes = (status.details.causes if status and status.details else None) or ()
-    return any(cause.reason == reason for cause in causes)
 
 
 def _status(answer: Answer) -> _Status | None:

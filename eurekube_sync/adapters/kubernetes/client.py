@@ -1,35 +1,27 @@
-"""`KubernetesCluster`: the `Cluster` port on the Kubernetes API.
-
-Says which resources are read and how each write is guarded. How a call is tried again is in `calls`, how a list is
-walked in `walks`.
-"""
+"""`KubernetesCluster`: the `Cluster` port on the Kubernetes API: which objects are listed, and how each is written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-import msgspec
-
-from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, refusal
-from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.kubernetes.decoded import Decoded
-from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
-from eurekube_sync.adapters.kubernetes.walks import (
-    METADATA_ONLY,
-    Kind,
-    list_all,
-    list_cluster_scoped,
-    read_object,
-    read_one,
+from eurekube_sync.adapters.kubernetes import objects, syncers
+from eurekube_sync.adapters.kubernetes.calls import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Calls,
+    decoded,
+    refusal,
+    writing,
 )
-from eurekube_sync.adapters.no_answer import UNREADABLE, reason
+from eurekube_sync.adapters.kubernetes.connection import Call, Connection
+from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
+from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Earlier, Kind, list_all, list_cluster_scoped
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
+from eurekube_sync.model.errors import ClusterConflict
 from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
@@ -49,8 +41,6 @@ from eurekube_sync.model.wording import rfc_3339
 
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
-_JSON_PATCH = "application/json-patch+json"
-_STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRIES = 3
 """How often a write that lost a race is made again from a new read (product: at most three times)."""
 
@@ -63,48 +53,20 @@ _SYNCERS = Kind(
     prefix=_GROUP,
     plural="eurekasyncers",
     list_kind="EurekaSyncerList",
-    item=wire.SyncerItem,
-    project=projection.syncer,
+    item=syncers.SyncerItem,
     when_absent=CRD_MISSING,
 )
-_SERVICES = Kind(plural="services", list_kind="ServiceList", item=wire.ServiceItem, project=projection.service)
+_SERVICES = Kind(plural="services", list_kind="ServiceList", item=objects.ServiceItem)
 _SLICES = Kind(
-    prefix="/apis/discovery.k8s.io/v1",
-    plural="endpointslices",
-    list_kind="EndpointSliceList",
-    item=wire.SliceItem,
-    project=projection.endpoint_slice,
+    prefix="/apis/discovery.k8s.io/v1", plural="endpointslices", list_kind="EndpointSliceList", item=objects.SliceItem
 )
-_ENDPOINTS = Kind(
-    plural="endpoints",
-    list_kind="EndpointsList",
-    item=wire.EndpointsItem,
-    project=projection.slices_of_endpoints,
-)
-_NODES = Kind(
-    plural="nodes",
-    list_kind="NodeList",
-    item=wire.NodeItem,
-    project=projection.node,
-    namespaced=False,
-)
-_PODS = Kind(plural="pods", list_kind=METADATA_ONLY, item=wire.MetadataItem, project=projection.pod)
-_POD_DRAINS = Kind(plural="pods", list_kind=METADATA_ONLY, item=wire.MetadataItem, project=projection.pod_drain)
-_NODE_DRAINS = Kind(
-    plural="nodes",
-    list_kind=METADATA_ONLY,
-    item=wire.MetadataItem,
-    project=projection.node_drain,
-    namespaced=False,
-)
-_NAMESPACES = Kind(
-    plural="namespaces",
-    list_kind=METADATA_ONLY,
-    item=wire.MetadataItem,
-    project=projection.namespace,
-    namespaced=False,
-)
-_WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=wire.WholePodItem, project=projection.readiness)
+_ENDPOINTS = Kind(plural="endpoints", list_kind="EndpointsList", item=objects.EndpointsItem)
+_NODES = Kind(plural="nodes", list_kind="NodeList", item=objects.NodeItem, namespaced=False)
+_NODE_DRAINS = Kind(plural="nodes", list_kind=METADATA_ONLY, item=objects.NodeDrainItem, namespaced=False)
+_NAMESPACES = Kind(plural="namespaces", list_kind=METADATA_ONLY, item=objects.NamespaceItem, namespaced=False)
+_PODS = Kind(plural="pods", list_kind=METADATA_ONLY, item=objects.PodItem)
+_POD_DRAINS = Kind(plural="pods", list_kind=METADATA_ONLY, item=objects.PodDrainItem)
+_WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=objects.ReadinessItem)
 
 
 class KubernetesCluster:
@@ -130,7 +92,7 @@ class KubernetesCluster:
             Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count),
         )
         self._endpoints_source = endpoints_source
-        self._decoded = Decoded()
+        self._earlier: Earlier = {}
         """Of the lists of every pass. Pods are listed rarely, and would only take memory."""
         self._events = Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}
@@ -143,32 +105,28 @@ class KubernetesCluster:
         asks which cluster answers now."""
         if self._identity is not None and not anew:
             return self._identity
-        found = self._read_identity()
-        if isinstance(found, Complete) and self._identity is None:
-            self._identity = found
-        return found
-
-    def _read_identity(self) -> Source[str]:
         path = "/api/v1/namespaces/kube-system"
-        found = read_object(self._calls, path, wire.MetadataItem, "the namespace kube-system")
+        found = self._calls.read_object(path, objects.Item, "the namespace kube-system")
         if isinstance(found, Unknown):
             return found
         if found is None or not CLUSTER_PATTERN.fullmatch(found.metadata.uid):
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
-        return Complete(data=found.metadata.uid)
+        read = Complete(data=found.metadata.uid)
+        self._identity = self._identity or read
+        return read
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         self._finalized.clear()
-        return list_all(self._calls, _SYNCERS, namespaces, self._decoded)
+        return list_all(self._calls, _SYNCERS, namespaces, self._earlier)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
-        return list_all(self._calls, _SERVICES, namespaces, self._decoded)
+        return list_all(self._calls, _SERVICES, namespaces, self._earlier)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
         if self._endpoints_source == "slices":
-            return list_all(self._calls, _SLICES, namespaces, self._decoded)
-        found = list_all(self._calls, _ENDPOINTS, namespaces, self._decoded)
+            return list_all(self._calls, _SLICES, namespaces, self._earlier)
+        found = list_all(self._calls, _ENDPOINTS, namespaces, self._earlier)
         return Listed(
             by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
             elsewhere=_flat(found.elsewhere),
@@ -190,7 +148,7 @@ class KubernetesCluster:
     def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
         """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
         condition = {
-            "type": projection.REGISTERED,
+            "type": objects.REGISTERED,
             "status": "True",
             "reason": reason,
             "message": message[:LONGEST_MESSAGE],
@@ -198,7 +156,7 @@ class KubernetesCluster:
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_STRATEGIC_MERGE_PATCH)
+        call = writing("PATCH", path, body, STRATEGIC_MERGE_PATCH)
         answer = self._calls.send(call)
         another = answer.status == 422 and b"metadata.uid" in answer.body  # "field is immutable" [real 1.36]
         if answer.status not in (200, 404) and not another:
@@ -228,7 +186,7 @@ class KubernetesCluster:
         return found
 
     def _namespace(self, name: str) -> Source[tuple[Namespace, ...]]:
-        found = read_object(self._calls, f"/api/v1/namespaces/{name}", wire.MetadataItem, f"Namespace {name}")
+        found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, f"Namespace {name}")
         if found is None:
             return Complete(data=())
         if isinstance(found, Unknown):
@@ -236,29 +194,27 @@ class KubernetesCluster:
         if found.metadata.name != name:
             text = f"the Kubernetes API answered with a Namespace other than {name}"
             return Unknown(cause=Cause.UNUSABLE, message=text)
-        return Complete(data=(projection.namespace(found),))
+        return Complete(data=(found.read(),))
 
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""
-        definition = read_object(self._calls, DEFINITION, wire.DefinitionItem, "the CustomResourceDefinition")
-        if definition is None:
+        found = self._calls.read_object(DEFINITION, syncers.DefinitionItem, "the CustomResourceDefinition")
+        if found is None:
             return CRD_MISSING
-        if isinstance(definition, Unknown):
-            return definition
-        if projection.is_terminating(definition):
-            message = (
-                "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
-            )
-            return Unknown(cause=Cause.CRD_TERMINATING, message=message)
-        created = definition.metadata.creation_timestamp
+        if isinstance(found, Unknown):
+            return found
+        if found.terminating:
+            what = "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
+            return Unknown(cause=Cause.CRD_TERMINATING, message=what)
+        created = found.metadata.creation_timestamp
         if created is None:
-            message = "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
-            return Unknown(cause=Cause.UNUSABLE, message=message)
-        return Complete(data=projection.seconds(created))
+            what = "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
+            return Unknown(cause=Cause.UNUSABLE, message=what)
+        return Complete(data=objects.seconds(created))
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """The role that is shipped may not ask this; a person's may."""
-        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
+        answer = self._calls.read_one(f"/api/v1/namespaces/{name}")
         return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
@@ -269,11 +225,10 @@ class KubernetesCluster:
                 raise ClusterConflict(f"{syncer.ref} is being deleted: no finalizer is added any more")
             if CLEANUP_FINALIZER in current.finalizers:
                 return current
-            whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, CLEANUP_FINALIZER]}
-            call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
+            call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
             answer = self._calls.expect(call, 200, 404, 409, 422)
             if answer.status == 200:
-                finalized = _read(call, answer)
+                finalized = decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read()
                 self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
                 return finalized
             now = self._read_again(syncer) if answer.status != 404 else None
@@ -288,9 +243,7 @@ class KubernetesCluster:
             if current is None or current.uid != syncer.uid or CLEANUP_FINALIZER not in current.finalizers:
                 return
             left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
-            rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
-            call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
-            if self._calls.expect(call, 200, 404, 409, 422).status in (200, 404):
+            if self._calls.expect(_finalizers(current, "replace", left), 200, 404, 409, 422).status in (200, 404):
                 return
             current = self._read_again(syncer)
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
@@ -302,9 +255,9 @@ class KubernetesCluster:
         for _ in range(_TRIES):
             body = {
                 "metadata": {"resourceVersion": current.resource_version},
-                "status": projection.status_fields(status),
+                "status": syncers.status_fields(status),
             }
-            call = _patch(syncer, body, MERGE_PATCH, subresource="/status")
+            call = writing("PATCH", f"{_path(syncer)}/status", body, MERGE_PATCH)
             if self._calls.expect(call, 200, 404, 409).status != 409:
                 return
             now = self._read_again(syncer)
@@ -323,7 +276,10 @@ class KubernetesCluster:
     def _read_again(self, syncer: SyncerObject) -> SyncerObject | None:
         call = Call(method="GET", path=_path(syncer))
         answer = self._calls.expect(call, 200, 404)
-        return _read(call, answer) if answer.status == 200 else None
+        return decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read() if answer.status == 200 else None
+
+
+_A_SYNCER = "a EurekaSyncer"
 
 
 def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:
@@ -342,21 +298,12 @@ def _path(syncer: SyncerObject) -> str:
     return f"{_GROUP}/namespaces/{syncer.namespace}/eurekasyncers/{syncer.name}"
 
 
-def _patch(syncer: SyncerObject, body: Any, content_type: str, subresource: str = "") -> Call:
-    path = f"{_path(syncer)}{subresource}"
-    return Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=content_type)
-
-
-def _same(syncer: SyncerObject) -> tuple[Mapping[str, Any], ...]:
-    """Two clusters count their versions by themselves: the address may lead to another one now."""
-    return (
-        {"op": "test", "path": "/metadata/uid", "value": syncer.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": syncer.resource_version},
-    )
-
-
-def _read(call: Call, answer: Answer) -> SyncerObject:
-    try:
-        return projection.read_syncer(answer.body)
-    except UNREADABLE as error:
-        raise ClusterRejected(f"the answer to {call} is not a EurekaSyncer: {reason(error)}") from error
+def _finalizers(current: SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
+    """Only of the object as it is here, and with its others: a merge patch would lose those that were added since. Two
+    clusters count their versions by themselves: the address may lead to another one now."""
+    changes = [
+        {"op": "test", "path": "/metadata/uid", "value": current.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": current.resource_version},
+        {"op": op, "path": "/metadata/finalizers", "value": finalizers},
+    ]
+    return writing("PATCH", _path(current), changes, JSON_PATCH)

@@ -93,11 +93,6 @@ class ConnectionSettings:
     """After which it is begun anew, beside the one that has not ended; twice as long for each that hangs in a row."""
 
 
-def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
-    """Read the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
-    return _ClientConnection(settings, os.environ if environ is None else environ)
-
-
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 1.0
 """How long the credentials that were read are sent without another look, which takes a thread: thousands of statuses
@@ -112,10 +107,6 @@ class _Loaded:
     credentials: Mapping[str, str] = field(default_factory=dict)
     """As headers."""
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        return tuple(secret for value in self.credentials.values() for secret in header_secrets(value))
-
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -127,7 +118,9 @@ class _Reading:
 class _ClientConnection:
     def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
-        self._environ = environ
+        self._paths = settings.kubeconfig or environ.get("KUBECONFIG") or DEFAULT_PATH
+        asked = settings.kubeconfig or settings.context
+        self._in_cluster = not asked and bool(environ.get("KUBERNETES_SERVICE_HOST"))
         self._lock = threading.Lock()
         self._reading: _Reading | None = None
         """Who reads the credentials just now, or did last."""
@@ -157,38 +150,38 @@ class _ClientConnection:
 
         fresh = not self._by_program and time.monotonic() - self._refreshed < _FRESH_SECONDS
         loaded = self._loaded if fresh else self._read(within, self._refresh)
-        configuration, pool = loaded.configuration, loaded.pool
-        headers = {**_headers(call), **loaded.credentials}
+        host = loaded.configuration.host
+        headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
+        headers |= {} if call.body is None else {"Content-Type": call.content_type}
         query = f"?{urlencode(call.query)}" if call.query else ""
         timeout = urllib3.Timeout(
             connect=within.bounded(self._settings.connect_seconds), read=within.bounded(self._settings.read_seconds)
         )
         try:
             with within.running():
-                answer = pool.request(
+                answer = loaded.pool.request(
                     call.method,
-                    f"{configuration.host}{call.path}{query}",
+                    f"{host}{call.path}{query}",
                     body=call.body,
-                    headers=headers,
+                    headers={**headers, **loaded.credentials},
                     timeout=timeout,
                     retries=False,
                     redirect=False,
                     preload_content=False,
                 )
                 with closing(answer):
-                    where = f"{call} to the Kubernetes API at {configuration.host}"
+                    where = f"{call} to the Kubernetes API at {host}"
                     chunks = answer.stream(CHUNK, decode_content=True)
                     body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # a chunk may say -5
-            raise ClusterUnavailable(
-                f"no answer from the Kubernetes API at {configuration.host} to {call}: {no_answer(error).why}"
-            ) from error
+            why = no_answer(error).why
+            raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
         return Answer(
             status=int(answer.status),
             body=body,
             retry_after=answer.headers.get("Retry-After") or "",
             date=answer.headers.get("Date") or "",
-            secrets=loaded.secrets,
+            secrets=tuple(secret for value in loaded.credentials.values() for secret in header_secrets(value)),
         )
 
     def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
@@ -216,19 +209,20 @@ class _ClientConnection:
 
     @property
     def _hanging(self) -> str:
-        return _PROGRAM_HANGS if self._by_program else "their file is not read in time"
+        if self._by_program:
+            return "the program that the kubeconfig names for them (exec) has not ended"
+        return "their file is not read in time"
 
     def _under_way(self, read: Callable[[], _Loaded]) -> _Reading:
         """The reading to wait for: the one that goes on, or one that is begun here."""
         with self._lock:
             before = self._reading
-            if before is None or before.call.done():
-                self._reading = self._begin(read)
-            else:
-                if time.monotonic() - before.begun >= self._patience:
-                    self._patience *= 2
-                    self._reading = self._begin(self._reload)
-            assert self._reading is not None  # begun here, if not before
+            if before is not None and not before.call.done():
+                if time.monotonic() - before.begun < self._patience:
+                    return before
+                self._patience *= 2
+                read = self._reload
+            self._reading = self._begin(read)
             return self._reading
 
     def _begin(self, read: Callable[[], _Loaded]) -> _Reading:
@@ -247,35 +241,30 @@ class _ClientConnection:
 
     def _refresh(self) -> _Loaded:
         """With the token of now: the client reads it again when it is old."""
-        return _with_credentials(self._loaded)
+        return replace(self._loaded, credentials=_credentials(self._loaded.configuration))
 
     def _reload(self) -> _Loaded:
-        return _with_credentials(self._load())
+        loaded = self._load()
+        return replace(loaded, credentials=_credentials(loaded.configuration))
 
     def _load(self) -> _Loaded:
-        try:
-            return self._load_all()
-        except OSError as error:
-            what = "the service account" if self._in_cluster() else f"the kubeconfig {self._paths}"
-            raise ConfigurationError(f"{what} cannot be read: {first_line(error)}") from error
-
-    @property
-    def _paths(self) -> str:
-        return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or DEFAULT_PATH
-
-    def _load_all(self) -> _Loaded:
         _import_no_more_than_is_used()
         from kubernetes.client.configuration import Configuration
         from kubernetes.client.rest import RESTClientObject
 
         configuration: Any = Configuration()
-        if self._in_cluster():
-            self._load_in_cluster(configuration)
-        else:
-            self._load_kubeconfig(configuration)
-        configuration.retries = False
-        configuration.connection_pool_maxsize = self._settings.threads
-        rest: Any = RESTClientObject(configuration)
+        try:
+            if self._in_cluster:
+                _load_in_cluster(configuration)
+            else:
+                self._by_program = names_program(self._paths, self._settings.context)
+                _load_kubeconfig(configuration, self._paths, self._settings.context)
+            configuration.retries = False
+            configuration.connection_pool_maxsize = self._settings.threads
+            rest: Any = RESTClientObject(configuration)
+        except OSError as error:
+            what = "the service account" if self._in_cluster else f"the kubeconfig {self._paths}"
+            raise ConfigurationError(f"{what} cannot be read: {first_line(error)}") from error
         bound_answers(rest.pool_manager)
         self._tell_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager)
@@ -294,41 +283,10 @@ class _ClientConnection:
                 "read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
             )
 
-    def _in_cluster(self) -> bool:
-        asked = self._settings.kubeconfig or self._settings.context
-        return not asked and bool(self._environ.get("KUBERNETES_SERVICE_HOST"))
 
-    def _load_in_cluster(self, configuration: Any) -> None:
-        from kubernetes.config import incluster_config
-        from kubernetes.config.config_exception import ConfigException
-
-        load: Any = incluster_config.load_incluster_config
-        try:
-            load(client_configuration=configuration)
-        except (ConfigException, OSError) as error:
-            raise ConfigurationError(
-                f"this runs in a cluster, but its service account cannot be used: {first_line(error)}"
-            ) from error
-
-    def _load_kubeconfig(self, configuration: Any) -> None:
-        from kubernetes.config import kube_config
-
-        load: Any = kube_config.load_kube_config
-        paths = self._paths
-        self._by_program = names_program(paths, self._settings.context)
-        try:
-            load(
-                config_file=paths,
-                context=self._settings.context or None,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-        except Exception as error:
-            raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {first_line(error)}") from error
-        if not configuration.host.startswith(("http://", "https://")):
-            raise ConfigurationError(
-                f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
-            )
+def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
+    """Read the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
+    return _ClientConnection(settings, os.environ if environ is None else environ)
 
 
 def _import_no_more_than_is_used() -> None:
@@ -340,13 +298,30 @@ def _import_no_more_than_is_used() -> None:
             sys.modules[name] = module_from_spec(spec)
 
 
-def _headers(call: Call) -> dict[str, str]:
-    headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
-    return headers if call.body is None else {**headers, "Content-Type": call.content_type}
+def _load_in_cluster(configuration: Any) -> None:
+    from kubernetes.config import incluster_config
+    from kubernetes.config.config_exception import ConfigException
+
+    load: Any = incluster_config.load_incluster_config
+    try:
+        load(client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        why = first_line(error)
+        raise ConfigurationError(f"this runs in a cluster, but its service account cannot be used: {why}") from error
 
 
-def _with_credentials(loaded: _Loaded) -> _Loaded:
-    return replace(loaded, credentials=_credentials(loaded.configuration))
+def _load_kubeconfig(configuration: Any, paths: str, context: str) -> None:
+    from kubernetes.config import kube_config
+
+    load: Any = kube_config.load_kube_config
+    try:
+        load(config_file=paths, context=context or None, client_configuration=configuration, persist_config=False)
+    except Exception as error:
+        raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {first_line(error)}") from error
+    if not configuration.host.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
+        )
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:
@@ -355,9 +330,8 @@ def _credentials(configuration: Any) -> Mapping[str, str]:
     try:
         settings = configuration.auth_settings()
     except Exception as error:
-        raise ClusterUnavailable(
-            f"the credentials for the Kubernetes API cannot be read: {first_line(error)}"
-        ) from error
+        why = first_line(error)
+        raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {why}") from error
     found = {each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"}
     if not all(value.isascii() and value.isprintable() for value in found.values()):
         raise ClusterUnavailable("the credentials for the Kubernetes API hold a character that no header may have")

@@ -1,18 +1,15 @@
-"""Events about syncers: written once, and counted when they repeat."""
+"""Events about syncers: written once, and counted when they repeat, at most every five minutes."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, has_cause, refusal
-from eurekube_sync.adapters.kubernetes.connection import Call
-from eurekube_sync.adapters.no_answer import UNREADABLE, reason
-from eurekube_sync.model.errors import ClusterRejected
+from eurekube_sync.adapters.kubernetes import objects
+from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, decoded, refusal, writing
+from eurekube_sync.adapters.kubernetes.syncers import WholeMeta
 from eurekube_sync.model.kubernetes import EventRecord
 from eurekube_sync.model.wording import rfc_3339
 
@@ -20,7 +17,12 @@ LONGEST_MESSAGE = 1024
 """The API's bound on an Event's message."""
 _COMPONENT = "eurekube-sync"
 _COUNT_SECONDS = 300
-"""An event that repeats is counted at most this often."""
+
+
+class _EventItem(objects.Wire):
+    metadata: WholeMeta
+    count: int | None = None
+    last_timestamp: datetime | None = None
 
 
 class Events:
@@ -31,33 +33,28 @@ class Events:
         self._counted: dict[str, float] = {}
 
     def record(self, event: EventRecord, at: float) -> None:
-        """Write an Event, or count the one that is there at most every five minutes."""
-        namespace = event.syncer.namespace
         name = _name(event)
         if at - self._counted.get(name, float("-inf")) < _COUNT_SECONDS:
             return
-        path = f"/api/v1/namespaces/{namespace}/events"
-        call = Call(method="POST", path=path, body=msgspec.json.encode(_new(event, name, at)))
+        path = f"/api/v1/namespaces/{event.syncer.namespace}/events"
+        call = writing("POST", path, _new(event, name, at))
         answer = self._calls.send(call)
         if answer.status == 409:
             self._count(f"{path}/{name}", event, at)
-        elif answer.status == 403 and has_cause(answer, "NamespaceTerminating"):
-            pass  # no matter of permissions: nothing new is let in there [real 1.36]
+        elif answer.status == 403 and b'"NamespaceTerminating"' in answer.body:
+            pass  # the cause of a Status: nothing new is let in there, whatever we may [real 1.36]
         elif answer.status not in (201, 404):
             raise refusal(call, answer)
         self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
 
     def _count(self, path: str, event: EventRecord, at: float) -> None:
         """An empty patch reads the event: our role may create and patch events, not get them."""
-        read = Call(method="PATCH", path=path, body=b"{}", content_type=MERGE_PATCH)
+        read = writing("PATCH", path, {}, MERGE_PATCH)
         answer = self._calls.expect(read, 200, 404)
         if answer.status == 404:
             return
-        try:
-            known = msgspec.json.decode(answer.body, type=wire.EventItem)
-        except UNREADABLE as error:
-            raise ClusterRejected(f"the Event at {path} cannot be read: {reason(error)}") from error
-        if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
+        known = decoded(read, answer, _EventItem, "an Event")
+        if known.last_timestamp and at - objects.seconds(known.last_timestamp) < _COUNT_SECONDS:
             return
         body = {
             "metadata": {"resourceVersion": known.metadata.resource_version},
@@ -65,8 +62,7 @@ class Events:
             "lastTimestamp": rfc_3339(at),
             "message": event.message[:LONGEST_MESSAGE],
         }
-        count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
-        self._calls.expect(count, 200, 404, 409)
+        self._calls.expect(writing("PATCH", path, body, MERGE_PATCH), 200, 404, 409)
 
 
 def _name(event: EventRecord) -> str:

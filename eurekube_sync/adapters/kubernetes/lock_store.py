@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, refusal
-from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.no_answer import UNREADABLE, reason
+from eurekube_sync.adapters.kubernetes import objects
+from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, decoded, refusal, writing
+from eurekube_sync.adapters.kubernetes.connection import Call, Connection
+from eurekube_sync.adapters.kubernetes.syncers import WholeMeta
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected
+from eurekube_sync.model.errors import ClusterDenied
 from eurekube_sync.model.lock import DURATION, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
@@ -26,10 +26,26 @@ CALL_SECONDS = 3.0
 """The longest time of one call: a renewal that got no answer can be tried again before the holder has to stop."""
 LAST_GOOD_PASS = "eurekube.io/last-good-pass"
 """When it was, as RFC 3339. It and the others are written together."""
-LAST_GOOD_HOLDER = "eurekube.io/last-good-holder"
-LAST_RESULT = "eurekube.io/last-good-result"
-LAST_OWNER = "eurekube.io/owner"
-LAST_SCOPE = "eurekube.io/scope"
+_LAST_GOOD = {
+    "holder": "eurekube.io/last-good-holder",
+    "result": "eurekube.io/last-good-result",
+    "owner": "eurekube.io/owner",
+    "scope": "eurekube.io/scope",
+}
+"""By field of a `GoodPass`: the annotation that has it."""
+
+
+class _LeaseSpec(objects.Wire):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class _LeaseItem(objects.Wire):
+    metadata: WholeMeta
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
 class LeaseObject:
@@ -46,69 +62,53 @@ class LeaseObject:
     ) -> None:
         self._name = name
         # No pass bounds these calls: the lock has to be renewed while one is under way.
-        self._calls = Calls(
-            connection,
-            Tries(clock=clock, random=random, limit=TimeLimit(clock), answer_seconds=CALL_SECONDS, most=1, count=count),
-        )
+        limit = TimeLimit(clock)
+        tries = Tries(clock=clock, random=random, limit=limit, answer_seconds=CALL_SECONDS, most=1, count=count)
+        self._calls = Calls(connection, tries)
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
+        self._path = f"{self._folder}/{name.name}"
 
     def read(self) -> LockRecord | None:
-        call = Call(method="GET", path=f"{self._folder}/{self._name.name}")
-        answer = self._calls.send(call)
-        if answer.status == 404:
-            return None
-        return self._record(call, answer)
+        return self._record(Call(method="GET", path=self._path), none=(404,))
 
     def create(self, record: LockRecord) -> LockRecord | None:
         whole = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name.name, "annotations": _annotations(record)},
+            "metadata": {"name": self._name.name, "annotations": _annotations(record.good)},
             "spec": _spec(record),
         }
-        call = Call(method="POST", path=self._folder, body=msgspec.json.encode(whole))
-        answer = self._calls.send(call)
-        if answer.status == 409:
-            return None
-        return self._record(call, answer)
+        return self._record(writing("POST", self._folder, whole), none=(409,))
 
     def replace(self, record: LockRecord) -> LockRecord | None:
         body = {
-            "metadata": {"resourceVersion": record.version, "annotations": _annotations(record)},
+            "metadata": {"resourceVersion": record.version, "annotations": _annotations(record.good)},
             "spec": _spec(record),
         }
-        path = f"{self._folder}/{self._name.name}"
-        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
-        answer = self._calls.send(call)
-        if answer.status in (404, 409):
-            return None
-        return self._record(call, answer)
+        return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
-    def _record(self, call: Call, answer: Answer) -> LockRecord:
+    def _record(self, call: Call, *, none: tuple[int, ...]) -> LockRecord | None:
+        """What the answer says; None for these statuses."""
+        answer = self._calls.send(call)
+        if answer.status in none:
+            return None
+        if answer.status == 403:
+            raise ClusterDenied(
+                f"{refusal(call, answer)}. The lock needs a Role in the namespace {self._name.namespace} with the "
+                "verbs create, get and patch for leases of coordination.k8s.io; --lock off needs no such Role"
+            )
         if answer.status not in (200, 201):
-            raise self._refusal(call, answer)
-        try:
-            lease = msgspec.json.decode(answer.body, type=wire.LeaseItem)
-        except UNREADABLE as error:
-            raise ClusterRejected(f"the answer to {call} is not a Lease: {reason(error)}") from error
+            raise refusal(call, answer)
+        lease = decoded(call, answer, _LeaseItem, "a Lease")
         spec = lease.spec
         return LockRecord(
             holder=spec.holder_identity or "",
             duration=float(spec.lease_duration_seconds or DURATION),
-            acquired=projection.seconds(spec.acquire_time) if spec.acquire_time else None,
-            renewed=projection.seconds(spec.renew_time) if spec.renew_time else None,
+            acquired=objects.seconds(spec.acquire_time) if spec.acquire_time else None,
+            renewed=objects.seconds(spec.renew_time) if spec.renew_time else None,
             transitions=spec.lease_transitions or 0,
             good=_good(lease.metadata.annotations or {}),
             version=lease.metadata.resource_version,
-        )
-
-    def _refusal(self, call: Call, answer: Answer) -> ClusterError:
-        error = refusal(call, answer)
-        if not isinstance(error, ClusterDenied):
-            return error
-        return ClusterDenied(
-            f"{error}. The lock needs a Role in the namespace {self._name.namespace} with the verbs create, get and "
-            "patch for leases of coordination.k8s.io; --lock off needs no such Role"
         )
 
 
@@ -122,17 +122,11 @@ def _spec(record: LockRecord) -> Mapping[str, Any]:
     }
 
 
-def _annotations(record: LockRecord) -> Mapping[str, str]:
-    good = record.good
+def _annotations(good: GoodPass | None) -> Mapping[str, str]:
     if good is None:
         return {}
-    return {
-        LAST_GOOD_PASS: rfc_3339(good.at),
-        LAST_GOOD_HOLDER: good.holder,
-        LAST_RESULT: good.result,
-        LAST_OWNER: good.owner,
-        LAST_SCOPE: good.scope,
-    }
+    told = {annotation: getattr(good, name) for name, annotation in _LAST_GOOD.items()}
+    return {LAST_GOOD_PASS: rfc_3339(good.at), **told}
 
 
 def _good(annotations: Mapping[str, str]) -> GoodPass | None:
@@ -141,13 +135,8 @@ def _good(annotations: Mapping[str, str]) -> GoodPass | None:
         at = datetime.fromisoformat(annotations.get(LAST_GOOD_PASS, ""))
     except ValueError:
         return None
-    return GoodPass(
-        at=projection.seconds(at),
-        holder=annotations.get(LAST_GOOD_HOLDER, ""),
-        owner=annotations.get(LAST_OWNER, ""),
-        scope=annotations.get(LAST_SCOPE, ""),
-        result=annotations.get(LAST_RESULT, ""),
-    )
+    told = {name: annotations.get(annotation, "") for name, annotation in _LAST_GOOD.items()}
+    return GoodPass(at=objects.seconds(at), **told)
 
 
 def _micro_time(unix_seconds: float | None) -> str | None:

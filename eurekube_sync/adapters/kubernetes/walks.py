@@ -6,17 +6,17 @@ is asked for without a resourceVersion: a consistent read. `resourceVersion=0` m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Mapping, MutableMapping, Sequence
+from hashlib import blake2b
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from eurekube_sync.adapters.kubernetes import wire
+from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
-from eurekube_sync.adapters.kubernetes.connection import Answer, Call
-from eurekube_sync.adapters.kubernetes.decoded import Decoded, Read, digest
+from eurekube_sync.adapters.kubernetes.connection import Call
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
-from eurekube_sync.model.errors import ClusterError, ClusterTooLarge, ClusterUnavailable, unknown_from
+from eurekube_sync.model.errors import ClusterError, ClusterRejected, ClusterTooLarge, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
@@ -27,29 +27,40 @@ _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not
 _WALKS = 2
 """A 410 in the middle starts the walk again from the beginning, once."""
 
-I = TypeVar("I")  # noqa: E741  an item of the wire
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
+"""By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
+bytes is not read again, and is the same object, by which later stages recognise that nothing of it changed
+(`desired/earlier`). All is listed in each pass all the same."""
+Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]
+"""What the last lists read, by the struct of their items and by the namespace that was listed."""
+_Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]
+"""By namespace."""
+
+
+class Readable(Protocol[T_co]):
+    """An item of a list, decoded. `read` gives None for one that is not ours to see."""
+
+    @property
+    def metadata(self) -> objects.Meta: ...
+
+    def read(self) -> T_co | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[I, T]):
-    """What is listed, and how an item is read. `project` gives None for one that is not ours to see."""
+class Kind(Generic[T]):
+    """What is listed, and how an item is read."""
 
     plural: str
     list_kind: str
     """`METADATA_ONLY` asks for nothing else."""
-    item: type[I]
-    project: Callable[[I], T | None]
+    item: type[Readable[T]]
     prefix: str = "/api/v1"
     """Or `/apis/GROUP/VERSION`."""
     when_absent: Unknown = _NOT_SERVED
     """What a 404 means."""
     namespaced: bool = True
-
-    @property
-    def accept(self) -> str:
-        as_ = f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if self.list_kind == METADATA_ONLY else ""
-        return f"application/json{as_}"
 
     def path(self, namespace: str | None) -> str:
         """The path of the list; None for the whole cluster."""
@@ -57,110 +68,121 @@ class Kind(Generic[I, T]):
         return f"{self.prefix}{scope}/{self.plural}"
 
 
+class _Head(objects.Wire):
+    """What can be read of an item that cannot be read whole."""
+
+    metadata: _HeadMeta
+
+
+class _HeadMeta(objects.Wire):
+    name: str
+    namespace: str = ""
+
+
+class ListMeta(msgspec.Struct):
+    continue_: str = msgspec.field(name="continue", default="")
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class RawPage(msgspec.Struct):
+    """One page of any list, its items still as bytes. `items` is required: a page without is no list."""
+
+    kind: str
+    items: list[msgspec.Raw] | None
+    metadata: ListMeta
+
+
+_PAGE = msgspec.json.Decoder(RawPage)
+_HEAD = msgspec.json.Decoder(_Head)
+
+
 class _NotWhole(Exception):
     """The walk lost its revision; what it has so far is of no use."""
 
 
-class _Failed(Exception):
-    """The walk ended; `unknown` says why, `unanswered` whether because an answer was missing."""
-
-    def __init__(self, unknown: Unknown, *, unanswered: bool = False) -> None:
-        super().__init__(unknown.message)
-        self.unknown = unknown
-        self.unanswered = unanswered
-
-
-class _TooLarge(_Failed):
-    """The page has more bytes than are taken, as where a few hundred objects have much in their annotations."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found(Generic[T]):
-    objects: Mapping[str, list[T]]
-    """By namespace."""
-    unreadable: Mapping[str, Unknown]
-    """Namespaces with an item of unexpected types: something is there that we cannot see."""
-    read: Mapping[bytes, Read]
-    """All items that could be read."""
-
-
 def list_all(
-    calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None, decoded: Decoded | None = None
+    calls: Calls, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None
 ) -> Listed[T]:
-    """The whole cluster in one walk, or each of the namespaces by itself. Never raises. `decoded` has the items of the
-    last list, and keeps those of this one."""
-    decoded = decoded or Decoded()
+    """The whole cluster in one walk, or each of the namespaces by itself. Never raises. What it reads is kept in
+    `earlier`."""
+    earlier = {} if earlier is None else earlier
     if namespaces is not None:
         not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-        return Listed(by_namespace=_one_by_one(calls, kind, namespaces, decoded), elsewhere=not_read)
+        return Listed(by_namespace=_one_by_one(calls, kind, namespaces, earlier), elsewhere=not_read)
     try:
-        found = _walk(calls, kind, None, decoded)
-    except _Failed as failed:
-        return Listed(by_namespace={}, elsewhere=failed.unknown)
-    decoded.keep(kind.project, {None: found.read})
-    complete: dict[str, Source[tuple[T, ...]]] = {
-        name: Complete(data=tuple(objects)) for name, objects in found.objects.items()
-    }
-    return Listed(by_namespace={**complete, **found.unreadable}, elsewhere=Complete(data=()))
+        found, read = _walk(calls, kind, None, earlier)
+    except ClusterError as error:
+        return Listed(by_namespace={}, elsewhere=unknown_from(error))
+    earlier[kind.item] = {None: read}
+    return Listed(by_namespace=found, elsewhere=Complete(data=()))
 
 
-def list_cluster_scoped(calls: Calls, kind: Kind[I, T]) -> Source[tuple[T, ...]]:
+def list_cluster_scoped(calls: Calls, kind: Kind[T]) -> Source[tuple[T, ...]]:
     """All objects of a kind that lives in no namespace. Never raises."""
     try:
-        return _together(_walk(calls, kind, None, Decoded()))
-    except _Failed as failed:
-        return failed.unknown
+        return _together(_walk(calls, kind, None, {})[0])
+    except ClusterError as error:
+        return unknown_from(error)
 
 
-def _one_by_one(
-    calls: Calls, kind: Kind[I, T], namespaces: Sequence[str], decoded: Decoded
-) -> Mapping[str, Source[tuple[T, ...]]]:
+def _one_by_one(calls: Calls, kind: Kind[T], namespaces: Sequence[str], earlier: Earlier) -> _Sources[T]:
     """A server that gives one of them no answer is not asked for the next: each would take all tries and timeouts."""
     sources: dict[str, Source[tuple[T, ...]]] = {}
-    read: dict[str | None, Mapping[bytes, Read]] = {}
+    read: dict[str | None, Read] = {}
     for name in dict.fromkeys(namespaces):
         try:
-            found = _walk(calls, kind, name, decoded)
-            sources[name], read[name] = _together(found), found.read
-        except _Failed as failed:
-            sources[name] = failed.unknown
-            if failed.unanswered:
+            found, read[name] = _walk(calls, kind, name, earlier)
+            sources[name] = _together(found)
+        except ClusterError as error:
+            sources[name] = unknown_from(error)
+            if isinstance(error, ClusterUnavailable):
                 message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return dict.fromkeys(namespaces, rest) | sources
-    decoded.keep(kind.project, read)
+    earlier[kind.item] = read
     return sources
 
 
-def _together(found: _Found[T]) -> Source[tuple[T, ...]]:
-    for unknown in found.unreadable.values():
-        return unknown
-    return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
+def _together(found: _Sources[T]) -> Source[tuple[T, ...]]:
+    together: list[T] = []
+    for source in found.values():
+        if isinstance(source, Unknown):
+            return source
+        together += source.data
+    return Complete(data=tuple(together))
 
 
-def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None, decoded: Decoded) -> _Found[T]:
-    known = decoded.before(kind.project, namespace)
+def _walk(calls: Calls, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
+    known = earlier.get(kind.item, {}).get(namespace, {})
     for _ in range(_WALKS):
         try:
             return _pages(calls, kind, namespace, known)
         except _NotWhole:
             continue
     message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
-    raise _Failed(Unknown(cause=Cause.UNAVAILABLE, message=message))
+    raise _answered(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
 
-def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None, known: Mapping[bytes, Read]) -> _Found[T]:
+def _answered(unknown: Unknown) -> ClusterError:
+    """Whatever the cause: the server did answer."""
+    error = ClusterRejected(unknown.message)
+    error.cause = unknown.cause
+    return error
+
+
+def _pages(calls: Calls, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
     decode = msgspec.json.Decoder(kind.item).decode
     objects: dict[str, list[T]] = {}
     unreadable: dict[str, Unknown] = {}
-    read: dict[bytes, Read] = {}
+    read: dict[bytes, tuple[str, Any]] = {}
     token, revision, limit = "", "", PAGE
     while True:
         query = {"limit": str(limit)} | ({"continue": token} if token else {})
-        call = Call(method="GET", path=kind.path(namespace), query=query, accept=kind.accept)
+        only = f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if kind.list_kind == METADATA_ONLY else ""
+        call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
         try:
-            page = _page(calls, kind, call, namespace)
-        except _TooLarge:
+            page = _page(calls, kind, call)
+        except ClusterTooLarge:  # as where a few hundred objects have much in their annotations
             if limit == 1:
                 raise
             limit = max(1, limit // 8)
@@ -173,84 +195,60 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None, known: Mapping
             if (again := known.get(name)) is None:
                 try:
                     item = decode(raw)
-                    projected = kind.project(item)
-                    again = item.metadata.namespace, projected  # type: ignore[attr-defined]
+                    again = item.metadata.namespace, item.read()
                 except UNREADABLE as error:
                     where, unknown = _unreadable(kind, raw, error, namespace)
                     unreadable[where] = unknown
                     continue
             read[name] = again
-            where, projected = again
+            where, value = again
             if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
-                raise _Failed(_unusable(call, f"an item of the namespace {where!r}"))
-            if projected is not None:
-                objects.setdefault(where, []).append(projected)
+                raise _unusable(call, f"an item of the namespace {where!r}")
+            if value is not None:
+                objects.setdefault(where, []).append(value)
         following = page.metadata.continue_
         if not following:
-            return _Found(objects=objects, unreadable=unreadable, read=read)
+            return {name: Complete(data=tuple(each)) for name, each in objects.items()} | unreadable, read
         if following == token:
-            raise _Failed(_unusable(call, "the same page again and again"))
+            raise _unusable(call, "the same page again and again")
         token = following
 
 
-def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> wire.RawPage:
-    try:
-        answer = calls.send(call)
-    except ClusterError as error:
-        failed = _TooLarge if isinstance(error, ClusterTooLarge) else _Failed
-        raise failed(unknown_from(error), unanswered=isinstance(error, ClusterUnavailable)) from error
+def digest(raw: bytes | memoryview) -> bytes:
+    """By which the bytes of an item are known; none but an equal item has the same."""
+    return blake2b(raw, digest_size=16).digest()
+
+
+def _page(calls: Calls, kind: Kind[Any], call: Call) -> RawPage:
+    answer = calls.send(call)
     if answer.status == 410:
         raise _NotWhole
     if answer.status == 404:
-        raise _Failed(kind.when_absent)
+        raise _answered(kind.when_absent)
     if answer.status != 200:
-        raise _Failed(unknown_from(refusal(call, answer)))
+        raise refusal(call, answer)
     try:
         page = _PAGE.decode(answer.body)
     except UNREADABLE as error:
         if not is_page(answer):
-            raise _Failed(_unusable(call, "no complete list")) from error
-        message = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
-        raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
+            raise _unusable(call, "no complete list") from error
+        got = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
+        raise ClusterRejected(got) from error
     if page.kind != kind.list_kind:
-        raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
+        raise _unusable(call, f"a {excerpt(page.kind, most=80)}")
     return page
 
 
-_PAGE = msgspec.json.Decoder(wire.RawPage)
-_HEAD = msgspec.json.Decoder(wire.Head)
+def _unusable(call: Call, got: str) -> ClusterRejected:
+    return ClusterRejected(f"the Kubernetes API answered {got} to {call}")
 
 
-def _unreadable(kind: Kind[I, T], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
+def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
     """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
-        raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
+        raise ClusterRejected(message) from error
     message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
     return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)
-
-
-def _unusable(call: Call, got: str) -> Unknown:
-    return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered {got} to {call}")
-
-
-def read_one(calls: Calls, call: Call) -> Answer | Unknown:
-    """The 200 answer of a GET, or why there is none. A 404 is an answer too, and a web page never is."""
-    try:
-        answer = calls.send(call)
-    except ClusterError as error:
-        return unknown_from(error)
-    return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
-
-
-def read_object(calls: Calls, path: str, type_: type[T], what: str) -> T | Unknown | None:
-    """One object, or why it could not be read; None for a 404."""
-    answer = read_one(calls, Call(method="GET", path=path))
-    if isinstance(answer, Unknown) or answer.status == 404:
-        return answer if isinstance(answer, Unknown) else None
-    try:
-        return msgspec.json.decode(answer.body, type=type_)
-    except UNREADABLE as error:
-        return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read: {reason(error)}")

@@ -60,10 +60,10 @@ def _of_servers(installation: Installation) -> Iterator[tuple[str, tuple[Server,
     """What each says of itself, or why that is unknown."""
     connection, clock = installation.connection(), SystemClock()
     with stopped_by_signals(clock), connection.waits.seen(), connect_to_look(connection, clock, "off") as seen:
-        server = seen.installable.server()
+        server = seen.details.server()
         yield "Kubernetes", (Server.KUBERNETES, server)
         if isinstance(server, Complete):
-            schema = seen.installable.schema()
+            schema = seen.details.schema()
             yield "CRD", (Server.KUBERNETES, _said(schema, lambda data: _SAME if data == object_schema() else _OTHER))
         if urls := ", ".join(installation.eureka.printable_urls):
             listed = seen.world.registry.list_instances()

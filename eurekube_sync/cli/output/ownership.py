@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from eurekube_sync.cli.output.rows import Row, row_of, rows_table
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.orphans import Fate, Orphans

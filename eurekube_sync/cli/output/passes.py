@@ -20,11 +20,10 @@ from eurekube_sync.cli.output.summary import renewed, summary
 from eurekube_sync.cli.output.words import Sentence, gathered, sentences, syncers_data, told
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.lock import GoodPass
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.kubernetes import unread

@@ -13,10 +13,9 @@ from rich.text import Text
 
 from eurekube_sync.cli.output.layout import Cell, Columns, marked
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
+from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update, brings_up, removes
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 

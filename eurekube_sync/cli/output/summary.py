@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import NotServed
-from eurekube_sync.model.actions import Action, Cancel, Register, Update, brings_up, removes
+from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
 from eurekube_sync.model.kubernetes import ConditionStatus
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread

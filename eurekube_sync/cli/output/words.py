@@ -13,8 +13,8 @@ from eurekube_sync.cli.output.summary import not_tried
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more

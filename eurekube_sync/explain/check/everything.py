@@ -41,7 +41,7 @@ def everything(
     installation, and `locked` whether it uses a lock there. `source`: slices or endpoints. `before`: nothing is
     installed yet.
     """
-    world, cluster = seen.world, seen.installable
+    world, cluster = seen.world, seen.details
     yield (kubernetes := reachable(cluster, world.cluster.identity()))
     answers = kubernetes.grade is Grade.OK
     if answers:

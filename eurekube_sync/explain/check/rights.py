@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.model.details import Right
-from eurekube_sync.model.ports import Installable
+from eurekube_sync.model.ports import Details
 from eurekube_sync.model.sources import Unknown
 
 _SYNCERS = "eurekube.io"
@@ -90,7 +90,7 @@ def of_an_installation(namespace: str) -> Sequence[Needed]:
     ]
 
 
-def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Installable) -> Iterator[Finding]:
+def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details) -> Iterator[Finding]:
     """A line for each that is missing, and one for all that are there. `namespaces` are those that are served; none
     stands for the whole cluster."""
     there = 0

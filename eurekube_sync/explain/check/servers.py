@@ -9,7 +9,7 @@ from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.explain.registry import lease_end
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
-from eurekube_sync.model.ports import EurekaServer, Installable
+from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
@@ -24,7 +24,7 @@ _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
 
 
-def reachable(cluster: Installable, identity: Source[str]) -> Finding:
+def reachable(cluster: Details, identity: Source[str]) -> Finding:
     """The API answers, and says which cluster it is."""
     server = cluster.server()
     if isinstance(server, Unknown):
@@ -37,7 +37,7 @@ def reachable(cluster: Installable, identity: Source[str]) -> Finding:
     return Finding(Check.KUBERNETES, Grade.OK, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}")
 
 
-def definition(cluster: Installable, live: Source[float], expected: Mapping[str, Any], *, before: bool) -> Finding:
+def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any], *, before: bool) -> Finding:
     """The CRD is there, stays, and has this version's schema. `before`: it need not be there yet."""
     schema, said = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from eurekube_sync.adapters.kubernetes.details import PodItem, _pod
+from eurekube_sync.adapters.kubernetes.details import PodItem
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(hook: dict[str, objec
     spec = {"containers": [container, {"name": "beside"}], "terminationGracePeriodSeconds": 155}
     owner = {"kind": "ReplicaSet", "name": "orders-6c9f", "controller": True}
     body = {"metadata": {"name": "orders-a", "ownerReferences": [owner]}, "spec": spec}
-    found = _pod(msgspec.convert(body, PodItem))
+    found = msgspec.convert(body, PodItem).read()
     assert (found.pre_stops, found.grace, found.containers) == ((expected,), 155, ("app", "beside"))
     assert found.controller == "ReplicaSet orders-6c9f"
 
 
 def test_a_pod_that_says_nothing_has_what_kubernetes_gives() -> None:
     """Half a minute, and no preStop."""
-    found = _pod(msgspec.convert({"metadata": {"name": "orders-a"}}, PodItem))
+    found = msgspec.convert({"metadata": {"name": "orders-a"}}, PodItem).read()
     assert (found.pre_stops, found.grace, found.controller) == ((), 30, "")

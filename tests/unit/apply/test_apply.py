@@ -11,12 +11,11 @@ from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.removals import failed_adds
-from eurekube_sync.model.actions import Cancel, Change, Grounds, Register, Renew, Update
+from eurekube_sync.model.actions import Cancel, Change, Grounds, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread

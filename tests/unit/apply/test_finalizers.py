@@ -11,10 +11,9 @@ from eurekube_sync.apply.finalizers import look_elsewhere, waits_for
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
-from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan import Plan

@@ -11,11 +11,10 @@ from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.status import MOST_GOOD_NEWS
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
-from eurekube_sync.model.actions import Register
+from eurekube_sync.model.actions import Outcomes, Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan import Plan
 from tests.in_process.workers import InTurn

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, worth_writing
+from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
-from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import REF, endpoint, key, piece

@@ -13,10 +13,9 @@ from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
-from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Blocked, Obstacle, Plan

@@ -21,7 +21,7 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.sources import Complete, Unknown
 from tests.embedded.eureka import FullEureka
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling

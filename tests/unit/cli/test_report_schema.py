@@ -14,9 +14,8 @@ from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Grounds
+from eurekube_sync.model.actions import Grounds, Result
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.observe.self_preservation import Headroom
 from tests.report_schema import SCHEMA, faults

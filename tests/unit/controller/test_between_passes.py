@@ -16,10 +16,10 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.outcomes import Result
 from tests.in_process.workers import InTurn
 from tests.unit.controller.test_reconcile import article, pods
 from tests.unit.worlds.build import OWNER, endpoint

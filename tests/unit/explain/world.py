@@ -14,10 +14,11 @@ from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import parse_what
+from eurekube_sync.model import ports
 from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.lock import LockName
-from eurekube_sync.model.ports import EurekaServer, Installable, LockStore, Registry
+from eurekube_sync.model.ports import EurekaServer, LockStore, Registry
 from eurekube_sync.model.sources import Complete, Source
 from tests.unit.worlds.build import NS, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -66,8 +67,7 @@ class Asked:
     def look(self, what: str) -> Look:
         seen = LookWorld(
             world=self.fake.world,
-            details=self.details,
-            installable=cast(Installable, object()),  # only `check` asks it
+            details=cast(ports.Details, self.details),  # the rest of it only `check` asks
             servers=cast(Mapping[str, EurekaServer], self.servers),  # whose clock only `check` asks
             locks=lambda _owner, _scope: self.locks,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eurekube_sync.model.actions import Outcome, Outcomes, Result
 from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,
@@ -18,7 +19,6 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof
 from tests.unit.apply.test_apply import renew
 from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer

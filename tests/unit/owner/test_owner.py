@@ -12,6 +12,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.desired.conduct import POLICY, Policy
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.errors import (
     ClusterDenied,
     ConfigurationError,
@@ -26,7 +27,6 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.ownership import SYNCER

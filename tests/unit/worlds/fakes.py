@@ -20,7 +20,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import (
@@ -38,7 +38,6 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.ports import Batched, Dated, Elsewhere
-from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites

@@ -23,6 +23,7 @@ from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.adapters.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import (
     ConfigurationError,
@@ -34,7 +35,6 @@ from eurekube_sync.model.errors import (
     RegistryUnusable,
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes, ObservedInstance
-from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ports import Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.worlds import fakes

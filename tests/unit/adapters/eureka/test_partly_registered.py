@@ -6,7 +6,7 @@ import pytest
 
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.actions import Result
 from eurekube_sync.model.ports import Batched, Dated
 from tests.unit.adapters.eureka.test_eureka_batches import BATCH, Server, Site, Story
 from tests.unit.worlds.build import OWNERSHIP, endpoint, instance, key, piece

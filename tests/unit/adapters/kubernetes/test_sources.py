@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from eurekube_sync.adapters.kubernetes import KubernetesCluster, projection, wire
+from eurekube_sync.adapters.kubernetes import KubernetesCluster, objects
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Namespace, Node, Pod, PodRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -128,9 +128,9 @@ def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
 
 def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
     """Nobody could tell which one is drained."""
-    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=wire.MetadataItem)
+    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=objects.PodDrainItem)
     with pytest.raises(ValueError, match="UID"):
-        projection.pod_drain(item)
+        item.read()
 
 
 def test_nodes_that_may_not_be_listed_tell_of_no_drain(world: World) -> None:

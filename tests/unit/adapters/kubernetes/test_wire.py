@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from eurekube_sync.adapters.kubernetes import projection, wire
+from eurekube_sync.adapters.kubernetes import objects, syncers
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -25,17 +25,17 @@ CREATED = "2026-01-02T03:04:05Z"
 def endpoint_slice(**fields: Any) -> EndpointSlice | None:
     metadata = {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "rating"}}
     body = {"metadata": metadata, "addressType": "IPv4", **fields}
-    return projection.endpoint_slice(msgspec.json.decode(msgspec.json.encode(body), type=wire.SliceItem))
+    return msgspec.json.decode(msgspec.json.encode(body), type=objects.SliceItem).read()
 
 
 def service(**spec: Any) -> Any:
     body = {"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec}
-    return projection.service(msgspec.json.decode(msgspec.json.encode(body), type=wire.ServiceItem))
+    return msgspec.json.decode(msgspec.json.encode(body), type=objects.ServiceItem).read()
 
 
 def syncer(**fields: Any) -> Any:
     metadata = {"name": "rating", "namespace": "shop", "uid": "u", "creationTimestamp": CREATED}
-    return projection.read_syncer(msgspec.json.encode({"metadata": metadata, **fields}))
+    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **fields}), type=syncers.SyncerItem).read()
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_a_pod_of_a_lost_node_is_not_ready_whatever_its_containers_were(
     conditions: list[dict[str, str | None]] = [
         {"type": "ContainersReady", "status": "True"},
         {"type": "Ready", "status": ready, "lastTransitionTime": since},
-        {"type": projection.REGISTERED, "status": gate, "lastTransitionTime": CREATED},
+        {"type": objects.REGISTERED, "status": gate, "lastTransitionTime": CREATED},
     ]
     body: dict[str, Any] = {
         "metadata": {"name": "rating-1", "namespace": "shop", "uid": "u"},
-        "spec": {"readinessGates": [{"conditionType": projection.REGISTERED}]},
+        "spec": {"readinessGates": [{"conditionType": objects.REGISTERED}]},
         "status": {"conditions": [one for one in conditions if one["status"]]},
     }
-    found = projection.readiness(msgspec.json.decode(msgspec.json.encode(body), type=wire.WholePodItem))
+    found = msgspec.json.decode(msgspec.json.encode(body), type=objects.ReadinessItem).read()
     assert (found.ready, found.registered) == (expected, gate == "True")
 
 

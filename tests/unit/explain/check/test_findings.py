@@ -19,7 +19,7 @@ from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from tests.unit.explain.world import Asked
+from tests.unit.explain.world import Asked, Details
 from tests.unit.worlds.build import NS, endpoint, instance, stored
 
 NOW = 1_800_000_000.0
@@ -27,10 +27,11 @@ GONE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
 REF = SyncerRef("shop", "orders")
 
 
-class Cluster:
+class Cluster(Details):
     """Kubernetes, as it answers who asks whether it can be worked with."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.version: Source[str] = Complete(data="v1.36.0")
         self.crd: Source[Mapping[str, Any]] = Complete(data={"type": "object"})
         self.denied: set[tuple[str, str, str]] = set()

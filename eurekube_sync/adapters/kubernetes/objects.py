@@ -1,0 +1,357 @@
+"""The objects of a cluster as its API's JSON has them, and what they mean to us: `read` makes a value of `model`.
+
+Structs have the fields somebody reads, in snake case; every other one is skipped. Decoding raises one of
+`no_answer.UNREADABLE` on what the API never gives; whoever lists decides what that means. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from sys import intern
+
+import msgspec
+
+from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
+from eurekube_sync.model.kubernetes import (
+    Drainable,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Namespace,
+    Node,
+    Pod,
+    PodReadiness,
+    PodRef,
+    Service,
+    ServicePort,
+)
+
+SERVICE_NAME = "kubernetes.io/service-name"
+"""The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
+REGISTERED = "eurekube.io/registered"
+"""Our readiness gate: the condition of a Pod that Eureka holds."""
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+"""The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
+
+
+def seconds(time: datetime) -> float:
+    """Unix seconds; a time without a zone is UTC."""
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+class Wire(msgspec.Struct, rename="camel", gc=False):
+    """gc=False: a page holds tens of thousands of these, none of them in a cycle."""
+
+
+class Meta(Wire):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class Item(Wire):
+    metadata: Meta
+
+
+class Condition(Wire):
+    type: str
+    status: str
+    last_transition_time: datetime | None = None
+
+
+class Conditions(Wire):
+    conditions: list[Condition] | None = None
+
+
+class _ServicePort(Wire):
+    port: int
+    name: str = ""
+    target_port: int | str | None = None
+    node_port: int | None = None
+
+
+class _ServiceSpec(Wire):
+    type: str = "ClusterIP"
+    cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
+    cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
+    ip_families: list[str] | None = None
+    ports: list[_ServicePort] | None = None
+    publish_not_ready_addresses: bool = False
+    selector: dict[str, str] | None = None
+    external_ips: list[str] | None = msgspec.field(name="externalIPs", default=None)
+    external_name: str = ""
+    external_traffic_policy: str = ""
+
+
+class _Ingress(Wire):
+    ip: str | None = None
+    hostname: str | None = None
+
+
+class _LoadBalancer(Wire):
+    ingress: list[_Ingress] | None = None
+
+
+class _ServiceStatus(Wire):
+    load_balancer: _LoadBalancer | None = None
+
+
+class ServiceItem(Item):
+    spec: _ServiceSpec
+    status: _ServiceStatus | None = None
+
+    def read(self) -> Service:
+        meta, spec, status = self.metadata, self.spec, self.status
+        ingress = (status.load_balancer.ingress if status and status.load_balancer else None) or ()
+        return Service(
+            namespace=meta.namespace,
+            name=meta.name,
+            labels=meta.labels or {},
+            type=spec.type,
+            cluster_ips=tuple(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())),
+            ip_families=tuple(spec.ip_families or ()),
+            ports=tuple(
+                ServicePort(
+                    name=port.name,
+                    port=port.port,
+                    target=None if port.target_port == port.port else port.target_port,
+                    node_port=port.node_port or None,
+                )
+                for port in spec.ports or ()
+            ),
+            publish_not_ready=spec.publish_not_ready_addresses,
+            selects=bool(spec.selector),
+            annotations=meta.annotations or {},
+            load_balancer=tuple(host for one in ingress if (host := one.ip or one.hostname)),  # an IP needs no DNS
+            external_ips=tuple(spec.external_ips or ()),
+            external_name=spec.external_name,
+            local=spec.external_traffic_policy == "Local",
+        )
+
+
+class _Target(Wire):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+    def pod(self, namespace: str) -> PodRef | None:
+        """The Pod that an endpoint is, if it is in the slice's own namespace: the cluster's controllers name no other.
+        One without a UID is legal, and none: all such would be one and the same."""
+        if self.kind != "Pod" or not self.uid or self.namespace not in ("", namespace):
+            return None
+        return PodRef(self.name, self.uid)
+
+
+class _EndpointConditions(Wire):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+_NO_CONDITIONS = _EndpointConditions()
+
+
+class _Endpoint(Wire):
+    addresses: list[str]
+    conditions: _EndpointConditions | None = None
+    target_ref: _Target | None = None
+    node_name: str | None = None
+    zone: str | None = None
+
+    def read(self, namespace: str) -> Endpoint:
+        """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions)."""
+        conditions = self.conditions or _NO_CONDITIONS
+        return Endpoint(
+            address=self.addresses[0],
+            ready=conditions.ready is not False,
+            serving=conditions.serving is not False,
+            terminating=conditions.terminating is True,
+            pod=self.target_ref.pod(namespace) if self.target_ref else None,
+            node=intern(self.node_name or ""),  # few nodes for many pods
+            zone=intern(self.zone or ""),
+        )
+
+
+class _EndpointPort(Wire):
+    name: str | None = None
+    port: int | None = None
+
+    def read(self) -> EndpointPort:
+        return EndpointPort(name=self.name or "", port=self.port)
+
+
+class SliceItem(Item):
+    """`endpoints` and `ports` are null when there are none [real 1.36]."""
+
+    address_type: str
+    endpoints: list[_Endpoint] | None = None
+    ports: list[_EndpointPort] | None = None
+
+    def read(self) -> EndpointSlice | None:
+        """None for one that belongs to no Service."""
+        meta = self.metadata
+        service = (meta.labels or {}).get(SERVICE_NAME)
+        if not service:
+            return None
+        return EndpointSlice(
+            namespace=meta.namespace,
+            name=meta.name,
+            service=service,
+            address_type=self.address_type,
+            ports=tuple(port.read() for port in self.ports or ()),
+            endpoints=tuple(one.read(meta.namespace) for one in self.endpoints or () if one.addresses),
+        )
+
+
+class _Address(Wire):
+    ip: str
+    node_name: str | None = None
+    target_ref: _Target | None = None
+
+    def read(self, namespace: str, *, ready: bool) -> Endpoint:
+        pod = self.target_ref.pod(namespace) if self.target_ref else None
+        return Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=self.node_name or "", zone=None)
+
+
+class _Subset(Wire):
+    addresses: list[_Address] | None = None
+    not_ready_addresses: list[_Address] | None = None
+    ports: list[_EndpointPort] | None = None
+
+
+class EndpointsItem(Item):
+    """What clusters without EndpointSlices have."""
+
+    subsets: list[_Subset] | None = None
+
+    def read(self) -> tuple[EndpointSlice, ...]:
+        """As slices: one for each subset and address family, an empty one where it has none.
+
+        It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated
+        says so in each slice.
+        """
+        meta = self.metadata
+        truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
+        groups: list[tuple[str, tuple[EndpointPort, ...], list[Endpoint]]] = []
+        for subset in self.subsets or ():
+            by_family: dict[str, list[Endpoint]] = {}
+            for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
+                for address in addresses or ():
+                    family = "IPv6" if ":" in address.ip else "IPv4"
+                    by_family.setdefault(family, []).append(address.read(meta.namespace, ready=ready))
+            ports = tuple(port.read() for port in subset.ports or ())
+            groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
+        return tuple(
+            EndpointSlice(
+                namespace=meta.namespace,
+                name=f"{meta.name}-{number}",
+                service=meta.name,
+                address_type=family,
+                ports=ports,
+                endpoints=tuple(endpoints),
+                truncated=truncated,
+                of_endpoints=True,
+            )
+            for number, (family, ports, endpoints) in enumerate(groups or [("IPv4", (), [])])
+        )
+
+
+class _NodeAddress(Wire):
+    type: str
+    address: str
+
+
+class _NodeStatus(Conditions):
+    addresses: list[_NodeAddress] | None = None
+
+
+class NodeItem(Item):
+    status: _NodeStatus | None = None
+
+    def read(self) -> Node:
+        """One that does not say that it is ready is not."""
+        labels, annotations = self.metadata.labels or {}, self.metadata.annotations or {}
+        status = self.status or _NodeStatus()
+        addresses = status.addresses or ()
+        return Node(
+            name=self.metadata.name,
+            ready=any((one.type, one.status) == ("Ready", "True") for one in status.conditions or ()),
+            internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
+            external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
+            zone=labels.get("topology.kubernetes.io/zone", ""),
+            drained=is_drained(annotations),
+            ignored=ignored_drain(annotations),
+            excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+        )
+
+
+class NodeDrainItem(Item):
+    """A Node's metadata alone; so are the next three."""
+
+    def read(self) -> Drainable:
+        return drainable(self.metadata.name, self.metadata.annotations or {})
+
+
+class NamespaceItem(Item):
+    def read(self) -> Namespace:
+        return Namespace(self.metadata.name, self.metadata.annotations or {})
+
+
+def _uid(pod: Meta) -> str:
+    """ValueError when it is empty: without one a Pod would be no evidence."""
+    if not pod.uid:
+        raise ValueError("a Pod without a UID")
+    return pod.uid
+
+
+class PodItem(Item):
+    def read(self) -> Pod:
+        meta = self.metadata
+        return Pod(name=meta.name, uid=_uid(meta), labels=meta.labels or {}, annotations=meta.annotations or {})
+
+
+class PodDrainItem(Item):
+    def read(self) -> Drainable:
+        return drainable(_uid(self.metadata), self.metadata.annotations or {})
+
+
+class _Gate(Wire):
+    condition_type: str = ""
+
+
+class _PodSpec(Wire):
+    readiness_gates: list[_Gate] | None = None
+
+
+class ReadinessItem(Item):
+    """What a readiness gate needs of a Pod."""
+
+    spec: _PodSpec | None = None
+    status: Conditions | None = None
+
+    def read(self) -> PodReadiness:
+        """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
+        by_type = {one.type: one for one in (self.status.conditions if self.status else None) or ()}
+        true = {type_ for type_, one in by_type.items() if one.status == "True"}
+        gates = {gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()}
+        return PodReadiness(
+            namespace=self.metadata.namespace,
+            name=self.metadata.name,
+            uid=_uid(self.metadata),
+            ready={"ContainersReady", *(gates - {REGISTERED})} <= true and not _taken_back(by_type),
+            registered=REGISTERED in true,
+        )
+
+
+def _taken_back(by_type: Mapping[str, Condition]) -> bool:
+    """Whether Ready was taken back after our gate had opened. Where a node is lost nobody but the node controller tells
+    it, and it leaves all other conditions as they were. Right after the gate opens, the kubelet has yet to follow."""
+    ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
+    if ready is None or ready.status == "True" or gate is None or gate.status != "True":
+        return False
+    since, opened = ready.last_transition_time, gate.last_transition_time
+    return since is not None and opened is not None and seconds(since) > seconds(opened)
