@@ -1,5 +1,5 @@
-"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; and
-after how many failures the rest is not tried.
+"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; after
+how many failures the rest is not tried; and what is done once in a stretch of the clock.
 
 A `TimeLimit` is shared with the adapters, which bound every call and every new try by what is left of it.
 """
@@ -92,3 +92,19 @@ class Streak:
     def broken(self) -> bool:
         """Whether to leave the rest."""
         return self.failures >= FAILURES_IN_A_ROW
+
+
+class Schedule:
+    """Remembers, from pass to pass, in which stretch it was due last."""
+
+    def __init__(self, seconds: float, *, first_part: float = inf) -> None:
+        """A stretch has so many `seconds`. The first time in a process it is due only in their `first_part`: a process
+        of a CronJob remembers nothing, and one begins each minute."""
+        self._seconds = seconds
+        self._first_part = first_part
+        self._stretch: int | None = None
+
+    def due(self, now: float) -> bool:
+        """Whether it is to be done; `now` in Unix seconds. Asking counts as doing it."""
+        before, self._stretch = self._stretch, int(now // self._seconds)
+        return now % self._seconds < self._first_part if before is None else before != self._stretch

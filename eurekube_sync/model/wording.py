@@ -1,9 +1,14 @@
-"""Numbers, times and lists, in the words of a sentence. Knows no Eureka and no Kubernetes."""
+"""Numbers, times, lists, and values that a spec may not have, in the words of a sentence. Knows no Eureka and no
+Kubernetes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 
 def counted(number: float, noun: str, more: str | None = None) -> str:
@@ -47,3 +52,80 @@ def span(seconds: float) -> str:
         if whole >= (2 * size if size > 60 else size):
             return f"{whole // size} {unit}"
     return f"{whole} s"
+
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and indexes from an object's root."""
+Fault: TypeAlias = tuple[Path, str]
+"""Where a value is that may not be, and one clause that says why."""
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_TYPES: Mapping[str, str] = {
+    "integer": "a whole number",
+    "string": "a string",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+
+
+def written(path: Path) -> str:
+    """A path as `.spec.matchLabels['app.kubernetes.io/name'][0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}"
+        else:
+            quoted = part.replace("\\", "\\\\").replace("'", "\\'")
+            text += f"['{quoted}']"
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value for a message, cut."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "x"?`, or nothing."""
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
+    return f'; did you mean "{lower[close[0]]}"?' if close else ""
+
+
+def wrong_type(value: Any, wanted: Collection[str]) -> str:
+    """What the type should be, in the words of JSON Schema, and how to write it."""
+    types = [words for name, words in _TYPES.items() if name in wanted]
+    text = f"must be {' or '.join(types)}, not {shown(value)}"
+    if "string" in wanted and isinstance(value, bool):
+        return f"{text} (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
+    if "string" in wanted and "integer" not in wanted and isinstance(value, int | float):
+        return f"{text}: put it in quotes"
+    if isinstance(value, str) and {"integer", "boolean"} & set(wanted):
+        return f"{text}, which is a string"
+    return text
+
+
+def not_one_of(value: Any, choices: Iterable[Any]) -> str:
+    """Which values there are, and which one is the nearest."""
+    known = sorted(choice if isinstance(choice, str) else shown(choice) for choice in choices)
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    return f"must be {listed(known, 'or')}, not {shown(value)}{hint}"
+
+
+def unknown_field(name: str, unused: Iterable[str]) -> str:
+    """`unused` are the fields that there are and that are not given yet."""
+    return f'unknown field "{name}"{did_you_mean(name, unused)}'
+
+
+def missing_field(name: str) -> str:
+    """A field that has to be given."""
+    return f'field "{name}" is missing'
+
+
+def same_port(port: str | float) -> str:
+    """`port` and `securePort` are one: 8080.0 is 8080, too."""
+    return f"securePort must differ from port (both are {port if isinstance(port, str) else int(port)})"
