@@ -24,7 +24,6 @@ from bench.child import processor_seconds
 from bench.objects import Objects
 from bench.relay import Relay
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests.crd import load_crd
 
 CACHE_SECONDS = 1.0
@@ -209,10 +208,11 @@ def _process(name: str) -> Iterator[_Process]:
 
 def _serve(name: str, pipe: Pipe) -> None:
     from tests.embedded.eureka import FullEureka
+    from tests.embedded.kubernetes import FullKubernetes
 
-    def made() -> FullEureka | EmbeddedKubernetes:
+    def made() -> FullEureka | FullKubernetes:
         if name == "kubernetes":
-            return EmbeddedKubernetes(time.time, definitions=[load_crd()])
+            return FullKubernetes(time.time, definitions=[load_crd()])
         return FullEureka(time.time, response_cache_seconds=CACHE_SECONDS)
 
     holds = [made()]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eurekube_sync.embedded.kubernetes import errors
+from eurekube_sync.embedded.kubernetes.resources import Resource
 
 ANONYMOUS = "system:anonymous"
 
@@ -61,4 +62,4 @@ class Access:
             return
         where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
         why = f'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
-        raise errors.forbidden(resource.partition("/")[0], group, name, why)
+        raise errors.forbidden(Resource(group=group, plural=resource.partition("/")[0], kind=""), name, why)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes.slices import address_of, is_ready, ports_of, slice_of, target_of
+from eurekube_sync.embedded.kubernetes.slices import address_of, is_ready, ports_of, selected_pods, slice_of, target_of
 
 MIRRORED_BY = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
@@ -23,12 +23,10 @@ def endpoints_of(service: Object, pods: Iterable[Object]) -> dict[str, Any] | No
     spec, metadata = service["spec"], service["metadata"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return None
-    wanted = spec["selector"].items()
-    selected = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
     family = (spec.get("ipFamilies") or ["IPv4"])[0]
     published = bool(spec.get("publishNotReadyAddresses"))
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for pod in sorted(selected, key=lambda pod: str(pod["metadata"]["name"])):
+    for pod in selected_pods(spec, pods):
         address = address_of(pod, family)
         if address is None or ("deletionTimestamp" in pod["metadata"] and not published):
             continue

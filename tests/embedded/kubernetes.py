@@ -1,18 +1,30 @@
-"""The embedded Kubernetes API with rights, checks of addresses, and the controllers of Endpoints."""
+"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and the controllers of Endpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import gzip
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
 from typing import Any
 
-from eurekube_sync.embedded.http import Request
+import msgspec
+
+from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, resources, slices
-from eurekube_sync.embedded.kubernetes.objects import Object, Objects
+from eurekube_sync.embedded.kubernetes.checks import Object
+from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.store import Stored
+from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
+from eurekube_sync.embedded.kubernetes.store import Store, Stored
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
+from tests.embedded.pages import Pages
+
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_GZIP_ABOVE = 128 * 1024
+_IPV6 = ip_network("fd00:10:96::/112")
 
 
 class FullObjects(Objects):
@@ -20,9 +32,14 @@ class FullObjects(Objects):
 
     derive_endpoints = False
     """Whether Services get Endpoints beside their slices."""
+    families: tuple[str, ...] = ("IPv4",)
+    _of_ipv6 = 0
 
-    def check(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
-        """Refuse addresses that no endpoint may have."""
+    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
+        """Gives addresses of each family, and refuses addresses that no endpoint may have."""
+        if resource == resources.SERVICES and not (old or {"spec": {}})["spec"].get("clusterIPs"):
+            self._give_addresses(obj)
+        obj = super().complete(resource, obj, old)
         match resource:
             case resources.SERVICES:
                 addresses.check_external(obj)
@@ -30,6 +47,26 @@ class FullObjects(Objects):
                 addresses.check_slice(obj, old)
             case resources.ENDPOINTS:
                 addresses.check_endpoints(obj)
+        return obj
+
+    def _give_addresses(self, service: Object) -> None:
+        spec = service["spec"] = {**(service.get("spec") or {})}
+        if spec.get("type") == "ExternalName":
+            return
+        asked = spec.get("ipFamilies") or ()
+        families = [*asked, *(family for family in self.families if family not in asked)]
+        single = spec.setdefault("ipFamilyPolicy", "SingleStack") == "SingleStack"
+        spec["ipFamilies"] = families[:1] if single else families
+        given = [spec["clusterIP"]] if spec.get("clusterIP") else []
+        if given != ["None"]:
+            given += [self._take(family) for family in spec["ipFamilies"][len(given) :]]
+        spec["clusterIP"], spec["clusterIPs"] = given[0], given
+
+    def _take(self, family: str) -> str:
+        if family == "IPv4":
+            return self.addresses.take()
+        self._of_ipv6 += 1
+        return str(_IPV6[self._of_ipv6])
 
     def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Also those that mirror Endpoints; derives the Endpoints first."""
@@ -57,35 +94,79 @@ class FullObjects(Objects):
 class FullKubernetes(EmbeddedKubernetes):
     """What tests ask of the API server beyond the demo."""
 
-    objects_class = FullObjects
+    objects: FullObjects
 
     def __init__(
         self,
         now: Callable[[], float],
         *,
+        definitions: Iterable[Mapping[str, Any]] = (),
+        validate: Validate | None = None,
         tokens: Mapping[str, str] | None = None,
         derive_endpoints: bool = False,
-        **options: Any,
+        families: tuple[str, ...] = ("IPv4",),
+        seed: int = 0,
+        revision: int = 1,
+        watch_seconds: float = 1.0,
     ) -> None:
         """`tokens` are bearer tokens with the name of their user. `derive_endpoints` writes Endpoints beside slices, as
-        old clusters know them."""
+        old clusters know them. Two servers of one `seed` make the same uids. `revision` is where resourceVersions
+        begin: those of two real clusters do not meet."""
         self.access = Access(tokens=dict(tokens or {}))
-        super().__init__(now, **options)
-        assert isinstance(self._objects, FullObjects)
-        self._objects.derive_endpoints = derive_endpoints
+        self.pages = Pages()
+        objects = FullObjects(now, validate, Store(seed=seed, revision=revision))
+        objects.derive_endpoints = derive_endpoints
+        objects.families = families
+        super().__init__(now, definitions=definitions, objects=objects, watch_seconds=watch_seconds)
 
-    def authenticate(self, request: Request) -> str:
-        """The user of the token."""
-        return self.access.user(request.headers)
+    def handle(self, request: Request) -> Response:
+        """Large answers are compressed."""
+        response = super().handle(request)
+        if len(response.body) > _GZIP_ABOVE and "gzip" in request.headers.get("accept-encoding", ""):
+            headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            return replace(response, body=gzip.compress(response.body, 1), headers=headers)
+        return response
 
-    def authorize(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> None:
-        """Refuse what is denied."""
-        self.access.check(user, verb, group, resource, namespace, name)
+    def answer(self, request: Request) -> Response:
+        """Refuses whom it does not know, and what is denied."""
+        if request.path in OPEN_PATHS:
+            return super().answer(request)
+        user = self.access.user(request.headers)
+        match [part for part in request.path.split("/") if part]:
+            case ["apis", "authorization.k8s.io", _, *rest] if rest == REVIEWS:
+                return self._review(user, request)
+            case ["apis", group, _, *rest] if rest:
+                self._check(user, request, group, rest)
+            case ["api", _, *rest] if rest:
+                self._check(user, request, "", rest)
+        return super().answer(request)
+
+    def page(
+        self, resource: Resource, namespace: str, query: Mapping[str, str]
+    ) -> tuple[Sequence[Stored], Mapping[str, Any]]:
+        """At most `limit` objects."""
+        return self.pages.page(self.objects.store, resource, namespace, query)
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """The same with the first of the tokens."""
         token = next(iter(self.access.tokens), "")
         return self.call_with({"authorization": f"Bearer {token}"}, method, path, body, **query)
+
+    def _check(self, user: str, request: Request, group: str, parts: Sequence[str]) -> None:
+        target = target_of(group, parts)
+        verb = _VERBS.get(request.method, "")
+        if not target.name:
+            watched = request.query.get("watch", "") in ("true", "1")
+            verb = {"get": "watch" if watched else "list"}.get(verb, verb)
+        resource = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
+        scope = target.name if (group, target.plural) == resources.NAMESPACES.key else target.namespace
+        self.access.check(user, verb, group, resource, scope, target.name)
+
+    def _review(self, user: str, request: Request) -> Response:
+        body = msgspec.json.decode(request.body)
+        asked = body["spec"].get("resourceAttributes") or {}
+        named = "/".join(filter(None, (asked.get("resource", ""), asked.get("subresource"))))
+        return review(body, allowed=self.access.allows(user, asked.get("verb", ""), named, asked.get("namespace", "")))
 
     def deny(self, resource: str = "", verb: str = "", namespace: str | None = None) -> None:
         """Take away a permission, e.g. `deny("services", "list")`; undone by `access.denials.clear()`."""
@@ -94,12 +175,12 @@ class FullKubernetes(EmbeddedKubernetes):
     @contextmanager
     def older_definition(self) -> Iterator[None]:
         """While it is open, no custom resource is judged, as under an older definition with fewer rules."""
-        validate, self._objects.validate = self._objects.validate, None
+        validate, self.objects.validate = self.objects.validate, None
         try:
             yield
         finally:
-            self._objects.validate = validate
+            self.objects.validate = validate
 
     def expire_continue_tokens(self) -> None:
         """Make every open `continue` token answer 410, as compaction does after five minutes."""
-        self._objects.store.snapshots.clear()
+        self.pages.snapshots.clear()

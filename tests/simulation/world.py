@@ -14,8 +14,8 @@ import yaml
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.instances import Listed, instance_document
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from tests.embedded.eureka import FullEureka
+from tests.embedded.kubernetes import FullKubernetes
 
 from .address import Address
 from .clock import VirtualClock
@@ -80,7 +80,7 @@ def definition() -> Mapping[str, Any]:
     return found
 
 
-class Kubernetes(EmbeddedKubernetes):
+class Kubernetes(FullKubernetes):
     """The API server, and what of it may have changed: a judge that looks at every call need not read all each time."""
 
     structure = 0

@@ -1,20 +1,21 @@
-"""What is checked before an object is written, and with which words it is refused.
+"""What is checked before an object is written, with which words it is refused, and what a structural schema does to a
+custom resource: unknown fields are pruned, defaults are added.
 
-Functions of the request, the resource and the version that is stored; no store, no clock.
+Functions of the request, the resource and the version that is stored; no store, no clock. Custom resources are
+validated proper by the function that the server is given.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from eurekube_sync.embedded.kubernetes import errors, resources
+from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.store import Stored
 
 Object = dict[str, Any]
 
@@ -29,25 +30,12 @@ _UNCHECKED = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """The query of a write."""
-
-    dry_run: bool = False
-    patch: bool = False
-    """The object is the outcome of a PATCH: its uid is no precondition."""
-    strict: bool = False
-    """fieldValidation=Strict: an unknown field is a 400 instead of being dropped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
-    """The body of a DELETE, as far as it is understood."""
-
-    dry_run: bool = False
-    grace_seconds: int | None = None
+_ROOT_FIELDS = ("apiVersion", "kind", "metadata")
+_METADATA_FIELDS = (
+    *("annotations", "labels", "finalizers", "ownerReferences", "managedFields"),
+    *("name", "namespace", "generateName", "uid", "resourceVersion", "generation", "selfLink"),
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+)
 
 
 class _Metadata(msgspec.Struct):
@@ -61,12 +49,11 @@ class _Metadata(msgspec.Struct):
 
 def typed(resource: Resource, body: Any) -> Object:
     """The body with its kind and apiVersion, or a refusal if it is of another kind or shape."""
+    unrecognized = f"the object provided is unrecognized (must be of type {resource.kind})"
     if not isinstance(body, dict):
-        raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+        raise errors.bad_request(unrecognized)
     if resource.custom and not body.get("kind"):
-        raise errors.bad_request(
-            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
-        )
+        raise errors.bad_request(f"{unrecognized}: Object 'Kind' is missing")
     kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
     if version != resource.api_version:
         raise errors.bad_request(
@@ -76,83 +63,112 @@ def typed(resource: Resource, body: Any) -> Object:
     try:
         msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError as error:
-        raise errors.unreadable(resource.kind, resource.version, f"json: cannot unmarshal metadata: {error}") from None
-    texts = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
-    no_nulls = {field: {key: value or "" for key, value in values.items()} for field, values in texts.items()}
-    metadata = {**metadata, **no_nulls}
+        raise errors.unreadable(resource, f"json: cannot unmarshal metadata: {error}") from None
+    for field in ("labels", "annotations"):
+        if metadata.get(field):
+            metadata = {**metadata, field: {key: value or "" for key, value in metadata[field].items()}}
     if kind != resource.kind and resource.custom:
         fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
         raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])
     if kind != resource.kind:
-        raise errors.unreadable(resource.kind, resource.version, f"converting ({kind}): unknown conversion")
+        raise errors.unreadable(resource, f"converting ({kind}): unknown conversion")
     return {**body, "kind": kind, "apiVersion": version, **({"metadata": metadata} if "metadata" in body else {})}
-
-
-def check_identity(resource: Resource, stored: Stored, metadata: Mapping[str, Any], options: WriteOptions) -> None:
-    """Refuse another name, another uid and an older version."""
-    old = stored.obj["metadata"]
-    name = metadata.get("name", stored.name)
-    if name != stored.name:
-        raise errors.bad_request(f"the name of the object ({name}) does not match the name on the URL ({stored.name})")
-    if metadata.get("namespace", stored.namespace) != stored.namespace:
-        raise errors.bad_request(
-            f"the namespace of the object ({metadata['namespace']}) does not match the namespace on the request "
-            f"({stored.namespace})"
-        )
-    uid = metadata.get("uid")
-    if uid and uid != old["uid"] and options.patch:
-        fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
-        raise errors.invalid(resource.kind, resource.group, stored.name, [fault])
-    if uid and uid != old["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
-        raise errors.conflict(resource.plural, resource.group, stored.name, why)
-    revision = metadata.get("resourceVersion")
-    if not revision and resource.custom:
-        fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
-        raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
-    if revision and revision != old["resourceVersion"]:
-        raise errors.conflict(resource.plural, resource.group, stored.name)
-
-
-def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """A deleting object takes no new finalizer."""
-    added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
-    if "deletionTimestamp" in old and added:
-        listed = ", ".join(f'"{name}"' for name in added)
-        text = (
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
-            f"[]string{{{listed}}}"
-        )
-        fault = ("metadata.finalizers", "FieldValueForbidden", text)
-        times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
-        raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
-
-
-def is_over(obj: Mapping[str, Any]) -> bool:
-    """Whether nothing keeps a deleting object any longer."""
-    metadata = obj["metadata"]
-    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
-        return False
-    return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
-
-
-def grace_seconds(resource: Resource, obj: Mapping[str, Any], options: DeleteOptions) -> int:
-    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
-    if resource != resources.PODS:
-        return 0
-    if not obj["spec"].get("nodeName") or obj["status"].get("phase") in ("Succeeded", "Failed"):
-        return 0
-    if options.grace_seconds is not None:
-        return options.grace_seconds
-    return int(obj["spec"]["terminationGracePeriodSeconds"])
 
 
 def check_name(resource: Resource, name: str) -> None:
     """A name is given, and a DNS subdomain."""
+    faults = []
     if not name:
         faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
         faults += [_UNCHECKED] if resource.custom else []
-        raise errors.invalid(resource.kind, resource.group, "", faults)
-    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
+    elif not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
+        faults = [("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')]
+    if faults:
+        raise errors.invalid(resource.kind, resource.group, name, faults)
+
+
+def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
+    """Refuse another name, another uid and an older version. The uid of a PATCH's outcome is no precondition."""
+    for what, called in (("name", "URL"), ("namespace", "request")):
+        was = old.get(what, "")
+        if new.get(what, was) != was:
+            raise errors.bad_request(
+                f"the {what} of the object ({new[what]}) does not match the {what} on the {called} ({was})"
+            )
+    name, uid, revision = old["name"], new.get("uid"), new.get("resourceVersion")
+    if uid and uid != old["uid"] and patch:
+        fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
         raise errors.invalid(resource.kind, resource.group, name, [fault])
+    if uid and uid != old["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+        raise errors.conflict(resource, name, why)
+    if not revision and resource.custom:
+        fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
+        raise errors.invalid(resource.plural, resource.group, name, [fault])
+    if revision and revision != old["resourceVersion"]:
+        raise errors.conflict(resource, name)
+
+
+def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """A deleting object takes no new finalizer."""
+    added = [f'"{name}"' for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+    if "deletionTimestamp" in old and added:
+        text = (
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+            f"[]string{{{', '.join(added)}}}"
+        )
+        times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
+        fault = ("metadata.finalizers", "FieldValueForbidden", text)
+        raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
+
+
+def pruned(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Object, list[str]]:
+    """The object without what the schema does not name, and the dotted names of what was left out."""
+    unknown: list[str] = []
+    if not schema:
+        return dict(obj), unknown
+    own = {name: value for name, value in obj.items() if name not in _ROOT_FIELDS}
+    metadata = obj.get("metadata") or {}
+    kept = {name: obj[name] for name in obj if name in _ROOT_FIELDS} | _pruned(own, schema, "", unknown)
+    kept["metadata"] = {name: value for name, value in metadata.items() if name in _METADATA_FIELDS}
+    return kept, sorted(unknown) + sorted(f"metadata.{name}" for name in metadata if name not in _METADATA_FIELDS)
+
+
+def _pruned(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str]) -> Any:
+    if isinstance(value, list):
+        items = schema.get("items") or {}
+        return [_pruned(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    additional = schema.get("additionalProperties")
+    kept: Object = {}
+    for name, inner in value.items():
+        where = f"{path}.{name}" if path else name
+        below = (schema.get("properties") or {}).get(name, additional)
+        if isinstance(below, dict):
+            kept[name] = _pruned(inner, below, where, unknown)
+        elif below is True or schema.get("x-kubernetes-preserve-unknown-fields"):
+            kept[name] = inner
+        else:
+            unknown.append(where)
+    return kept
+
+
+def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value with the schema's defaults where a field is absent, and without nulls where none are allowed."""
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items") or {}) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    others = additional if isinstance(additional, dict) else {"nullable": True}
+    result = {
+        name: with_defaults(item, properties.get(name, others))
+        for name, item in value.items()
+        if item is not None or properties.get(name, others).get("nullable") or name in _ROOT_FIELDS
+    }
+    for name, inner in properties.items():
+        if name not in result and "default" in inner:
+            result[name] = with_defaults(copy.deepcopy(inner["default"]), inner)
+    return result

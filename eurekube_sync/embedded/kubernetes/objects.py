@@ -6,50 +6,36 @@ slice controller's turn after each write. Knows no HTTP; refusals are `ApiError`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, schema, slices
-from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
+from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, slices
+from eurekube_sync.embedded.kubernetes.checks import Object
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
 
-Object = dict[str, Any]
-Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[tuple[str, str, str]]]
-"""(new object, old object or None) -> field, reason and text of each fault."""
+Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
+"""(new object, old object or None) -> what is wrong with it."""
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _SET_BY_SERVER = (
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "selfLink",
+    *("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"),
+    "managedFields",
 )
 
 
 class Objects:
     """The objects of the embedded API, changed by the rules of the real one. Not locked: the server is."""
 
-    def __init__(
-        self,
-        *,
-        now: Callable[[], float],
-        seed: int,
-        families: tuple[str, ...],
-        validate: Validate | None,
-        revision: int = 1,
-    ) -> None:
-        self.store = Store(seed=seed, revision=revision)
-        self._now = now
-        self._addresses = defaults.Addresses(families)
-        self._derived: dict[str, frozenset[str]] = {}
+    def __init__(self, now: Callable[[], float], validate: Validate | None, store: Store | None = None) -> None:
+        self.store = store or Store()
         self.validate = validate
-        self._resources: dict[tuple[str, str, str], Resource] = {
-            (resource.group, resource.version, resource.plural): resource for resource in resources.BUILT_IN
-        }
+        self.addresses = defaults.Addresses()
+        self._now = now
+        self._derived: dict[str, frozenset[str]] = {}
+        """The slices of each Service, by its uid."""
+        self._resources = {(one.group, one.version, one.plural): one for one in resources.BUILT_IN}
 
     def time(self, *, later: float = 0) -> str:
         """The clock in the form of metadata."""
@@ -67,58 +53,55 @@ class Objects:
         """The current version, or a 404."""
         stored = self.store.get(resource.key, namespace, name)
         if stored is None:
-            raise errors.not_found(resource.plural, resource.group, name)
+            raise errors.not_found(resource, name)
         return stored
 
-    def create(self, resource: Resource, namespace: str, body: Any, options: WriteOptions) -> Object:
-        """Store a new object and give it back as it is stored."""
-        obj = self._read(resource, body, options)
-        metadata = self._new_metadata(resource, namespace, obj)
-        obj["metadata"] = metadata
-        name = metadata["name"]
-        self._admit(resource, namespace, name)
-        if self.store.get(resource.key, namespace, name) is not None:
-            raise errors.already_exists(resource.plural, resource.group, name)
-        metadata.pop("resourceVersion", None)
-        if resource.has_status and resource.kind != "Node":
+    # --- Create, update, delete ---------------------------------------------------------------------------------------
+
+    def create(self, resource: Resource, namespace: str, body: Any, *, strict: bool = False) -> Object:
+        """Store a new object and give it back as it is stored. With `strict` an unknown field is a 400."""
+        obj = self._read(resource, body, strict=strict)
+        obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj.get("metadata") or {})
+        self._admit(resource, namespace, metadata["name"])
+        if self.store.get(resource.key, namespace, metadata["name"]) is not None:
+            raise errors.already_exists(resource, metadata["name"])
+        if resource.has_status and resource != resources.NODES:
             obj.pop("status", None)
-        obj = self._complete(resource, obj, None)
-        if options.dry_run:
-            return obj
-        stored = self.store.put(resource.key, obj)
+        stored = self.store.put(resource.key, self.complete(resource, obj, None))
         self.follow(resource, None, stored)
         return stored.obj
 
     def update(
-        self, resource: Resource, stored: Stored, body: Any, options: WriteOptions, *, status: bool = False
+        self,
+        resource: Resource,
+        stored: Stored,
+        body: Any,
+        *,
+        strict: bool = False,
+        patch: bool = False,
+        status: bool = False,
     ) -> Object:
-        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
-        obj = self._read(resource, body, options)
-        old = stored.obj
-        metadata = {**(obj.get("metadata") or {})}
-        checks.check_identity(resource, stored, metadata, options)
+        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion.
+        `patch`: the body is the outcome of one."""
+        obj = self._read(resource, body, strict=strict)
+        old, was = stored.obj, stored.obj["metadata"]
+        given = obj.get("metadata") or {}
+        checks.check_identity(resource, was, given, patch=patch)
         if status:
-            metadata = dict(old["metadata"])
+            given = was
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
         elif resource.has_status:
             obj = {k: v for k, v in obj.items() if k != "status"}
             obj |= {"status": old["status"]} if "status" in old else {}
-        for name in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion"):
-            metadata.pop(name, None)
-            if name in old["metadata"]:
-                metadata[name] = old["metadata"][name]
-        metadata.pop("managedFields", None)
-        _drop_empty(metadata)
-        obj["metadata"] = metadata
-        checks.check_finalizers(resource, old["metadata"], metadata)
-        obj = self._complete(resource, obj, old)
+        kept = {k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was}
+        obj["metadata"] = metadata = _given(given) | kept
+        checks.check_finalizers(resource, was, metadata)
+        obj = self.complete(resource, obj, old)
         if obj == old:
             return old
         if resource.generation and _spec(obj) != _spec(old):
-            metadata["generation"] = old["metadata"].get("generation", 0) + 1
-        if options.dry_run:
-            return obj
-        if checks.is_over(obj):
+            metadata["generation"] = was.get("generation", 0) + 1
+        if _is_over(obj):
             metadata["resourceVersion"] = str(self.store.revision + 1)
             self.remove(resource, stored)
             return obj
@@ -126,14 +109,11 @@ class Objects:
         self.follow(resource, stored, changed)
         return changed.obj
 
-    def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
+    def delete(self, resource: Resource, stored: Stored, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
         """Delete, or begin to; the object and whether it is gone."""
         metadata = stored.obj["metadata"]
-        grace = checks.grace_seconds(resource, stored.obj, options)
-        waits = metadata.get("finalizers") or grace or resource == resources.NAMESPACES
-        if options.dry_run:
-            return stored.obj, not waits
-        if not waits:
+        grace = _grace_seconds(resource, stored.obj, grace_seconds)
+        if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
             self.remove(resource, stored)
             return stored.obj, True
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
@@ -142,7 +122,8 @@ class Objects:
         status = stored.obj.get("status") or {}
         obj = {**stored.obj, "metadata": changed}
         if resource == resources.DEFINITIONS:
-            obj["status"] = {**status, "conditions": [*status["conditions"], defaults.terminating(self.time())]}
+            ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            obj["status"] = {**status, "conditions": [*status["conditions"], defaults.condition(*ending, self.time())]}
         else:
             changed["deletionGracePeriodSeconds"] = grace
             changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
@@ -156,120 +137,6 @@ class Objects:
             self._empty_definition(stored.name)
         return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
 
-    def sync_slices(self, service: Stored) -> None:
-        """The turn of the controller of slices, for one Service."""
-        wanted: dict[str, Object] = {}
-        living = "deletionTimestamp" not in service.obj["metadata"]
-        if living and service.obj["spec"].get("type") == "ExternalName":
-            return  # what it had before stays as it was
-        if living:
-            pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
-            wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
-        for entry in wanted.values():
-            self.derive(resources.SLICES, service.namespace, entry)
-        self._remove_slices(service, keep=frozenset(wanted))
-
-    def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
-        """The slices that a Service should have."""
-        return slices.slices_of(service.obj, pods, self.node)
-
-    def derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
-        """What a controller writes: a new object, or a new version of it."""
-        current = self.store.get(resource.key, namespace, wanted["metadata"]["name"])
-        if current is None:
-            self.create(resource, namespace, wanted, WriteOptions())
-        else:
-            self.update(resource, current, wanted, WriteOptions())
-
-    def node(self, name: str) -> Mapping[str, Any] | None:
-        """A Node, or None."""
-        stored = self.store.get(resources.NODES.key, "", name)
-        return stored.obj if stored else None
-
-    def _remove_slices(self, service: Stored, keep: frozenset[str] = frozenset()) -> None:
-        uid = service.obj["metadata"]["uid"]
-        for name in sorted(self._derived.pop(uid, frozenset()) - keep):
-            stored = self.store.get(resources.SLICES.key, service.namespace, name)
-            if stored is not None:
-                self.remove(resources.SLICES, stored)
-        if keep:
-            self._derived[uid] = keep
-
-    def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
-        metadata: Object = {**(obj.get("metadata") or {})}
-        if resource.namespaced:
-            if metadata.get("namespace", namespace) != namespace:
-                raise errors.bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request"
-                )
-            metadata["namespace"] = namespace
-        else:
-            metadata.pop("namespace", None)
-        for name in (*_SET_BY_SERVER, "managedFields"):
-            metadata.pop(name, None)
-        _drop_empty(metadata)
-        uid = self.store.new_uid()
-        if not metadata.get("name") and metadata.get("generateName"):
-            checks.check_name(resource, metadata["generateName"].removesuffix("-"))
-            metadata["name"] = metadata["generateName"] + uid[:5]
-        checks.check_name(resource, metadata.get("name") or "")
-        metadata |= {"uid": uid, "creationTimestamp": self.time()}
-        if resource.generation:
-            metadata["generation"] = 1
-        return metadata
-
-    def _admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """NamespaceLifecycle, and the custom resource endpoint's own refusal."""
-        if resource.namespaced:
-            stored = self.get(resources.NAMESPACES, "", namespace)
-            if "deletionTimestamp" in stored.obj["metadata"]:
-                raise errors.namespace_terminating(resource.plural, resource.group, name, namespace)
-        if resource.custom:
-            definition = self.store.get(resources.DEFINITIONS.key, "", resource.definition)
-            if definition and "deletionTimestamp" in definition.obj["metadata"]:
-                why = "create not allowed while custom resource definition is terminating"
-                raise errors.forbidden(resource.plural, resource.group, name, why)
-
-    def _read(self, resource: Resource, body: Any, options: WriteOptions) -> Object:
-        """The body as an object of its kind, a custom one without what its schema does not name."""
-        obj = checks.typed(resource, body)
-        if not resource.custom:
-            return obj
-        pruned, unknown = schema.prune(obj, resource.schema)
-        if unknown and options.strict:
-            texts = ", ".join(f'unknown field "{field}"' for field in unknown)
-            raise errors.unreadable(resource.kind, resource.version, f"strict decoding error: {texts}")
-        return pruned
-
-    def _complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
-        """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
-        match resource:
-            case resources.SERVICES:
-                defaults.complete_service(obj, old, self._addresses)
-            case resources.PODS:
-                defaults.complete_pod(obj)
-            case resources.NAMESPACES:
-                defaults.complete_namespace(obj)
-            case resources.SLICES:
-                defaults.complete_slice(obj)
-            case resources.DEFINITIONS:
-                defaults.complete_definition(obj, self.time(), new=old is None)
-            case _ if resource.custom:
-                return self._complete_custom(resource, obj, old)
-        self.check(resource, obj, old)
-        return obj
-
-    def check(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
-        """Raise `ApiError` for a built-in object that is refused."""
-
-    def _complete_custom(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
-        full: Object = schema.with_defaults(obj, resource.schema)
-        full["metadata"] = obj["metadata"]
-        causes = self.validate(full, old) if self.validate else ()
-        if causes:
-            raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], causes)
-        return full
-
     def remove(self, resource: Resource, stored: Stored) -> None:
         """Forget an object, and do what waited for that."""
         self.store.remove(resource.key, stored)
@@ -279,44 +146,136 @@ class Objects:
         if resource.custom:
             self._end_definition(resource.definition)
 
+    def _read(self, resource: Resource, body: Any, *, strict: bool) -> Object:
+        """The body as an object of its kind, a custom one without what its schema does not name."""
+        obj, unknown = checks.pruned(checks.typed(resource, body), resource.schema)
+        if unknown and strict:
+            texts = ", ".join(f'unknown field "{field}"' for field in unknown)
+            raise errors.unreadable(resource, f"strict decoding error: {texts}")
+        return obj
+
+    def _new_metadata(self, resource: Resource, namespace: str, given: Object) -> Object:
+        metadata = _given(given)
+        metadata.pop("resourceVersion", None)
+        if metadata.pop("namespace", namespace) != namespace and resource.namespaced:
+            raise errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        if resource.namespaced:
+            metadata["namespace"] = namespace
+        uid = self.store.new_uid()
+        if not metadata.get("name") and metadata.get("generateName"):
+            checks.check_name(resource, metadata["generateName"].removesuffix("-"))
+            metadata["name"] = metadata["generateName"] + uid[:5]
+        checks.check_name(resource, metadata.get("name") or "")
+        metadata |= {"uid": uid, "creationTimestamp": self.time()}
+        return metadata | ({"generation": 1} if resource.generation else {})
+
+    def _admit(self, resource: Resource, namespace: str, name: str) -> None:
+        """NamespaceLifecycle, and the custom resource endpoint's own refusal."""
+        if resource.namespaced and self._is_ending(resources.NAMESPACES, namespace):
+            text = f"namespace {namespace} is being terminated"
+            cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise errors.forbidden(resource, name, why, (cause,))
+        if resource.custom and self._is_ending(resources.DEFINITIONS, resource.definition):
+            why = "create not allowed while custom resource definition is terminating"
+            raise errors.forbidden(resource, name, why)
+
+    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
+        """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
+        match resource:
+            case resources.SERVICES:
+                defaults.complete_service(obj, old, self.addresses)
+            case resources.PODS:
+                defaults.complete_pod(obj)
+            case resources.NAMESPACES:
+                defaults.complete_namespace(obj)
+            case resources.SLICES:
+                defaults.complete_slice(obj)
+            case resources.DEFINITIONS:
+                defaults.complete_definition(obj, self.time(), new=old is None)
+            case _ if resource.custom:
+                metadata = obj["metadata"]
+                obj = {**checks.with_defaults(obj, resource.schema), "metadata": metadata}
+                if faults := self.validate(obj, old) if self.validate else ():
+                    raise errors.invalid(resource.kind, resource.group, metadata["name"], faults)
+        return obj
+
+    # --- What follows from a write ------------------------------------------------------------------------------------
+
     def follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
         """What other controllers do at once here: slices follow pods and nodes, resources follow definitions."""
         current = new or old
         assert current is not None
-        if resource == resources.DEFINITIONS:
-            for key in [key for key, found in self._resources.items() if found.definition == current.name]:
-                del self._resources[key]
-            for found in resources.from_definition(new.obj) if new else ():
-                self._resources[found.group, found.version, found.plural] = found
-        if resource == resources.SERVICES:
-            if new:
-                self.sync_slices(new)
-            else:
-                self._remove_slices(current)
-        elif resource == resources.PODS:
-            seen = [stored for stored in (old, new) if stored and slices.has_address(stored.obj)]
-            self._sync_namespace(current.namespace, seen)
-        elif resource == resources.NODES:
-            pods = self.store.all(resources.PODS.key)
-            on_node = [pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name]
-            for namespace in sorted({pod.namespace for pod in on_node}):
-                self._sync_namespace(namespace, [pod for pod in on_node if pod.namespace == namespace])
+        match resource:
+            case resources.DEFINITIONS:
+                served = {key: one for key, one in self._resources.items() if one.definition != current.name}
+                added = resources.from_definition(new.obj) if new else ()
+                self._resources = served | {(one.group, one.version, one.plural): one for one in added}
+            case resources.SERVICES:
+                self.sync_slices(current, ends=new is None)
+            case resources.PODS:
+                self._sync_services(stored for stored in (old, new) if stored and slices.has_address(stored.obj))
+            case resources.NODES:
+                pods = self.store.all(resources.PODS.key)
+                self._sync_services(pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name)
 
-    def _sync_namespace(self, namespace: str, pods: Sequence[Stored]) -> None:
-        labelled = [(pod.obj["metadata"].get("labels") or {}).items() for pod in pods]
-        if not labelled:
-            return
-        for service in self.store.within(resources.SERVICES.key, namespace):
-            selector = service.obj["spec"].get("selector")
-            if selector and any(selector.items() <= labels for labels in labelled):
-                self.sync_slices(service)
+    def sync_slices(self, service: Stored, *, ends: bool = False) -> None:
+        """The turn of the controller of slices, for one Service."""
+        wanted: dict[str, Object] = {}
+        if not ends and "deletionTimestamp" not in service.obj["metadata"]:
+            if service.obj["spec"].get("type") == "ExternalName":
+                return  # what it had before stays as it was
+            pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
+            wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
+        for entry in wanted.values():
+            self.derive(resources.SLICES, service.namespace, entry)
+        uid = service.obj["metadata"]["uid"]
+        for name in sorted(self._derived.pop(uid, frozenset()) - wanted.keys()):
+            if stored := self.store.get(resources.SLICES.key, service.namespace, name):
+                self.remove(resources.SLICES, stored)
+        if wanted:
+            self._derived[uid] = frozenset(wanted)
+
+    def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
+        """The slices that a Service should have."""
+        return slices.slices_of(service.obj, pods, self.node)
+
+    def derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
+        """What a controller writes: a new object, or a new version of it."""
+        current = self.store.get(resource.key, namespace, wanted["metadata"]["name"])
+        if current is None:
+            self.create(resource, namespace, wanted)
+        else:
+            self.update(resource, current, wanted)
+
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        """A Node, or None."""
+        stored = self.store.get(resources.NODES.key, "", name)
+        return stored.obj if stored else None
+
+    def _sync_services(self, pods: Iterable[Stored]) -> None:
+        """The Services that select one of these pods, each once."""
+        labels: dict[str, list[Any]] = {}
+        for pod in pods:
+            labels.setdefault(pod.namespace, []).append((pod.obj["metadata"].get("labels") or {}).items())
+        for namespace in sorted(labels):
+            for service in self.store.within(resources.SERVICES.key, namespace):
+                selector = service.obj["spec"].get("selector")
+                if selector and any(selector.items() <= own for own in labels[namespace]):
+                    self.sync_slices(service)
+
+    def _is_ending(self, resource: Resource, name: str) -> bool:
+        """Whether a namespace or definition is being deleted; a 404 where it is not there."""
+        return "deletionTimestamp" in self.get(resource, "", name).obj["metadata"]
 
     def _empty_namespace(self, namespace: str) -> None:
         for key in self.store.keys_in(namespace):
             resource = next(found for found in self.resources() if found.key == key)
             for stored in self.store.within(key, namespace):
                 if self.store.get(key, namespace, stored.name) is stored:
-                    self.delete(resource, stored, DeleteOptions())
+                    self.delete(resource, stored)
         self._end_namespace(namespace)
 
     def _end_namespace(self, namespace: str) -> None:
@@ -327,27 +286,41 @@ class Objects:
     def _empty_definition(self, name: str) -> None:
         for resource in [found for found in self.resources() if found.definition == name]:
             for stored in self.store.all(resource.key):
-                self.delete(resource, stored, DeleteOptions())
+                self.delete(resource, stored)
         self._end_definition(name)
 
     def _end_definition(self, name: str) -> None:
         stored = self.store.get(resources.DEFINITIONS.key, "", name)
         if stored is None or "deletionTimestamp" not in stored.obj["metadata"]:
             return
-        if any(self.store.all(found.key) for found in self.resources() if found.definition == name):
-            return
-        others = [entry for entry in stored.obj["metadata"].get("finalizers") or () if entry != CLEANUP]
-        if not others:
+        left = any(self.store.all(found.key) for found in self.resources() if found.definition == name)
+        if not left and not set(stored.obj["metadata"].get("finalizers") or ()) - {_CLEANUP}:
             self.remove(resources.DEFINITIONS, stored)
 
 
-def _drop_empty(metadata: Object) -> None:
-    """Empty collections are not stored (Go's omitempty)."""
-    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-        if name in metadata and not metadata[name]:
-            del metadata[name]
+def _given(metadata: Mapping[str, Any]) -> Object:
+    """What a caller may set. Empty collections are not stored (Go's omitempty)."""
+    empty = ("labels", "annotations", "finalizers", "ownerReferences")
+    return {k: v for k, v in metadata.items() if k not in _SET_BY_SERVER and (v or k not in empty)}
 
 
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
     """What metadata.generation counts the changes of."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def _is_over(obj: Mapping[str, Any]) -> bool:
+    """Whether nothing keeps a deleting object any longer."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
+
+
+def _grace_seconds(resource: Resource, obj: Mapping[str, Any], asked: int | None) -> int:
+    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
+    if resource != resources.PODS:
+        return 0
+    if not obj["spec"].get("nodeName") or obj["status"].get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return asked if asked is not None else int(obj["spec"]["terminationGracePeriodSeconds"])

@@ -9,25 +9,16 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Json = Any
-
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 _MERGE_KEYS: Mapping[str, str] = {
-    "conditions": "type",
-    "containers": "name",
-    "initContainers": "name",
-    "env": "name",
-    "volumes": "name",
+    **dict.fromkeys(("containers", "initContainers", "env", "volumes", "imagePullSecrets", "secrets"), "name"),
+    **dict.fromkeys(("podIPs", "hostIPs"), "ip"),
+    **dict.fromkeys(("conditions", "addresses"), "type"),
     "volumeMounts": "mountPath",
     "ownerReferences": "uid",
-    "podIPs": "ip",
-    "hostIPs": "ip",
-    "addresses": "type",
-    "imagePullSecrets": "name",
-    "secrets": "name",
 }
 """`patchMergeKey` of the built-in types that this server stores; `ports` depends on what it is in."""
 
@@ -36,7 +27,7 @@ class PatchError(ValueError):
     """The patch does not fit the object, or a `test` failed."""
 
 
-def merge_patch(target: Json, patch: Json) -> Json:
+def merge_patch(target: Any, patch: Any) -> Any:
     """Apply an RFC 7386 merge patch."""
     if not isinstance(patch, dict):
         return patch
@@ -49,7 +40,7 @@ def merge_patch(target: Json, patch: Json) -> Json:
     return result
 
 
-def json_patch(target: Json, operations: Sequence[Json]) -> Json:
+def json_patch(target: Any, operations: Sequence[Any]) -> Any:
     """Apply the operations add, replace, remove and test of RFC 6902; raises `PatchError` on all that does not fit."""
     document = copy.deepcopy(target)
     for operation in operations:
@@ -60,7 +51,7 @@ def json_patch(target: Json, operations: Sequence[Json]) -> Json:
     return document
 
 
-def _apply(document: Json, verb: str, path: str, value: Json) -> None:
+def _apply(document: Any, verb: str, path: str, value: Any) -> None:
     *parents, last = [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]
     parent = document
     for token in parents:
@@ -82,27 +73,30 @@ def _apply(document: Json, verb: str, path: str, value: Json) -> None:
             raise ValueError(verb)
 
 
-def strategic_merge_patch(target: Json, patch: Json) -> Json:
+def strategic_merge_patch(target: Any, patch: Any) -> Any:
     """Apply a strategic merge patch, for the built-in types: lists of `_MERGE_KEYS` merge, other lists are replaced,
     and `$setElementOrder` is ignored."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
-        if name.startswith("$"):
-            continue
         if value is None:
             result.pop(name, None)
-        elif isinstance(value, list):
+        elif isinstance(value, list) and not name.startswith("$"):
             result[name] = _merged_list(name, result.get(name) or [], value)
-        else:
+        elif not name.startswith("$"):
             result[name] = strategic_merge_patch(result.get(name), value)
     return result
 
 
-def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
-    key = _merge_key(name, [*old, *new])
-    if key is None or any(not isinstance(item, dict) for item in [*old, *new]):
+def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    items = [*old, *new]
+    if not all(isinstance(item, dict) for item in items):
+        return list(new)
+    key = _MERGE_KEYS.get(name)
+    if name == "ports":
+        key = "containerPort" if any("containerPort" in item for item in items) else "port"
+    if key is None:
         return list(new)
     merged = list(old)
     for item in new:
@@ -111,10 +105,3 @@ def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json]) -> list[Js
         deleted = item.get("$patch") == "delete"
         merged[position : position + 1] = [] if deleted else [strategic_merge_patch(before, item)]
     return merged
-
-
-def _merge_key(name: str, items: Sequence[Json]) -> str | None:
-    if name != "ports":
-        return _MERGE_KEYS.get(name)
-    in_container = any(isinstance(item, dict) and "containerPort" in item for item in items)
-    return "containerPort" if in_container else "port"

@@ -27,7 +27,7 @@ def _strings(**numbers: int) -> _Message:
     return {number: (name, "string") for name, number in numbers.items()}
 
 
-_METADATA: _Message = {**_strings(name=1, namespace=3), 11: ("labels", "labels")}
+_METADATA: _Message = {1: ("metadata", {**_strings(name=1, namespace=3), 11: ("labels", "labels")})}
 _PORT: _Message = {
     **_strings(name=1, protocol=2, appProtocol=6),
     3: ("port", "int"),
@@ -39,14 +39,12 @@ _SERVICE: _Message = {
     2: ("selector", "labels"),
     **_strings(clusterIP=3, type=4, sessionAffinity=7, loadBalancerIP=8, externalName=10),
 }
-_REVIEW: _Message = {
-    1: ("resourceAttributes", _strings(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7))
-}
+_ASKED = _strings(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7)
 _KINDS: Mapping[tuple[str, str], _Message] = {
-    ("v1", "Namespace"): {1: ("metadata", _METADATA)},
-    ("v1", "Service"): {1: ("metadata", _METADATA), 2: ("spec", _SERVICE)},
-    ("v1", "ServiceAccount"): {1: ("metadata", _METADATA)},
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {2: ("spec", _REVIEW)},
+    ("v1", "Namespace"): _METADATA,
+    ("v1", "Service"): {**_METADATA, 2: ("spec", _SERVICE)},
+    ("v1", "ServiceAccount"): _METADATA,
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {2: ("spec", {1: ("resourceAttributes", _ASKED)})},
 }
 _UNKNOWN: _Message = {1: ("type", _strings(apiVersion=1, kind=2)), 2: ("raw", "bytes")}
 

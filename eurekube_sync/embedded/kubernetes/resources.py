@@ -1,4 +1,4 @@
-"""Which resources the embedded Kubernetes API serves, and the discovery documents about them.
+"""Which resources the embedded Kubernetes API serves, and what discovery and OpenAPI v3 tell of them to kubectl.
 
 The built-in table is fixed; a CustomResourceDefinition adds its own rows (`from_definition`).
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
+_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
+_REVIEWS = "authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,20 +21,22 @@ class Resource:
     version: str = "v1"
     plural: str
     kind: str
-    singular: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
     has_status: bool = False
     """`/status` is a subresource: each side ignores what is written to the other."""
     generation: bool = False
     """metadata.generation starts at 1 and grows with the spec."""
-    custom: bool = False
     definition: str = ""
-    """Name of the CustomResourceDefinition a custom resource comes from."""
+    """Name of the CustomResourceDefinition that a custom resource comes from; empty for a built-in one."""
     schema: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[Mapping[str, Any], ...] = ()
     """`additionalPrinterColumns` of a custom resource."""
+
+    @property
+    def custom(self) -> bool:
+        """Whether a definition serves it."""
+        return bool(self.definition)
 
     @property
     def api_version(self) -> str:
@@ -41,129 +44,140 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def path(self) -> str:
+        """`api/v1`, or `apis/group/version`."""
+        return f"apis/{self.api_version}" if self.group else f"api/{self.version}"
+
+    @property
+    def qualified(self) -> str:
+        """`services`, or `eurekasyncers.eurekube.io`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
     def key(self) -> tuple[str, str]:
         """What the store files its objects under: the version does not matter."""
         return self.group, self.plural
 
 
-CRD_GROUP = "apiextensions.k8s.io"
+def _built_in(kind: str, *short_names: str, group: str = "", **others: Any) -> Resource:
+    plural = others.pop("plural", f"{kind.lower()}s")
+    return Resource(kind=kind, plural=plural, group=group, short_names=short_names, **others)
 
-NAMESPACES = Resource(plural="namespaces", kind="Namespace", namespaced=False, short_names=("ns",), has_status=True)
-SERVICES = Resource(plural="services", kind="Service", short_names=("svc",), categories=("all",), has_status=True)
-PODS = Resource(plural="pods", kind="Pod", short_names=("po",), categories=("all",), has_status=True, generation=True)
-NODES = Resource(plural="nodes", kind="Node", namespaced=False, short_names=("no",), has_status=True)
-ENDPOINTS = Resource(plural="endpoints", kind="Endpoints", short_names=("ep",))
-EVENTS = Resource(plural="events", kind="Event", short_names=("ev",))
-SERVICE_ACCOUNTS = Resource(plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",))
-CONFIG_MAPS = Resource(plural="configmaps", kind="ConfigMap", short_names=("cm",))
-ROLES = tuple(
-    Resource(
-        group="rbac.authorization.k8s.io",
-        plural=f"{kind.lower()}s",
-        kind=kind,
-        namespaced=not kind.startswith("Cluster"),
-    )
-    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-)
-"""They are stored, and grant nothing: everything is allowed."""
-CRON_JOBS = Resource(
-    group="batch", plural="cronjobs", kind="CronJob", short_names=("cj",), has_status=True, generation=True
-)
-"""They are stored, and nobody runs them."""
-NETWORK_POLICIES = Resource(
-    group="networking.k8s.io", plural="networkpolicies", kind="NetworkPolicy", short_names=("netpol",), generation=True
-)
-"""They are stored, and stop nobody."""
-SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice", generation=True)
-LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
-DEFINITIONS = Resource(
-    group=CRD_GROUP,
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
+
+NAMESPACES = _built_in("Namespace", "ns", namespaced=False, has_status=True)
+NODES = _built_in("Node", "no", namespaced=False, has_status=True)
+SERVICES = _built_in("Service", "svc", has_status=True)
+PODS = _built_in("Pod", "po", has_status=True, generation=True)
+ENDPOINTS = _built_in("Endpoints", "ep", plural="endpoints")
+SLICES = _built_in("EndpointSlice", group="discovery.k8s.io", generation=True)
+DEFINITIONS = _built_in(
+    *("CustomResourceDefinition", "crd", "crds"),
+    group="apiextensions.k8s.io",
     namespaced=False,
-    short_names=("crd", "crds"),
     has_status=True,
     generation=True,
 )
-
 BUILT_IN = (
-    *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS, CONFIG_MAPS),
-    *(*ROLES, CRON_JOBS, NETWORK_POLICIES, SLICES, LEASES, DEFINITIONS),
+    *(NAMESPACES, NODES, SERVICES, PODS, ENDPOINTS, SLICES, DEFINITIONS),
+    _built_in("Event", "ev"),
+    _built_in("ServiceAccount", "sa"),
+    _built_in("ConfigMap", "cm"),
+    _built_in("Lease", group="coordination.k8s.io"),
+    # What follows is stored, and nobody acts on it.
+    _built_in("Role", group="rbac.authorization.k8s.io"),
+    _built_in("RoleBinding", group="rbac.authorization.k8s.io"),
+    _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),
+    _built_in("ClusterRoleBinding", group="rbac.authorization.k8s.io", namespaced=False),
+    _built_in("CronJob", "cj", group="batch", has_status=True, generation=True),
+    _built_in("NetworkPolicy", "netpol", plural="networkpolicies", group="networking.k8s.io", generation=True),
 )
 
 
-def from_definition(definition: Mapping[str, Any]) -> tuple[Resource, ...]:
+def from_definition(definition: Mapping[str, Any]) -> Iterable[Resource]:
     """The resources a CustomResourceDefinition serves, one per served version."""
     spec = definition["spec"]
-    names = spec["names"]
-    return tuple(
-        Resource(
-            group=spec["group"],
-            version=version["name"],
-            plural=names["plural"],
-            kind=names["kind"],
-            singular=names.get("singular", names["kind"].lower()),
-            namespaced=spec["scope"] == "Namespaced",
-            short_names=tuple(names.get("shortNames") or ()),
-            categories=tuple(names.get("categories") or ()),
-            has_status="status" in (version.get("subresources") or {}),
-            generation=True,
-            custom=True,
-            definition=definition["metadata"]["name"],
-            schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
-            columns=tuple(version.get("additionalPrinterColumns") or ()),
-        )
-        for version in spec["versions"]
-        if version.get("served")
-    )
+    for version in spec["versions"]:
+        if version.get("served"):
+            yield Resource(
+                group=spec["group"],
+                version=version["name"],
+                plural=spec["names"]["plural"],
+                kind=spec["names"]["kind"],
+                namespaced=spec["scope"] == "Namespaced",
+                short_names=tuple(spec["names"].get("shortNames") or ()),
+                has_status="status" in (version.get("subresources") or {}),
+                generation=True,
+                definition=definition["metadata"]["name"],
+                schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
+                columns=tuple(version.get("additionalPrinterColumns") or ()),
+            )
 
 
-def core_versions() -> dict[str, Any]:
-    """`GET /api`."""
-    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] | None:
+    """Discovery or OpenAPI of a path; None where there is no such document."""
+    match parts:
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            versions = {(resource.group, resource.version): None for resource in served if resource.group}
+            groups = [_group(*each) for each in {**versions, (_REVIEWS, "v1"): None}]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["api", _] | ["apis", _, _]:
+            return _resource_list(served, "/".join(parts))
+        case ["openapi", "v3"]:
+            paths = {resource.path: {"serverRelativeURL": f"/openapi/v3/{resource.path}"} for resource in served}
+            return {"paths": paths}
+        case ["openapi", "v3", *rest]:
+            return _openapi([resource for resource in served if resource.path == "/".join(rest)])
+    return None
 
 
-def _group(name: str, versions: Iterable[str]) -> dict[str, Any]:
-    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+def _group(name: str, version: str) -> dict[str, Any]:
+    listed = {"groupVersion": f"{name}/{version}", "version": version}
+    return {"name": name, "versions": [listed], "preferredVersion": listed}
 
 
-def _groups(resources: Iterable[Resource]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {"authorization.k8s.io": ["v1"]}
-    for resource in resources:
-        versions = groups.setdefault(resource.group, [])
-        if resource.version not in versions:
-            versions.append(resource.version)
-    groups.pop("", None)
-    return groups
-
-
-def group_list(resources: Iterable[Resource]) -> dict[str, Any]:
-    """`GET /apis`."""
-    groups = [_group(name, versions) for name, versions in _groups(resources).items()]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-
-
-def resource_list(resources: Iterable[Resource], group_name: str, version: str) -> dict[str, Any] | None:
-    """`GET /api/v1` and `GET /apis/<group>/<version>`; None when nobody serves it."""
+def _resource_list(served: Iterable[Resource], path: str) -> Mapping[str, Any] | None:
     listed: list[dict[str, Any]] = []
-    for resource in resources:
-        if (resource.group, resource.version) != (group_name, version):
-            continue
-        singular = resource.singular or resource.kind.lower()
-        entry = _entry(resource.plural, singular, resource.kind, VERBS, namespaced=resource.namespaced)
-        listed.append({**entry, "shortNames": resource.short_names, "categories": resource.categories})
-        if resource.has_status:
-            verbs = ("get", "patch", "update")
-            listed.append(_entry(f"{resource.plural}/status", "", resource.kind, verbs, namespaced=resource.namespaced))
-    if (group_name, version) == ("authorization.k8s.io", "v1"):
+    for resource in served:
+        if resource.path == path:
+            entry: dict[str, Any] = {"name": resource.plural, "singularName": resource.kind.lower()}
+            entry["kind"] = resource.kind
+            entry |= {"namespaced": resource.namespaced, "verbs": _VERBS, "shortNames": resource.short_names}
+            listed.append(entry)
+            if resource.has_status:
+                status = {"name": f"{resource.plural}/status", "singularName": "", "verbs": ("get", "patch", "update")}
+                listed.append({**entry, **status, "shortNames": ()})
+    if path == f"apis/{_REVIEWS}/v1":
         kind = "SelfSubjectAccessReview"
-        listed.append(_entry(f"{kind.lower()}s", kind.lower(), kind, ("create",), namespaced=False))
+        listed.append({"name": f"{kind.lower()}s", "kind": kind, "namespaced": False, "verbs": ("create",)})
     if not listed:
         return None
-    group_version = f"{group_name}/{version}" if group_name else version
+    group_version = path.partition("/")[2]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
 
 
-def _entry(name: str, singular: str, kind: str, verbs: Iterable[str], *, namespaced: bool) -> dict[str, Any]:
-    return {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": list(verbs)}
+def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
+    """kubectl looks for a PATCH with `fieldValidation`: then it leaves validation to the server. `kubectl explain`
+    reads the schemas."""
+    paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
+    plain = {"type": "string"}
+    for resource in served:
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        operation = {
+            "parameters": [{"name": "fieldValidation", "in": "query", "schema": plain}],
+            "responses": {"200": {"description": "OK"}},
+            "x-kubernetes-action": "patch",
+            "x-kubernetes-group-version-kind": kind,
+        }
+        scope = "/namespaces/{namespace}" if resource.namespaced else ""
+        paths[f"/{resource.path}{scope}/{resource.plural}/{{name}}"] = {"patch": operation}
+        fields = {"apiVersion": plain, "kind": plain, "metadata": {"type": "object"}}
+        fields |= resource.schema.get("properties") or {}
+        schema = {"type": "object", **resource.schema, "properties": fields, "x-kubernetes-group-version-kind": [kind]}
+        schemas[".".join([*reversed(resource.group.split(".")), resource.version, resource.kind]).lstrip(".")] = schema
+    if not paths:
+        return None
+    head = {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "embedded"}}
+    return {**head, "paths": paths, "components": {"schemas": schemas}}

@@ -1,47 +1,40 @@
-"""Label and field selectors, as LIST takes them.
-
-Parses the text once into a predicate on labels or on an object. Knows no store.
-"""
+"""Label and field selectors, as LIST takes them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from eurekube_sync.embedded.kubernetes.errors import bad_request
 
-Labels = Mapping[str, str]
-LabelTest = Callable[[Labels], bool]
-ObjectTest = Callable[[Mapping[str, Any]], bool]
-
 _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
-
+_OF_ALL = ("metadata.name", "metadata.namespace")
 _OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_FIELDS: Mapping[str, Iterable[str]] = {
+_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pods": ("spec.nodeName", "status.phase", "status.podIP"),
     "events": ("reason", "type", *(f"involvedObject.{field}" for field in _OF_EVENTS)),
 }
-"""Which fields a resource can be selected by, beside metadata.name and metadata.namespace."""
+"""Which other fields a resource can be selected by."""
 
 
-def label_test(selector: str) -> LabelTest | None:
-    """The predicate of a `labelSelector`; None for an empty one, which selects everything."""
-    terms = _terms(selector)
-    if not terms:
-        return None
-    return lambda labels: all((labels.get(key) == value) is equal for key, value, equal in terms)
-
-
-def field_test(selector: str, plural: str) -> ObjectTest | None:
-    """The predicate of a `fieldSelector`; a field the resource does not index is a 400."""
-    terms = _terms(selector)
-    for field, _, _ in terms:
-        if field not in ("metadata.name", "metadata.namespace") and field not in _FIELDS.get(plural, ()):
+def selected(query: Mapping[str, str], plural: str) -> Callable[[Mapping[str, Any]], bool] | None:
+    """The predicate of `labelSelector` and `fieldSelector` on an object; None where both are empty. Raises `ApiError`
+    for a selector that cannot be parsed, and for a field that the resource does not index."""
+    by_label, by_field = _terms(query.get("labelSelector", "")), _terms(query.get("fieldSelector", ""))
+    for field, _, _ in by_field:
+        if field not in (*_OF_ALL, *_FIELDS.get(plural, ())):
             raise bad_request(f"field label not supported: {field}")
-    if not terms:
+    if not by_label and not by_field:
         return None
-    return lambda obj: all((_text(obj, field) == value) is equal for field, value, equal in terms)
+
+    def test(obj: Mapping[str, Any]) -> bool:
+        labels = obj["metadata"].get("labels") or {}
+        return all((labels.get(key) == value) is equal for key, value, equal in by_label) and all(
+            (_text(obj, field) == value) is equal for field, value, equal in by_field
+        )
+
+    return test
 
 
 def _terms(selector: str) -> list[tuple[str, str, bool]]:

@@ -15,34 +15,37 @@ _PER_SLICE = 100
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 Object = Mapping[str, Any]
-Nodes = Callable[[str], Object | None]
+Fields = dict[str, Any]
 
 
-def slices_of(service: Object, pods: Iterable[Object], node: Nodes) -> tuple[dict[str, Any], ...]:
+def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Object | None]) -> tuple[Fields, ...]:
     """The slices of one Service, without uid and times; none for a Service without a selector."""
     spec = service["spec"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return ()
-    wanted = spec["selector"].items()
-    selected = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
-    chosen = sorted(selected, key=lambda pod: str(pod["metadata"]["name"]))
-    found: list[dict[str, Any]] = []
+    chosen = selected_pods(spec, pods)
+    found: list[Fields] = []
     for family in spec.get("ipFamilies") or ("IPv4",):
-        groups: dict[tuple[Any, ...], tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
+        groups: dict[tuple[Any, ...], tuple[list[Fields], list[Fields]]] = {}
         for pod in chosen:
             address = address_of(pod, family)
-            if address is None:
-                continue
-            pod_node = node((pod.get("spec") or {}).get("nodeName") or "")
-            if pod_node is None and not spec.get("publishNotReadyAddresses"):
+            pod_node = node(pod["spec"].get("nodeName") or "")
+            if address is None or (pod_node is None and not spec.get("publishNotReadyAddresses")):
                 continue  # the real one skips a pod whose Node object does not exist
             ports = ports_of(spec, pod)
             group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), (ports, []))
-            group[1].append(_endpoint(spec, service, pod, address, pod_node))
+            group[1].append(_endpoint(spec, pod, address, pod_node))
         for ports, endpoints in groups.values() or [([], [])]:
             for start in range(0, max(len(endpoints), 1), _PER_SLICE):
                 found.append(slice_of(service, family, ports, endpoints[start : start + _PER_SLICE], len(found)))
     return tuple(found)
+
+
+def selected_pods(spec: Object, pods: Iterable[Object]) -> list[Object]:
+    """Those that a Service selects, by name."""
+    wanted = spec["selector"].items()
+    chosen = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
+    return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 def has_address(pod: Object) -> bool:
@@ -60,49 +63,35 @@ def address_of(pod: Object, family: str) -> str | None:
     return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), None)
 
 
-def ports_of(spec: Mapping[str, Any], pod: Object) -> list[dict[str, Any]]:
+def ports_of(spec: Object, pod: Object) -> list[Fields]:
     """The Service's ports with the pod's own numbers; a named one that it lacks is left out."""
-    found: list[dict[str, Any]] = []
+    declared = {
+        (port.get("name"), port.get("protocol", "TCP")): int(port["containerPort"])
+        for container in reversed(pod["spec"].get("containers") or ())  # the first of a name counts
+        for port in reversed(container.get("ports") or ())
+    }
+    found: list[Fields] = []
     for port in spec.get("ports") or ():
-        number = _target(port, pod)
-        if number is None:
-            continue
-        entry: dict[str, Any] = {"name": port.get("name") or "", "port": number, "protocol": port["protocol"]}
-        if port.get("appProtocol"):
-            entry["appProtocol"] = port["appProtocol"]
-        found.append(entry)
+        target = port.get("targetPort", port.get("port"))
+        number = target if isinstance(target, int) else declared.get((target, port["protocol"]))
+        if number is not None:
+            entry = {"name": port.get("name") or "", "port": number, "protocol": port["protocol"]}
+            found.append(entry | ({"appProtocol": port["appProtocol"]} if port.get("appProtocol") else {}))
     return found
 
 
-def _target(port: Mapping[str, Any], pod: Object) -> int | None:
-    target = port.get("targetPort", port.get("port"))
-    if isinstance(target, int):
-        return target
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        for declared in container.get("ports") or ():
-            if declared.get("name") == target and declared.get("protocol", "TCP") == port["protocol"]:
-                return int(declared["containerPort"])
-    return None
-
-
-def _endpoint(
-    spec: Mapping[str, Any], service: Object, pod: Object, address: str, node: Object | None
-) -> dict[str, Any]:
+def _endpoint(spec: Object, pod: Object, address: str, node: Object | None) -> Fields:
     serving = is_ready(pod)
     terminating = "deletionTimestamp" in pod["metadata"]
     ready = bool(spec.get("publishNotReadyAddresses")) or (serving and not terminating)
-    pod_spec = pod.get("spec") or {}
-    endpoint: dict[str, Any] = {
+    labels = (node or {"metadata": {}})["metadata"].get("labels") or {}
+    places = {"nodeName": pod["spec"].get("nodeName"), "zone": labels.get("topology.kubernetes.io/zone")}
+    return {
         "addresses": [address],
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "targetRef": target_of(pod),
+        **{name: place for name, place in places.items() if place},
     }
-    endpoint["targetRef"] = target_of(pod)
-    if pod_spec.get("nodeName"):
-        endpoint["nodeName"] = pod_spec["nodeName"]
-    zone = ((node or {}).get("metadata") or {}).get("labels") or {}
-    if zone.get("topology.kubernetes.io/zone"):
-        endpoint["zone"] = zone["topology.kubernetes.io/zone"]
-    return endpoint
 
 
 def is_ready(pod: Object) -> bool:
@@ -111,50 +100,36 @@ def is_ready(pod: Object) -> bool:
     return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
-def target_of(pod: Object) -> dict[str, Any]:
+def target_of(pod: Object) -> Fields:
     """`targetRef` of an endpoint."""
-    metadata = pod["metadata"]
-    return {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {"kind": "Pod", **{field: pod["metadata"][field] for field in ("namespace", "name", "uid")}}
 
 
 def slice_of(
-    service: Object,
-    family: str,
-    ports: list[dict[str, Any]],
-    endpoints: list[dict[str, Any]],
-    index: int,
-    *,
-    by: str = MANAGED_BY,
-) -> dict[str, Any]:
+    service: Object, family: str, ports: list[Fields], endpoints: list[Fields], index: int, *, by: str = MANAGED_BY
+) -> Fields:
     """One slice of a Service, under a name of its own for each `index`."""
     metadata = service["metadata"]
+    name = metadata["name"]
     labels = {
         **(metadata.get("labels") or {}),
         "endpointslice.kubernetes.io/managed-by": by,
-        "kubernetes.io/service-name": metadata["name"],
+        "kubernetes.io/service-name": name,
     }
     if service["spec"].get("clusterIP") == "None":
         labels["service.kubernetes.io/headless"] = ""
     digest = hashlib.sha256(f"{metadata['uid']}/{index}".encode()).digest()
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+    owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": metadata["uid"]}
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
-            "name": f"{metadata['name']}-{suffix}",
-            "generateName": f"{metadata['name']}-",
+            "name": f"{name}-{suffix}",
+            "generateName": f"{name}-",
             "namespace": metadata["namespace"],
             "labels": labels,
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Service",
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
         },
         "addressType": family,
         "endpoints": endpoints or None,

@@ -1,16 +1,13 @@
-"""Where the embedded Kubernetes API keeps its objects: one revision counter, immutable versions, consistent snapshots.
+"""Where the embedded Kubernetes API keeps its objects: one revision counter, and immutable versions.
 
-An object, once stored, is never changed in place: a write stores a new one. That is what lets a list that is walked in
-pages stay the list of its first page, as etcd's history does for the real server.
+An object, once stored, is never changed in place: a write stores a new one. So what a reader holds stays as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections import OrderedDict, deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -18,7 +15,6 @@ import msgspec
 Key = tuple[str, str]
 """(group, plural) of a resource."""
 
-_SNAPSHOTS = 64
 _JOURNAL = 2000
 
 
@@ -35,11 +31,6 @@ class Stored:
         self.name: str = metadata["name"]
         self._item: bytes | None = None
 
-    @property
-    def path(self) -> str:
-        """The key that lists are ordered by."""
-        return f"{self.namespace}/{self.name}"
-
     def item(self, *, typed: bool) -> bytes:
         """The JSON as an item of a list: a built-in one has no apiVersion and kind there [real 1.36]."""
         if self._item is None:
@@ -48,28 +39,19 @@ class Stored:
         return self._item
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One write, for those who watch."""
-
-    key: Key
-    revision: int
-    type: str
-    stored: Stored
-
-
 class Store:
-    """The objects by resource, and the snapshots that `continue` tokens refer to. Not locked: its owner is."""
+    """The objects by resource. Not locked: its owner is. `seed` makes the uids; `revision` is where resourceVersions
+    begin: those of two real clusters do not meet."""
 
-    def __init__(self, *, seed: int, revision: int = 1) -> None:
+    def __init__(self, *, seed: int = 0, revision: int = 1) -> None:
         self.revision = revision
-        self.journal: deque[Change] = deque(maxlen=_JOURNAL)
+        self.journal: deque[tuple[Key, str, int, Stored]] = deque(maxlen=_JOURNAL)
+        """Each write for those who watch: resource, type of event, revision, object."""
         self._seed = seed
         self._uids = 0
         self._objects: dict[Key, dict[str, dict[str, Stored]]] = {}
         self._sorted: dict[tuple[Key, str], tuple[Stored, ...]] = {}
         self._everywhere: dict[Key, tuple[Stored, ...]] = {}
-        self.snapshots: OrderedDict[tuple[Key, int], tuple[Stored, ...]] = OrderedDict()
 
     def new_uid(self) -> str:
         """The next uid: random to look at, the same in every run with one seed."""
@@ -104,33 +86,21 @@ class Store:
 
     def put(self, key: Key, obj: dict[str, Any]) -> Stored:
         """Store a new version; stamps its resourceVersion into `obj`."""
-        self.revision += 1
-        obj["metadata"]["resourceVersion"] = str(self.revision)
-        stored = Stored(obj, self.revision)
+        obj["metadata"]["resourceVersion"] = str(self.revision + 1)
+        stored = Stored(obj, self.revision + 1)
         objects = self._objects.setdefault(key, {}).setdefault(stored.namespace, {})
-        kind = "MODIFIED" if stored.name in objects else "ADDED"
+        event = "MODIFIED" if stored.name in objects else "ADDED"
         objects[stored.name] = stored
-        self._changed(key, stored, kind)
+        self._changed(key, stored, event)
         return stored
 
     def remove(self, key: Key, stored: Stored) -> None:
         """Forget an object."""
-        self.revision += 1
         del self._objects[key][stored.namespace][stored.name]
         self._changed(key, stored, "DELETED")
 
-    def _changed(self, key: Key, stored: Stored, kind: str) -> None:
+    def _changed(self, key: Key, stored: Stored, event: str) -> None:
+        self.revision += 1
         self._sorted.pop((key, stored.namespace), None)
         self._everywhere.pop(key, None)
-        self.journal.append(Change(key=key, revision=self.revision, type=kind, stored=stored))
-
-    def keep_snapshot(self, key: Key, revision: int, objects: Iterable[Stored]) -> None:
-        """Remember what a list saw, for the pages after its first; the oldest is forgotten."""
-        self.snapshots[(key, revision)] = tuple(objects)
-        self.snapshots.move_to_end((key, revision))
-        while len(self.snapshots) > _SNAPSHOTS:
-            self.snapshots.popitem(last=False)
-
-    def snapshot(self, key: Key, revision: int) -> tuple[Stored, ...] | None:
-        """What a list at `revision` saw, or None when that is compacted."""
-        return self.snapshots.get((key, revision))
+        self.journal.append((key, event, self.revision, stored))

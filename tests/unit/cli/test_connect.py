@@ -20,10 +20,10 @@ from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.sources import Complete, Unknown
 from tests.embedded.eureka import FullEureka
+from tests.embedded.kubernetes import FullKubernetes
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
 from tests.unit.worlds.build import OWNER, instance, key
 
@@ -65,7 +65,7 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
 def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     """What the registry's list takes is its stage; the cluster is read whole after it."""
     clock = SystemClock()
-    server = EmbeddedKubernetes(clock.now)
+    server = FullKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
         connection = Connection(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
@@ -117,7 +117,7 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
     credential = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": token})
     script = f"while [ -e {hangs} ]; do sleep 0.02; done; echo '{credential}'"
     plugin = {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
-    eurekas, cluster = FullEureka(clock.now), EmbeddedKubernetes(clock.now)
+    eurekas, cluster = FullEureka(clock.now), FullKubernetes(clock.now)
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
         connection = Connection(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),

@@ -10,9 +10,9 @@ import yaml
 
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import load_crd
 from tests.cases.fields import look
+from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection
 from tests.unit.fields.test_fields import NOW, Clock, Half
 
@@ -26,9 +26,9 @@ PORTS = [
 ]
 
 
-def world_for(syncer: Any) -> EmbeddedKubernetes:
+def world_for(syncer: Any) -> FullKubernetes:
     """A cluster with one Service that it selects, one ready pod behind it, one node."""
-    server = EmbeddedKubernetes(lambda: NOW, definitions=[load_crd()])
+    server = FullKubernetes(lambda: NOW, definitions=[load_crd()])
     spec, namespace = syncer["spec"], syncer["metadata"]["namespace"]
     selector = spec["selector"]
     labels = {**selector.get("matchLabels", {}), **({"app": selector["app"]} if "app" in selector else {})}

@@ -30,10 +30,10 @@ from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, 
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.instances import Listed
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.observe.own_writes import OwnWrites
 from tests.embedded.eureka import FullEureka
+from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection
 from tests.in_process.workers import InTurn
@@ -97,7 +97,7 @@ class Town:
 
     def __init__(self, apps: int, team: int, *, single: bool = False) -> None:
         self.clock = Clock()
-        self.kubernetes = EmbeddedKubernetes(self.clock.now, definitions=[_definition()])
+        self.kubernetes = FullKubernetes(self.clock.now, definitions=[_definition()])
         self.eureka = FullEureka(self.clock.now, self_preservation=False)
         self._ips = (f"10.{n // 62500}.{n // 250 % 250}.{n % 250 + 1}" for n in count())
         self._single = single

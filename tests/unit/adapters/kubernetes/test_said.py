@@ -16,11 +16,11 @@ from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesClus
 from eurekube_sync.adapters.kubernetes.connection import Call
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.sources import Complete, Unknown
 from tests.certificates import Authority, server_context, serving_tls
+from tests.embedded.kubernetes import FullKubernetes
 from tests.unit.adapters.kubernetes.world import World, answer
 
 TOKEN = "t0ken-of-mine"
@@ -134,7 +134,7 @@ def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
 @pytest.mark.loopback
 def test_a_certificate_that_is_not_verified_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """In our words, and never by urllib3 at each call, with the path of a module."""
-    kubernetes = EmbeddedKubernetes(SystemClock().now)
+    kubernetes = FullKubernetes(SystemClock().now)
     with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
         warnings.simplefilter("always")
         with serving_tls(kubernetes.handle, server_context(*_issued(tmp_path))) as url:

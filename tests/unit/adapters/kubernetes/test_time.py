@@ -18,11 +18,11 @@ from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesClus
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.kubernetes import SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.embedded.kubernetes import FullKubernetes
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, stopped_when_asked, trickling
 from tests.unit.adapters.kubernetes.world import Half, World, answer
 from tests.waiting import wait_until
@@ -249,7 +249,7 @@ class Plugin:
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[Plugin]:
     """In front of an embedded server."""
-    server = EmbeddedKubernetes(SystemClock().now)
+    server = FullKubernetes(SystemClock().now)
     with LoopbackServer(server.handle) as kubernetes:
         found = Plugin(tmp_path, kubernetes.url)
         yield found
