@@ -11,28 +11,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.single_calls import (
-    ANOTHERS,
-    SingleCalls,
-    outcome_of_404,
-    outcome_of_registration,
-    outcome_of_renewal,
-)
 from eurekube_sync.apply.turns import by_turns, chunks, in_turn, keys_in_turn, oldest_first, rotated, whose_action
+from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
-from eurekube_sync.model.deadline import Deadline, Streak
-from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
+from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ports import Batched, Batches, Clock, Registry, Workers
+from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, Workers
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 
 A = TypeVar("A", bound=Action)
 B = TypeVar("B", bound=Action)
 T = TypeVar("T")
+_ANOTHERS = "another owner's instance is registered under our id"
 
 
 class Applier:
@@ -49,12 +45,11 @@ class Applier:
     ) -> None:
         """`ours` tells whose an instance is that is registered under an id of ours; None: nothing may be changed."""
         self._registry = registry
-        self._renewals = renewals
         self._clock = clock
         self._workers = workers
+        self._renewals = renewals
         self._ours = ours
         self._deadline = deadline
-        self._single = SingleCalls(registry, clock, renewals, ours, deadline)
         self._reads, self._changes = Streak(), Streak()
 
     def read(
@@ -69,7 +64,7 @@ class Applier:
         free = frozenset(unlisted)
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
-            if why := self._single.give_up(self._reads):
+            if why := self._give_up(self._reads):
                 return Unread(why=why, late=self._deadline.passed)
             try:
                 one = self._registry.read_everywhere if key in free else self._registry.read_instance
@@ -82,13 +77,11 @@ class Applier:
 
         def absent(chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
             """Which no server holds. The others are read singly."""
-            batches = self._registry.batches()
-            if batches is None or self._single.give_up(self._reads):
-                return []
-            found = batches.absent(chunk)
+            batches = None if self._give_up(self._reads) else self._registry.batches()
+            found = batches.absent(chunk) if batches else ()
             return [(key, None) for key in chunk if key in found]
 
-        def singly(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
+        def alone(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
             return [(key, read(key))]
 
         batches = self._registry.batches()
@@ -98,7 +91,7 @@ class Applier:
         found = dict(
             self._beside(
                 [partial(absent, some) for some in chunks([key for key in wanted if key in free], batches.size)],
-                [partial(singly, key) for key in wanted if key not in free],
+                [partial(alone, key) for key in wanted if key not in free],
             )
         )
         left = [key for key in wanted if key not in found]
@@ -113,13 +106,10 @@ class Applier:
         Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
         that is to renew it next, and be left for the one after.
         """
-        due = self.due(action.key for action in renewals)
-        if not due:
-            return []
+        due = frozenset(self.due(action.key for action in renewals))
         if len(due) < len(renewals):
-            wanted = frozenset(due)
-            renewals = [action for action in renewals if action.key in wanted]
-        return self.renew_now(oldest_first(renewals, listed, self._clock.now()))
+            renewals = [action for action in renewals if action.key in due]
+        return self.renew_now(oldest_first(renewals, listed, self._clock.now())) if due else []
 
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
         """Which of these leases are due in this pass."""
@@ -128,13 +118,11 @@ class Applier:
 
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each of these leases, due or not."""
-        return self._shortened(
-            renewals,
-            self._renew_many,
-            lambda action: self._single.guard(action, self._single.renew, action.status, None),
-            None,
-            as_given=True,
-        )
+
+        def renew(action: Renew) -> Outcome:
+            return self._guard(action, self._renew, action.status, None)
+
+        return self._shortened(renewals, self._renew_many, renew, None, as_given=True)
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Registers and updates; a Renew here is one that met a 404 and is to be registered again. `barred` are
@@ -145,7 +133,7 @@ class Applier:
             if action.syncer is not None and action.syncer in barred:
                 result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
                 return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
-            return self._single.guard(action, self._single.change, standing, self._changes)
+            return self._guard(action, self._change, standing, self._changes)
 
         many: list[Register | Renew] = []
         if self._registry.batches() is not None:
@@ -168,7 +156,7 @@ class Applier:
             return []
         known = {outcome.action.key for outcome in done}
         asked = {action.key: action for action in renewals if action.key not in known}
-        return [outcome_of_renewal(asked[key], lacking=True) for key in sorted(batches.lacking(list(asked)))]
+        return [_outcome_of_renewal(asked[key], lacking=True) for key in sorted(batches.lacking(list(asked)))]
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
@@ -180,24 +168,18 @@ class Applier:
         """
         batches, ours = self._registry.batches(), self._ours
         lacking = [
-            (outcome, outcome.action, outcome.action.if_gone)
+            (outcome, action, action.if_gone)
             for outcome in renewed
-            if outcome.lacking
-            and isinstance(outcome.action, Renew)
-            and outcome.action.if_gone is not None
-            and outcome.action.syncer not in barred
+            if outcome.lacking and isinstance(action := outcome.action, Renew)
+            if action.if_gone is not None and action.syncer not in barred
         ]
         if batches is None or ours is None or not lacking:
             return []
 
         def level(chunk: Sequence[Instance]) -> list[Batched]:
-            if self._single.give_up(self._changes):
+            if self._give_up(self._changes):
                 return [Batched.UNSETTLED] * len(chunk)
-            return batches.level([self._single.dated(wanted) for wanted in chunk], ours=ours)
-
-        def replicate(action: Renew) -> None:
-            self._single.guard(action, self._single.renew, action.status, self._changes)
-            self._renewals.again(action.key)
+            return batches.level([self.dated(wanted) for wanted in chunk], ours=ours)
 
         lacking = in_turn(lacking, lambda one: whose_action(one[1]))
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
@@ -207,12 +189,13 @@ class Applier:
             if answer is Batched.DONE:
                 changed.append(replace(outcome, lacking=False))
             elif answer is Batched.CONFLICT:
-                changed.append(replace(outcome, result=Result.CONFLICT, detail=ANOTHERS, lacking=False))
-            elif answer is Batched.PARTLY:
-                overridden.append(action)
+                changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
             else:
                 self._renewals.again(action.key)
-        self._workers.each(replicate, overridden)
+                overridden += [action] if answer is Batched.PARTLY else []
+        self._workers.each(lambda one: self._guard(one, self._renew, one.status, self._changes), overridden)
+        for action in overridden:
+            self._renewals.again(action.key)
         return changed
 
     def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
@@ -222,8 +205,8 @@ class Applier:
             if action.key in blocked:
                 return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
             if isinstance(action, Cancel):
-                return self._single.guard(action, self._single.cancel, action.was, self._changes)
-            return self._single.guard(action, self._single.change, action.was, self._changes)
+                return self._guard(action, self._cancel, action.was, self._changes)
+            return self._guard(action, self._change, action.was, self._changes)
 
         cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
         chosen = {action.key for action in cancels}
@@ -248,7 +231,7 @@ class Applier:
 
         def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()
-            if batches is None or self._single.give_up(streak):
+            if batches is None or self._give_up(streak):
                 return [(action, None) for action in chunk]
             return list(zip(chunk, many(batches, chunk), strict=True))
 
@@ -271,28 +254,21 @@ class Applier:
         return [one for found in self._workers.each(lambda call: call(), by_turns(batches, others)) for one in found]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
-        ended: list[Outcome | None] = []
-        for action, answer in zip(chunk, batches.renew([action.key for action in chunk]), strict=True):
-            match answer:
-                case Batched.DONE | Batched.PARTLY:
-                    ended.append(self._single.renewed(action, lacking=answer is Batched.PARTLY))
-                case Batched.ABSENT:
-                    ended.append(outcome_of_404(action))
-                case _:
-                    ended.append(None)
-        return ended
+        def ended(action: Renew, answer: Batched) -> Outcome | None:
+            if answer is Batched.ABSENT:
+                return _outcome_of_404(action)
+            taken = answer in (Batched.DONE, Batched.PARTLY)
+            return self._renewed(action, lacking=answer is Batched.PARTLY) if taken else None
+
+        return list(map(ended, chunk, batches.renew([action.key for action in chunk])))
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
         wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
-        answers = batches.register([self._single.dated(instance) for instance in wanted if instance is not None])
-        ended: list[Outcome | None] = []
-        for action, answer in zip(chunk, answers, strict=True):
-            if answer is not Batched.DONE:
-                ended.append(None)
-                continue
+        answers = batches.register([self.dated(instance) for instance in wanted if instance is not None])
+        done = [answer is Batched.DONE for answer in answers]
+        for action in (action for action, ends in zip(chunk, done, strict=True) if ends):
             self._renewals.note(action.key, self._deadline.begun)
-            ended.append(outcome_of_registration(action))
-        return ended
+        return [_outcome_of_registration(action) if ends else None for action, ends in zip(chunk, done, strict=True)]
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
         assert self._ours is not None  # a pass that does not know who it is plans renewals alone
@@ -303,3 +279,100 @@ class Applier:
             Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
             for action, answer in zip(chunk, answers, strict=True)
         ]
+
+    # --- One call for one instance ------------------------------------------------------------------------------------
+
+    def dated(self, instance: Instance, *, stored: int = 0) -> Dated:
+        """With a timestamp of now, or one newer than what is `stored`."""
+        return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
+
+    def _give_up(self, streak: Streak | None) -> str | None:
+        """Why no further call is made; None: it is."""
+        if self._deadline.passed:
+            return "the pass ended first"
+        broken = streak is not None and streak.broken
+        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
+
+    def _guard(
+        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
+    ) -> Outcome:
+        """What became of the action. `standing` is what is registered if the call fails or is not made."""
+        if why := self._give_up(streak):
+            cause = None if self._deadline.passed else Cause.UNAVAILABLE
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing, cause=cause)
+        try:
+            outcome = call(action)
+        except RegistryError as error:
+            if streak is not None:
+                streak.note(unreachable=isinstance(error, RegistryUnavailable))
+            return Outcome(action=action, result=Result.FAILED, detail=str(error), status=standing, cause=error.cause)
+        if streak is not None:
+            streak.note(unreachable=False)
+        return outcome
+
+    def _renew(self, action: Renew) -> Outcome:
+        return self._renewed(action) if self._registry.renew(action.key) else _outcome_of_404(action)
+
+    def _renewed(self, action: Renew, *, lacking: bool = False) -> Outcome:
+        """Of a renewal that a server took: the lease has been renewed in this pass."""
+        self._renewals.note(action.key, self._deadline.begun)
+        return _outcome_of_renewal(action, lacking=lacking)
+
+    def _change(self, action: Register | Update | Renew) -> Outcome:
+        """POST; of a Renew only where an uncached read shows nothing, or ours."""
+        match action:
+            case Register():
+                self._register(action.instance, stored=0)
+                return _outcome_of_registration(action)
+            case Update():
+                self._register(action.instance, stored=action.stored_timestamp)
+                return Outcome(action=action, result=Result.DONE, status=action.becomes)
+            case Renew():
+                return self._register_again(action)
+            case _:  # pragma: no cover
+                assert_never(action)
+
+    def _register_again(self, action: Renew) -> Outcome:
+        assert action.if_gone is not None  # only such renewals are handed back
+        try:
+            registered = self._registry.read_everywhere(action.key)
+        except RegistryError:
+            if action.status is not None:
+                raise
+            registered = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
+        if registered is not None and not (self._ours and self._ours(registered)):
+            return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
+        self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
+        return _outcome_of_registration(action)
+
+    def _register(self, instance: Instance, *, stored: int) -> None:
+        # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
+        self._registry.register(instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp)
+        self._renewals.note(instance.key, self._deadline.begun)
+        if GONE in instance.metadata:
+            self._renewals.drop(instance.key)  # its policy leaves it to expire
+        if not self._registry.renew(instance.key):
+            raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
+
+    def _cancel(self, action: Cancel) -> Outcome:
+        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
+        self._renewals.drop(action.key)
+        self._registry.cancel(action.key, ours=self._ours)  # a 404 is as good
+        return Outcome(action=action, result=Result.DONE)
+
+
+def _outcome_of_404(action: Renew) -> Outcome:
+    return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+
+
+def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:
+    status = action.status or (action.if_gone.status if action.if_gone else None)
+    return Outcome(action=action, result=Result.DONE, status=status, lacking=lacking)
+
+
+def _outcome_of_registration(action: Register | Renew) -> Outcome:
+    """Of a Renew: it was expired, and is registered again."""
+    if isinstance(action, Register):
+        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
+    assert action.if_gone is not None  # only such renewals are handed back
+    return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)

@@ -5,8 +5,10 @@ all pods unready while they serve). `limits` has the numbers, `braking` the orde
 and the tests, `confirm` what waits for a second pass, `holds` the values that a pass tells.
 """
 
-from eurekube_sync.brake.braking import Braked, apply_brake
+from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import (
+    Brake,
+    BrakeLimits,
     Held,
     Hold,
     HoldReason,
@@ -14,8 +16,6 @@ from eurekube_sync.brake.holds import (
     held_of,
     hold_back,
 )
-from eurekube_sync.brake.limits import Brake, BrakeLimits
-from eurekube_sync.brake.weigh import to_look_up
 
 __all__ = [
     "Brake",

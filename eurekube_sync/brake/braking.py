@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
+from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed, without_evidence
-from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
-from eurekube_sync.brake.limits import Brake
-from eurekube_sync.brake.weigh import Scales, dead, moved, over_their_own, too_much, unlisted
-from eurekube_sync.model.actions import Grounds, Removal
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
+from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import Pods, SyncerRef
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan
 
@@ -68,7 +72,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
-    last = without_evidence(scales, _left(weighed, holds))
+    left = _left(weighed, holds)
+    last = without_evidence(left, scales.emptied(left))
     confirmed |= (seen := seen_before(last, brake))
     holds += unconfirmed(last, seen, brake)
 
@@ -115,4 +120,199 @@ def _swept(removals: Collection[Removal]) -> str:
         f"{counted(len(removals), 'UP instance')} of {syncers[0]}{more} would be removed. These instances are older "
         "than the CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
         "CustomResourceDefinition"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
+class Scales:
+    """What the removals are weighed against."""
+
+    plan: Plan
+    registered: frozenset[InstanceKey]
+    """UP now, and weighed."""
+    unread: frozenset[InstanceKey]
+    """UP in the list, and not to be read again: as good as lost."""
+    unweighed: frozenset[InstanceKey]
+    """Removals that a person released, or that were seen dead before: they go whatever else does."""
+    moved: frozenset[InstanceKey]
+    """Removals whose pods are served under another app."""
+    dead: frozenset[InstanceKey]
+    """Removals that no pod serves any more."""
+
+    @cached_property
+    def gained(self) -> Counter[str]:
+        """UP instances that come, by app."""
+        return Counter(action.key.app for action in self.plan.changes if brings_up(action))
+
+    @cached_property
+    def replacing(self) -> Counter[str]:
+        """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
+        return self.gained - Counter(key.app for key in self.unweighed)
+
+    @cached_property
+    def now(self) -> Counter[str]:
+        """UP instances by app, but for those that move to another."""
+        return Counter(key.app for key in self.registered if key not in self.moved)
+
+    def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
+        """The apps that would lose their last UP instance. Beside a duplicate callers lose nobody: the pod's own
+        instance stays."""
+        lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
+        lost += Counter(key.app for key in self.unread)
+        return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Of each app, UP now - UP after, where that is a loss."""
+
+    net: Counter[str]
+    unexplained: Counter[str]
+    """Of each app's net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
+    what turned unready meanwhile."""
+
+
+def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
+    """What these remove, and what replaces it."""
+    unread_of = Counter(key.app for key in unread)
+    lost = Counter(one.key.app for one in removals) + unread_of
+    doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
+    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
+    return Loss(net=net, unexplained=doubted & net)
+
+
+_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+
+
+def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+    """The removals whose pod the same syncer still serves, or will, at the same address and port under another app.
+    The address alone would tell nothing: several Services may be registered behind one host name."""
+    going = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
+    losing = {one.syncer for one in plan.removals}
+    served: set[_PodAt | None] = set()
+    for action in (one for one in plan.actions if one.syncer in losing):
+        if isinstance(action, Register | Update) and brings_up(action):
+            served.add(_pod_at(action.syncer, action.instance))
+        elif action.key in registered and action.key not in going:
+            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
+    served.discard(None)
+    return frozenset(key for key, pod in going.items() if pod in served)
+
+
+def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
+    """Whether every syncer that loses something gains something under another app: it changed its name."""
+    losing = {one.syncer for one in removals}
+    gaining = {action.syncer for action in plan.actions if brings_up(action)}
+    return losing <= gaining
+
+
+def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
+    """None where the mark names no pod."""
+    uid = pod_uid_of(instance)
+    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
+
+
+def to_look_up(held: Held | None) -> tuple[Removal, ...]:
+    """What is held unless its pod is dead. An app that waits for its confirmation waits for it either way."""
+    holds = held.holds if held else ()
+    return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
+
+
+def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
+    """Those whose pod is not in a complete list, or whose address and port are another pod's. A pod that terminates may
+    still serve; so may whatever has no pod, and one whose list failed."""
+    return frozenset(
+        one.key
+        for one in removals
+        if one.grounds in (Grounds.REPLACED, Grounds.POD_GONE) or _is_gone(one, observed, pods)
+    )
+
+
+def _is_gone(one: Removal, observed: Observed, pods: Pods) -> bool:
+    instance = observed.ours[one.key]
+    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+    return uid is not None and isinstance(listed, Complete) and uid not in listed.data
+
+
+def unlisted(removals: Iterable[Removal], observed: Observed, pods: Pods) -> str:
+    """Why it is not known whether the pods of these live; empty where it is known, or nobody looked."""
+    for one in removals:
+        listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
+        if isinstance(listed, Unknown):
+            return listed.message
+    return ""
+
+
+def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+    """What the whole pass would remove too much of, or of one app, however few of all that is. What a person deletes
+    has its own limit, and the ceiling."""
+    loss = loss_of(removals, scales.unread, scales.replacing)
+    total, apps = len(scales.registered), len(scales.now)
+    left_up = counted(total, "UP instance")
+    losing = [one for one in removals if one.key.app in loss.net]
+    unexplained = loss.unexplained.total()
+    if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
+        why = f"{unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
+        yield _hold(why, [one for one in losing if not _asked_for(one)])
+    for app, lost in sorted(loss.unexplained.items()):
+        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
+            of_app = f"{lost} of {counted(scales.now[app], 'UP instance')} of app {app}"
+            why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
+            yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
+    if loss.net.total() > limits.loss_ceiling:
+        yield _hold(f"{loss.net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
+
+    emptied = scales.emptied(removals)
+    last = [one for one in removals if one.key.app in emptied]
+    serving = [one for one in last if one.key not in scales.dead]
+    unasked = [one for one in serving if not _asked_for(one)]
+    going = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
+    if len(going) > max(limits.apps_floor, apps * limits.apps_percent / 100):
+        yield _hold(_last_ones(len(going), apps), unasked)
+    deleted = [one for one in serving if _asked_for(one)]
+    going = {one.key.app for one in deleted}
+    if len(going) > limits.deleted_floor and len(going) * 100 > limits.deleted_percent * apps:
+        yield _hold(f"{_last_ones(len(going), apps)}, because their syncers are being deleted", deleted)
+    # What a person deletes may be all there is; nothing else may take the last instance of everything.
+    unasked = [one for one in last if not _asked_for(one)]
+    if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
+        yield _hold(f"all that we own would be removed: {left_up}", unasked)
+
+
+def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
+    """All of those syncers that would lose more than their `maxRemovalPercent`. Evidence exempts here as in the test of
+    sizes, or a syncer that has a limit could never be deleted."""
+    own: dict[SyncerRef, list[Removal]] = {}
+    for one in removals:
+        if one.syncer in limits:
+            own.setdefault(one.syncer, []).append(one)
+    actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
+    for action in scales.plan.actions:
+        if action.syncer in own:
+            actions[action.syncer].append(action)
+    for syncer, limit in sorted((syncer, limits[syncer]) for syncer in own):
+        registered = sum(action.key in scales.registered for action in actions[syncer])
+        unread = [action.key for action in actions[syncer] if action.key in scales.unread]
+        gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
+        loss = loss_of(own[syncer], unread, gained).unexplained.total()
+        if loss * 100 > limit * registered:
+            of_syncer = f"{loss} of {counted(registered, 'UP instance')} of {syncer}"
+            why = f"{of_syncer} would be removed, more than its maxRemovalPercent of {limit} %"
+            yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
+
+
+def _asked_for(one: Removal) -> bool:
+    return one.grounds is Grounds.SYNCER_DELETED
+
+
+def _last_ones(number: int, apps: int) -> str:
+    their = one_or_more(number, "its", "their")
+    return f"{number} of {counted(apps, 'app')} would lose {their} last UP instance"
+
+
+def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
+    return Hold(
+        reason=reason,
+        why=why,
+        removals=tuple(one for one in removals if one.grounds is not Grounds.REPLACED),
     )

@@ -15,9 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from eurekube_sync.brake.holds import Held, Hold, HoldReason
-from eurekube_sync.brake.limits import Brake
-from eurekube_sync.brake.weigh import Scales
+from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
@@ -57,9 +55,8 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     return kept
 
 
-def without_evidence(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
+def without_evidence(removals: Iterable[Removal], emptied: Collection[str]) -> list[Removal]:
     """Of each app that would lose its last UP instance, what goes and has to be seen by a second pass."""
-    emptied = scales.emptied(removals)
     last = (one for one in removals if one.key.app in emptied)
     return [one for one in last if not one.grounds.positive and one.grounds not in _AT_ONCE]
 

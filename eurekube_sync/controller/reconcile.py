@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.apply.finalizers import look_elsewhere
-from eurekube_sync.apply.kubernetes import without_finalizer
+from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
 from eurekube_sync.controller.one_pass import (
     APPLYING,
     CHOOSING,

@@ -16,7 +16,7 @@ from typing import Any
 
 from eurekube_sync.brake import Braked
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
-from eurekube_sync.brake.limits import Brake, BrakeLimits
+from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.steps import plan_again
 from eurekube_sync.desired.claims import every

@@ -45,8 +45,13 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         return f"the pod's own instance is {other.status.value}"
     if unreached := unreached_by_callers(other, wanted):
         return unreached
-    if ours is not None and not _lives(other, ours):
-        return "nobody renews the pod's own instance"
+    if ours is not None and other.last_renewal:
+        # Each pass renews ours, so that by the server's clock this is what the other's time is held against: two of its
+        # own periods. What `owner adopt` is about to take over nobody renews.
+        renewal, duration = other.instance.lease
+        period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
+        if other.renewed < ours.renewed - 2 * period:
+            return "nobody renews the pod's own instance"
     return None
 
 
@@ -69,24 +74,12 @@ def unreached_by_callers(other: ObservedInstance, wanted: Instance) -> str | Non
 def _reached_alike(other: Instance, wanted: Instance) -> bool:
     """Whether callers, who go by the host name, reach the pod by the other as by ours. Spring registers a pod under its
     own name by default, which nobody outside of the cluster resolves."""
-    host = _host(other.host_name)
-    return host == _host(wanted.host_name) or host == _host(wanted.ip_addr)
-
-
-def _host(name: str) -> str:
-    return name.strip("[]").casefold()
+    host, *ours = (name.strip("[]").casefold() for name in (other.host_name, wanted.host_name, wanted.ip_addr))
+    return host in ours
 
 
 def _names(vip: str) -> frozenset[str]:
     return frozenset(name.casefold() for name in vip.split(",") if name)
-
-
-def _lives(other: ObservedInstance, ours: ObservedInstance) -> bool:
-    """Whether it was renewed within two of its own periods, by the server's clock: each pass renews ours, so that this
-    is what the other's time is held against. What `owner adopt` is about to take over nobody renews."""
-    renewal, duration = other.instance.lease
-    period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
-    return not other.last_renewal or other.renewed >= ours.renewed - 2 * period
 
 
 def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:

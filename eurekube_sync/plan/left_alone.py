@@ -23,8 +23,6 @@ from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan, sorted_plan
 
-_SUSPENDED = "suspended"
-
 
 def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
     """The plan that only renews the instances of suspended syncers, and registers those that come back."""
@@ -32,18 +30,13 @@ def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collect
     if not syncers:
         return plan
 
-    def stays(action: Action) -> bool:
-        if action.syncer not in syncers:
-            return False
-        claim = desired.claims[action.syncer]
-        return not (isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key]))
-
     comes_back = lost(desired, observed, last_up)
-    actions = [
-        kept
-        for action in plan.actions
-        for kept in (left_as_it_is(action, observed, comes_back, last_up) if stays(action) else (action,))
-    ]
+    actions: list[Action] = []
+    for action in plan.actions:
+        claim = desired.claims[action.syncer] if action.syncer in syncers else None
+        withdrawn = isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key])
+        stays = claim is not None and not withdrawn
+        actions += left_as_it_is(action, observed, comes_back, last_up) if stays else (action,)
     return sorted_plan(actions, plan.blocked)
 
 
@@ -57,14 +50,13 @@ def is_suspended(claim: Claim | None) -> bool:
 def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
     """The instances of suspended syncers that come back: they are ready, this process saw them UP (`last_up`), and
     Eureka does not have them."""
-    known = (observed.ours, observed.others, observed.unread)
     return frozenset(
         key
         for key in last_up
         if (one := desired.wanted(key)) is not None
         and one.instance.status is InstanceStatus.UP
         and is_suspended(desired.claims.get(desired.wanted_by[key]))
-        and not any(key in there for there in known)
+        and not any(key in there for there in (observed.ours, observed.others, observed.unread))
     )
 
 
@@ -84,7 +76,7 @@ def left_as_it_is(
         yield Renew(
             key=action.key,
             syncer=action.syncer,
-            why=f"{_SUSPENDED}; {action.why}",
+            why=f"suspended; {action.why}",
             if_gone=registered.unchanged() if returns else None,
             status=registered.status,
         )
@@ -93,9 +85,8 @@ def left_as_it_is(
 _OURS = "eurekube."
 
 
-def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collection[InstanceKey]) -> Plan:
+def by_policy(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     """The plan without what a policy forbids."""
-
     if not plan.changes and all(map(desired.wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
         return plan
     actions: list[Action] = []
@@ -142,7 +133,8 @@ def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted |
     """UP, DOWN and our own marks; but another pod under the same address is another instance."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
-    changes = tuple(change for change in action.changes if change.field == "status" or _is_mark(change.field))
+    allowed = {"status"} | {one.field for one in action.changes if one.field.startswith(f"metadata.{_OURS}")}
+    changes = tuple(one for one in action.changes if one.field in allowed - {f"metadata.{KEYS}"})
     marks = {key: value for key, value in action.instance.metadata.items() if key.startswith(_OURS) and key != KEYS}
     kept = {key: value for key, value in registered.metadata.items() if not key.startswith(_OURS) or key == KEYS}
     instance = replace(registered.unchanged(), status=action.instance.status, metadata={**kept, **marks})
@@ -152,31 +144,18 @@ def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted |
     return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
 
 
-def _is_mark(field: str) -> bool:
-    return field.startswith(f"metadata.{_OURS}") and field != f"metadata.{KEYS}"
-
-
 def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
     """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what is registered: it
     is marked here at the latest, or the end of the syncer would be the end of the policy."""
     marks = {GONE: "true", POLICY: policy.value}
     down = registered.unchanged()
+    pairs = [(f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()]
+    pairs.append(("status", registered.status.value, InstanceStatus.DOWN.value))
     return Update(
         instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
         syncer=action.syncer,
         why=f"{action.why}; policy {policy} cancels nothing",
-        changes=(
-            *(
-                Change(field=f"metadata.{key}", was=registered.metadata.get(key, ""), becomes=mark)
-                for key, mark in marks.items()
-                if registered.metadata.get(key) != mark
-            ),
-            *(
-                [Change(field="status", was=registered.status.value, becomes=InstanceStatus.DOWN.value)]
-                if registered.status is not InstanceStatus.DOWN
-                else []
-            ),
-        ),
+        changes=tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes),
         was=registered.status,
         stored_timestamp=registered.last_dirty_timestamp,
         proof=action.proof,

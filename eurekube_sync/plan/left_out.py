@@ -1,16 +1,25 @@
-"""Rules of the first list. If several namespaces claim an address that the cluster gave to none of them, the first that
-is registered has it. While nobody can read what is drained, what was drained before stays DOWN. Pure.
+"""Rules of the first list: which of the wanted instances are not registered, or only DOWN. Pure.
+
+If several namespaces claim an address that the cluster gave to none of them, the first that is registered has it. While
+nobody can read what is drained, what was drained before stays DOWN. Where a syncer has a limit, who stands stays, then
+come newcomers in an order that never changes: raising a limit only adds, lowering it only takes away, and a substitute
+stays until it dies. What a percentage comes to is worked out anew in each pass, and takes nothing out when it falls by
+itself: only an instance whose mark names a higher limit than the spec may go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from zlib import crc32
 
 from eurekube_sync.desired.claims import (
     Desired,
     Kept,
     Leaving,
+    OverLimit,
     Right,
     Rival,
     Serving,
@@ -19,60 +28,56 @@ from eurekube_sync.desired.claims import (
     Wanted,
     seniority,
 )
+from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired.drain import DRAINED, Kind
 from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
+
+_WHY = "it was drained, and it is unknown whether it still is"
+_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+"""What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
 
 def first_registered(desired: Desired, observed: Observed) -> Choice:
     """The claims, of which one may register at each such address: the one that is registered there, else the one that
     would be now, of the older syncer first."""
     bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}
-    settled: dict[SyncerRef, dict[InstanceKey, Rival]] = {bid.syncer: {} for bid in bidding}
+    outdone: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
+    for bid in bidding:
+        outdone.setdefault(bid.syncer, {})[bid.key] = None
     to_read: list[InstanceKey] = []
 
+    def comes_in(bid: Bid) -> bool:
+        """Whether it would be registered if nobody else claimed its address."""
+        wanted = bidding[bid].wanted_at(bid.key)
+        up = wanted is not None and wanted.instance.status is InstanceStatus.UP
+        return up and not bidding[bid].conduct.suspend
+
     def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-        return (bid.key not in observed.ours, not _comes_in(bidding[bid], bid.key), seniority(bidding[bid]))
+        return (bid.key not in observed.ours, not comes_in(bid), seniority(bidding[bid]))
 
     for bid, others in across_namespaces(tuple(bidding)):
         first = min(others, key=rank)
         if rank(first) < rank(bid):
-            settled[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif bid.key not in observed.ours and _comes_in(bidding[bid], bid.key):
+            outdone[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
+        elif bid.key not in observed.ours and comes_in(bid):
             to_read += [other.key for other in others]
-    undecided: dict[SyncerRef, dict[InstanceKey, None]] = {}
-    for bid in bidding:
-        undecided.setdefault(bid.syncer, {})[bid.key] = None
     claims = dict(desired.claims)
-    for ref, outdone in settled.items():
-        claim = claims[ref]
-        assert isinstance(claim, Serving)  # no other bids
-        claims[ref] = claim.outdone_by({**undecided[ref], **outdone})
+    for ref, claim in {bid.syncer: claim for bid, claim in bidding.items()}.items():
+        claims[ref] = claim.outdone_by(outdone[ref])
     return Choice(desired=replace(desired, claims=claims), to_read=tuple(to_read))
 
 
 def _bids(claim: Serving) -> Iterator[Bid]:
     for key, rival in claim.rivals.items():
-        wanted = claim.wanted_at(key) if rival.right is Right.UNDECIDED else None
-        if wanted is not None:
+        if rival.right is Right.UNDECIDED and (wanted := claim.wanted_at(key)):
             sockets = sockets_of(wanted.instance)
-            namespace = selected_namespace(claim.syncer)
-            yield Bid(key, claim.syncer.ref, namespace, sockets, allotted=False)
-
-
-def _comes_in(claim: Serving, key: InstanceKey) -> bool:
-    """Whether it would be registered if nobody else claimed its address."""
-    wanted = claim.wanted_at(key)
-    return wanted is not None and wanted.instance.status is InstanceStatus.UP and not claim.conduct.suspend
-
-
-_WHY = "it was drained, and it is unknown whether it still is"
+            yield Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets, allotted=False)
 
 
 def still_drained(desired: Desired, observed: Observed) -> Choice:
@@ -81,69 +86,44 @@ def still_drained(desired: Desired, observed: Observed) -> Choice:
 
     The mark of a pod is found under whatever key: it may move to another name or port meanwhile. It is not registered
     there, and what bears its mark stays."""
-    marks = _Marks.of(observed)
-    if marks is None:
-        return Choice(desired=desired)
+    by_pod: dict[str, list[ObservedInstance]] = {}
+    by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
+    for one in observed.ours.values():
+        if DRAINED in one.metadata and one.status is not InstanceStatus.UP:  # but for what is UP all the same
+            syncer = syncer_of(one)
+            assert syncer is not None  # `ours` holds none without
+            by_syncer.setdefault(syncer, []).append(one)
+            by_pod.setdefault(pod_uid_of(one) or "", []).append(one)
     claims = dict(desired.claims)
-    for ref, claim in desired.claims.items():
-        if isinstance(claim, Serving) and (changed := _changed(claim, observed, marks)):
-            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed})
-    return Choice(desired=replace(desired, claims=claims))
+    for ref, claim in desired.claims.items() if by_syncer else ():
+        if isinstance(claim, Serving):
+            changed = {**dict(_down(claim, observed, by_pod)), **dict(_kept(claim, by_syncer.get(ref, ())))}
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed}) if changed else claim
+    return Choice(desired=replace(desired, claims=claims) if by_syncer else desired)
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """What is registered with a mark, but for what is UP all the same."""
-
-    by_pod: Mapping[str, Sequence[ObservedInstance]]
-    """By the pod's UID; empty for what has none."""
-    by_syncer: Mapping[SyncerRef, Sequence[ObservedInstance]]
-
-    @staticmethod
-    def of(observed: Observed) -> _Marks | None:
-        """None where there are none."""
-        by_pod: dict[str, list[ObservedInstance]] = {}
-        by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
-        for one in observed.ours.values():
-            if DRAINED in one.metadata and one.status is not InstanceStatus.UP:
-                syncer = syncer_of(one)
-                assert syncer is not None  # `ours` holds none without
-                by_syncer.setdefault(syncer, []).append(one)
-                by_pod.setdefault(pod_uid_of(one) or "", []).append(one)
-        return _Marks(by_pod, by_syncer) if by_syncer else None
-
-
-def _changed(claim: Serving, observed: Observed, marks: _Marks) -> dict[InstanceKey, Verdict]:
-    return {**dict(_down(claim, observed, marks)), **dict(_kept(claim, marks))}
-
-
-def _down(claim: Serving, observed: Observed, marks: _Marks) -> Iterator[tuple[InstanceKey, Wanted]]:
+def _down(
+    claim: Serving, observed: Observed, by_pod: Mapping[str, Sequence[ObservedInstance]]
+) -> Iterator[tuple[InstanceKey, Verdict]]:
     for key, wanted in claim.wanted.items():
-        if wanted.drain_unknown and (
-            to_read := _drained_unknown(_bearing(key, wanted, observed, marks), wanted.drain_unknown)
-        ):
+        if not wanted.drain_unknown:
+            continue
+        # What may have its mark: the registered one, else those of its pod under other keys.
+        uid, registered = pod_uid_of(wanted.instance), observed.ours.get(key)
+        bearing: Sequence[ObservedInstance] = by_pod.get(uid, ()) if uid is not None else ()
+        if registered is not None and pod_uid_of(registered) == uid:
+            bearing = [registered]
+        elif registered is not None and registered.status is InstanceStatus.UP:
+            bearing = ()  # another pod's: nothing is taken down here
+        if unknown := _drained_unknown(bearing, wanted.drain_unknown):
             known = _kinds(wanted.instance.metadata)
-            mark = ",".join(kind for kind in Kind if kind in known or kind in to_read)
-            instance = replace(
-                wanted.instance,
-                status=InstanceStatus.DOWN,
-                metadata={**wanted.instance.metadata, DRAINED: mark},
-            )
+            mark = ",".join(kind for kind in Kind if kind in known or kind in unknown)
+            metadata = {**wanted.instance.metadata, DRAINED: mark}
+            instance = replace(wanted.instance, status=InstanceStatus.DOWN, metadata=metadata)
             yield key, replace(wanted, instance=instance, why=wanted.why if wanted.drained else _WHY, drained=True)
 
 
-def _bearing(key: InstanceKey, wanted: Wanted, observed: Observed, marks: _Marks) -> Collection[ObservedInstance]:
-    """What may have the mark of a wanted instance: the registered one, else those of its pod under other keys."""
-    uid, registered = pod_uid_of(wanted.instance), observed.ours.get(key)
-    if registered is not None and pod_uid_of(registered) == uid:
-        return [registered]
-    taken = (
-        registered is not None and registered.status is InstanceStatus.UP
-    )  # another pod's: nothing is taken down here
-    return marks.by_pod.get(uid, ()) if uid is not None and not taken else ()
-
-
-def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
+def _kept(claim: Serving, marked: Iterable[ObservedInstance]) -> Iterator[tuple[InstanceKey, Verdict]]:
     """A cancel would forget the mark, and the instance come up with the next pod that is ready, or under the pod's new
     key."""
     verdicts = claim.verdicts.values()
@@ -151,7 +131,7 @@ def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
     drain_unknown |= {
         pod: one.drain_unknown for one in verdicts if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))
     }
-    for registered in marks.by_syncer.get(claim.syncer.ref, ()):
+    for registered in marked:
         verdict = claim.verdicts.get(registered.key)
         leaving = verdict if isinstance(verdict, Leaving) else None
         doubts = leaving.drain_unknown if leaving else drain_unknown.get(pod_uid_of(registered) or "", frozenset())
@@ -160,7 +140,7 @@ def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
             yield registered.key, Kept(why=why, host=registered.instance.ip_addr, port=registered.instance.main_port)
 
 
-def _drained_unknown(those: Collection[ObservedInstance], drain_unknown: Collection[Kind]) -> frozenset[Kind]:
+def _drained_unknown(those: Iterable[ObservedInstance], drain_unknown: Collection[Kind]) -> frozenset[Kind]:
     """What their marks name and nobody can read; nothing of what is UP all the same."""
     marked = [_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
     return frozenset(drain_unknown).intersection(frozenset().union(*marked))
@@ -169,3 +149,110 @@ def _drained_unknown(those: Collection[ObservedInstance], drain_unknown: Collect
 def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:
     names = metadata.get(DRAINED, "").split(",")
     return frozenset(kind for kind in Kind if kind in names)
+
+
+def within_limits(desired: Desired, observed: Observed) -> Choice:
+    """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
+    to_read: list[InstanceKey] = []
+    limited: dict[SyncerRef, Serving] = {}
+    callers: _Callers | None = None
+    for ref, claim in desired.claims.items():
+        if isinstance(claim, Serving) and claim.conduct.limit and not claim.conduct.suspend:
+            callers = callers or _Callers(observed)
+            held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
+            limited[ref], unread = _choose(claim, claim.conduct.limit, observed, callers, held)
+            to_read += unread
+    if not limited:
+        return Choice(desired=desired)
+    claims = {**desired.claims, **limited}
+    # What one keeps out another may want.
+    wanted_by = {
+        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
+    }
+    return Choice(desired=replace(desired, claims=claims, wanted_by=wanted_by), to_read=tuple(to_read))
+
+
+def _choose(
+    claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
+) -> tuple[Serving, list[InstanceKey]]:
+    """The claim, and what is to be read uncached. `held`: what bears its mark, and may stay without being wanted."""
+    wanted = claim.wanted
+    up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
+    ready = [key for key in up if not wanted[key].rival or _stands(key, observed)]
+    # The same order in every pass and after every restart, and no favour to low addresses.
+    ready.sort(key=lambda key: (crc32(key.id.encode()), key))
+    registered = [key for key in ready if _stands(key, observed)]
+    # What stays although nobody knows this time that it is wanted has a place, or the limit would be exceeded for good
+    # once it is seen again.
+    gone = (key for key in held if not claim.wanted_at(key) and _stands(key, observed))
+    unseen = sum(claim.keeps(observed.ours[key]) is not None for key in gone)
+    pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
+    others = callers.others(claim) if limit.measure is Measure.SHARE else 0
+    places = limit.places(pods=pods, others=others)
+    staying = [key for key in registered if not limit.lowered_since(_mark(key, observed))]
+    # What could not be read may be registered: nobody comes in for it. It may also be gone: nobody goes for it.
+    drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
+    # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
+    # very limit: a lowered one would leave them nobody.
+    rest = [key for key in registered if key not in staying and key not in drain_unknown]
+    served = [key for key in rest if _is_up(key, observed)]
+    put_out = [key for key in rest if key not in served]
+    kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
+    newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
+    free = len(ready) if places is None else max(0, places - len(staying))
+    taken = len(served) + len(kept) + len(drain_unknown) + (0 if places is None else unseen)
+    coming = newcomers[: max(0, free - taken)]
+    chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
+    # A syncer with limit 0 holds nothing, read or not.
+    admitted = {*staying, *drain_unknown, *chosen} if limit.value else set()
+    out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
+    note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
+    comes = any(key in newcomers for key in chosen)
+    left_out = {key: OverLimit(wanted=wanted[key], why=f"over the limit: {note}") for key in out}
+    limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
+    return limited, [key for key in newcomers if key in left_out] if comes else []
+
+
+def _stands(key: InstanceKey, observed: Observed) -> bool:
+    return key in observed.ours and observed.ours[key].status in _STANDING
+
+
+def _is_up(key: InstanceKey, observed: Observed) -> bool:
+    return observed.ours[key].status is InstanceStatus.UP
+
+
+def _mark(key: InstanceKey, observed: Observed) -> str:
+    return observed.ours[key].metadata.get(LIMIT, "")
+
+
+def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
+    short = f"; the limit allows {places}" if places is not None and places > ready else ""
+    if limit.measure is Measure.SHARE:
+        return f"{limit} of VIP {vip}: {admitted} of {admitted + others}{short}"
+    return f"limit {limit}: registers {admitted} of {ready} ready{short}"
+
+
+class _Callers:
+    """What callers find under a VIP."""
+
+    def __init__(self, observed: Observed) -> None:
+        registered = chain(observed.ours.items(), observed.others.items())
+        self._vips = {key: one.instance.vip_address for key, one in registered if one.status is InstanceStatus.UP}
+        self._counts = Counter(self._vips.values())
+        self._by_syncer = observed.keys_by_syncer
+        self._by_name: dict[str, list[str]] = {}
+        for vip in self._counts:
+            for name in dict.fromkeys(_names(vip)):
+                self._by_name.setdefault(name, []).append(vip)
+
+    def others(self, claim: Serving) -> int:
+        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be. Of others' none is
+        looked at: there may be as many as there are claims."""
+        names = {name for wanted in claim.wanted.values() for name in _names(wanted.instance.vip_address)}
+        vips = {vip for name in names for vip in self._by_name.get(name, ())}
+        own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}
+        return sum(self._counts[vip] for vip in vips) - sum(self._vips.get(key) in vips for key in own)
+
+
+def _names(vip_address: str) -> list[str]:
+    return [name.casefold() for name in vip_address.split(",") if name]

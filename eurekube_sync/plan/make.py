@@ -1,6 +1,6 @@
-"""Makes the plan, by two lists of rules in their order: what is not registered, and what is not changed.
+"""Makes the plan, by two lists of rules: what is not registered, and what is not changed.
 
-    claims -> LEFT_OUT -> claims -> make_plan -> LEFT_ALONE -> plan -> within_quota -> claims and plan
+    claims -> LEFT_OUT -> claims -> make_plan -> suspended, by_policy -> plan -> within_quota -> claims and plan
 
 What the brake holds comes after, because it is weighed by what is left.
 """
@@ -8,7 +8,6 @@ What the brake holds comes after, because it is weighed by what is left.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Deleting, Desired, Kept, NotServed, Serving, seniority
 from eurekube_sync.desired.conduct import is_gone
@@ -19,63 +18,44 @@ from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
 from eurekube_sync.plan.left_alone import by_policy, suspended
-from eurekube_sync.plan.left_out import first_registered, still_drained
-from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import EarlierPlan, for_ours
 from eurekube_sync.plan.quota import within_quota
 from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, sorted_plan
 
-ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
-PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
-"""The last argument is what this process last saw UP."""
-
-LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits)
+LEFT_OUT: tuple[Callable[[Desired, Observed], Choice], ...] = (first_registered, still_drained, within_limits)
 """Which of the wanted instances are not registered, or only DOWN."""
-LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
-"""Which changes to our instances their syncers ask not to make."""
-
-
-def choose(desired: Desired, observed: Observed) -> Choice:
-    """The claims without what is left out."""
-    to_read: list[InstanceKey] = []
-    for rule in LEFT_OUT:
-        choice = rule(desired, observed)
-        desired = choice.desired
-        to_read += choice.to_read
-    return Choice(desired=desired, to_read=tuple(to_read))
 
 
 def draft(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> tuple[Choice, Plan]:
-    """The claims without what is left out, and their plan before the brake."""
-    choice = choose(desired, observed)
-    plan = plan_for(choice.desired, observed, last_up, earlier)
-    return within_quota(choice, plan, observed, last_up)
+    """The claims without what is left out, and their plan before the brake. `last_up`: what this process last saw UP;
+    what the last pass made of the same is taken from `earlier`."""
+    to_read: list[InstanceKey] = []
+    for rule in LEFT_OUT:
+        choice = rule(desired, observed)
+        desired = choice.desired
+        to_read += choice.to_read
+    choice = Choice(desired=desired, to_read=tuple(to_read))
+    return within_quota(choice, plan_for(desired, observed, last_up, earlier), observed, last_up)
 
 
 def plan_for(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> Plan:
-    """The plan without the changes that are left alone."""
-    plan = make_plan(desired, observed, earlier)
-    for rule in LEFT_ALONE:
-        plan = rule(plan, desired, observed, last_up)
-    return plan
+    """The plan without the changes to our instances that their syncers ask not to make."""
+    return by_policy(suspended(make_plan(desired, observed, earlier), desired, observed, last_up), desired, observed)
 
 
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
-    """The plan of a pass that knows what is registered. What the last one made of the same is taken from `earlier`."""
+    """The plan of a pass that knows what is registered."""
     earlier = earlier if earlier is not None else EarlierPlan()
     if again := earlier.plan(desired, observed):
         return again
     selves = to_give_way_to(desired, observed)
-    found = [
-        *_of_registered(desired, observed, selves, earlier),
-        *_of_missing(desired, observed, selves),
-        *_make_sure(desired, observed),
-    ]
-    return earlier.planned(found, desired, observed)
+    found = [*_of_registered(desired, observed, selves, earlier), *_of_missing(desired, observed, selves)]
+    return earlier.planned([*found, *_make_sure(desired, observed)], desired, observed)
 
 
 def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
@@ -159,7 +139,12 @@ def _of_missing(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
     """What is wanted and is not registered: registered, unless something is in the way."""
-    unseen = set(_unseen(desired, observed))
+    reading = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods}
+    unseen = {  # syncer and pod of what stays because a Service has no slices
+        (syncer_of(one), pod_uid_of(one))
+        for one in (observed.ours.values() if reading else ())
+        if (ref := syncer_of(one)) in reading and pod_uid_of(one) and reading[ref].keeps_until_pod_gone(one)
+    }
     for key, syncer in [(key, syncer) for key, syncer in desired.wanted_by.items() if key not in observed.ours]:
         wanted = desired.wanted(key)
         if wanted is None:
@@ -167,7 +152,9 @@ def _of_missing(
         if key in observed.unread:
             yield _unread_again(key, syncer, observed)
         elif key in observed.others:
-            why = f"{_holder(observed.others[key])} is registered under our id"
+            one = observed.others[key]
+            of_owner = f" of owner {one.metadata[OWNER]}, syncer {syncer_of(one)}," if OWNER in one.metadata else ""
+            why = f"an instance{of_owner or ' without our mark'} is registered under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
             # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say
@@ -180,20 +167,6 @@ def _of_missing(
                 comes = unreached is not None
             if comes:
                 yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
-
-
-def _holder(instance: ObservedInstance) -> str:
-    owner = instance.metadata.get(OWNER)
-    return f"an instance of owner {owner}, syncer {syncer_of(instance)}," if owner else "an instance without our mark"
-
-
-def _unseen(desired: Desired, observed: Observed) -> Iterator[tuple[SyncerRef, str]]:
-    """Syncer and pod of what stays because a Service has no slices."""
-    claims = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods}
-    for instance in observed.ours.values() if claims else ():
-        syncer, uid = syncer_of(instance), pod_uid_of(instance)
-        if syncer in claims and uid is not None and claims[syncer].keeps_until_pod_gone(instance):
-            yield syncer, uid
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:

@@ -62,7 +62,8 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
 
 
 def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
-    syncer = _syncer(instance)
+    syncer = syncer_of(instance)
+    assert syncer is not None  # `Observed.ours` holds none without
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
     if isinstance(claim, NotServed) and claim.unknown:
         return _renew(instance, f"not served: {claim.reason}")
@@ -70,12 +71,10 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         return _renew(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
         return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
-    if (
-        isinstance(claim, NotServed | Serving)
-        and claim.keeps_until_pod_gone(instance)
-        and (proof := _pod_gone(instance, desired))
-    ):
-        return _cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
+    uid, living = pod_uid_of(instance), desired.living_pods.get(pod_namespace_of(instance) or "")
+    awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
+    if awaits and uid is not None and living is not None and uid not in living.data:
+        return _cancel(instance, "its pod is gone", Grounds.POD_GONE, living.proof)
     match claim:
         case Deleting():
             return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
@@ -118,20 +117,14 @@ def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proo
     return _cancel(instance, why, grounds, proof)
 
 
-def _syncer(instance: ObservedInstance) -> SyncerRef:
-    syncer = syncer_of(instance)
-    assert syncer is not None  # `Observed.ours` holds none without
-    return syncer
-
-
 def _renew(instance: ObservedInstance, why: str) -> Renew:
-    return Renew(key=instance.key, syncer=_syncer(instance), why=why, status=instance.status)
+    return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
 
 
 def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
-    return Cancel(
-        key=instance.key, syncer=_syncer(instance), why=why, grounds=grounds, proof=proof, was=instance.status
-    )
+    syncer = syncer_of(instance)
+    assert syncer is not None
+    return Cancel(key=instance.key, syncer=syncer, why=why, grounds=grounds, proof=proof, was=instance.status)
 
 
 def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
@@ -139,12 +132,6 @@ def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
     namespace = pod_namespace_of(observed) or ""
     there = desired.sockets.at(namespace, instance.ip_addr, instance.main_port) if uid is not None else None
     return there.proof if there is not None and uid not in there.data else None
-
-
-def _pod_gone(instance: ObservedInstance, desired: Desired) -> Proof | None:
-    uid = pod_uid_of(instance)
-    living = desired.living_pods.get(pod_namespace_of(instance) or "")
-    return living.proof if uid is not None and living is not None and uid not in living.data else None
 
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
@@ -169,14 +156,13 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
     if not overridden(observed, instance.status):
         pairs.append(("status", there.status.value, instance.status.value))
-    return tuple(_change(field, was, becomes) for field, was, becomes in pairs if was != becomes)
-
-
-def _change(field: str, was: str, becomes: str) -> Change:
-    """A change is shown: a password that callers read in the metadata is not."""
-    if field.startswith("metadata.") and sounds_secret(field):
-        was, becomes = was and HIDDEN, becomes and HIDDEN
-    return Change(field=field, was=was, becomes=becomes)
+    changes = []
+    for name, was, becomes in ((name, was, becomes) for name, was, becomes in pairs if was != becomes):
+        # A change is shown: a password that callers read in the metadata is not.
+        hides = name.startswith("metadata.") and sounds_secret(name)
+        shown = (was and HIDDEN, becomes and HIDDEN) if hides else (was, becomes)
+        changes.append(Change(field=name, was=shown[0], becomes=shown[1]))
+    return tuple(changes)
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:

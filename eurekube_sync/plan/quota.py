@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
-from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Desired, OverQuota, Serving, seniority
 from eurekube_sync.desired.scope import Scope
@@ -23,8 +22,6 @@ from eurekube_sync.plan.value import Choice, Obstacle, Plan
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service comes back."""
-
-_Rank: TypeAlias = tuple[bool, tuple[float, SyncerRef], InstanceKey]
 
 
 def within_quota(
@@ -76,7 +73,9 @@ def _places(scope: Scope) -> int:
     return ceil(scope.most_instances * scope.share)
 
 
-def _rank(key: InstanceKey, desired: Desired, last_up: Collection[InstanceKey]) -> _Rank:
+def _rank(
+    key: InstanceKey, desired: Desired, last_up: Collection[InstanceKey]
+) -> tuple[bool, tuple[float, SyncerRef], InstanceKey]:
     """What this process saw UP comes first, then what the older syncers want."""
     return (key not in last_up, seniority(desired.claims[desired.wanted_by[key]]), key)
 
@@ -89,25 +88,17 @@ def _held(
     for ref, keys in observed.keys_by_syncer.items():
         if ref.namespace in found:
             found[ref.namespace].update((key, observed.ours[key].status) for key in keys)
-    for ref, key, status in _of_no_syncer_of_ours(observed, namespaces):
-        found[ref.namespace][key] = status
-    for one in plan.blocked:
-        if one.obstacle is Obstacle.UNREAD and one.syncer.namespace in found:
-            found[one.syncer.namespace].setdefault(one.key, InstanceStatus.UP)
-    return found
-
-
-def _of_no_syncer_of_ours(
-    observed: Observed, namespaces: Collection[str]
-) -> Iterator[tuple[SyncerRef, InstanceKey, InstanceStatus]]:
-    """What a syncer left that has another class or other labels now. Another shard counts its own."""
+    # What a syncer left that has another class or other labels now. Another shard counts its own.
     scope = observed.scope
-    left = {ref for ref in scope.elsewhere if ref.namespace in namespaces}
-    left = {ref for ref in left if scope.shard is None or scope.shard.holds(ref)}
+    left = {ref for ref in scope.elsewhere if ref.namespace in found and (not scope.shard or scope.shard.holds(ref))}
     for key, one in observed.others.items() if left else ():
-        ref = syncer_of(one)
-        if ref is not None and ref in left and observed.ownership.holds(one):
-            yield ref, key, one.status
+        syncer = syncer_of(one)
+        if syncer and syncer in left and observed.ownership.holds(one):
+            found[syncer.namespace][key] = one.status
+    for blocked in plan.blocked:
+        if blocked.obstacle is Obstacle.UNREAD and blocked.syncer.namespace in found:
+            found[blocked.syncer.namespace].setdefault(blocked.key, InstanceStatus.UP)
+    return found
 
 
 def _without_place(

@@ -31,7 +31,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
 from eurekube_sync.plan import warned
-from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.left_out import within_limits
 from eurekube_sync.plan.make import plan_for
 
 Json = dict[str, Any]

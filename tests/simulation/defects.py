@@ -14,7 +14,6 @@ from eurekube_sync.adapters.kubernetes import KubernetesCluster, walks
 from eurekube_sync.apply import eureka as apply
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.single_calls import SingleCalls
 from eurekube_sync.brake import Braked, removals
 from eurekube_sync.controller import reconcile, steps
 from eurekube_sync.desired.scope import Scope
@@ -81,7 +80,7 @@ def _cluster_alone(self: Ownership, instance: ObservedInstance | Instance) -> bo
     return instance.metadata.get(CLUSTER) == self.cluster
 
 
-def _old_timestamp(self: SingleCalls, instance: Instance, *, stored: int = 0) -> Dated:
+def _old_timestamp(self: apply.Applier, instance: Instance, *, stored: int = 0) -> Dated:
     return Dated(instance, stored - 1 if stored else int(self._clock.now() * 1000))
 
 
@@ -185,7 +184,7 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
         Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),
-        Defect(name="POST with an old timestamp", patches=((SingleCalls, "dated", _old_timestamp),)),
+        Defect(name="POST with an old timestamp", patches=((apply.Applier, "dated", _old_timestamp),)),
         Defect(
             name="PUT .../status makes an instance DOWN",
             patches=((EurekaClient, "register", _status_by_put(EurekaClient.register)),),

@@ -30,7 +30,7 @@ from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.plan import Plan, duplicates, left_alone, make, ours
-from eurekube_sync.plan import limit as admission
+from eurekube_sync.plan import left_out as admission
 
 from .defect import Defect
 from .world import GATE

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import BrakeLimits, braking, weigh
+from eurekube_sync.brake import BrakeLimits, braking
+from eurekube_sync.brake.braking import loss_of
 from eurekube_sync.brake.holds import Hold
-from eurekube_sync.brake.weigh import loss_of
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
@@ -18,8 +18,8 @@ from eurekube_sync.plan import ours
 
 from .defect import Defect
 
-_TOO_MUCH = weigh.too_much
-_DEAD = weigh.dead
+_TOO_MUCH = braking.too_much
+_DEAD = braking.dead
 _LOSS_OF = loss_of
 
 
@@ -75,7 +75,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="all that we own may go",
             about="held",
-            patches=((weigh, "renamed", lambda removals, plan: True),),
+            patches=((braking, "renamed", lambda removals, plan: True),),
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
@@ -83,7 +83,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="what gives way to its pod's own is not counted",
             about="a crowd",
-            patches=((weigh, "loss_of", _but_duplicates),),
+            patches=((braking, "loss_of", _but_duplicates),),
         ),
         Defect(
             name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
@@ -102,7 +102,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="a list of pods that failed is read as empty",
             about="teams",
-            patches=((weigh, "_is_gone", _unless_listed),),
+            patches=((braking, "_is_gone", _unless_listed),),
         ),
         Defect(
             name="nobody reads whose an address is now",

@@ -13,7 +13,7 @@ from eurekube_sync.desired.claims import Leaving, Wanted
 from eurekube_sync.desired.conduct import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.plan import limit
+from eurekube_sync.plan import left_out
 
 from .defect import Defect
 
@@ -72,7 +72,7 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a percentage is of the ready pods",
             about="a share",
-            patches=((limit, "_choose", _of_the_ready(vars(limit)["_choose"])),),
+            patches=((left_out, "_choose", _of_the_ready(vars(left_out)["_choose"])),),
         ),
         Defect(name="a share rounds down", about="a share", patches=((Limit, "places", _rounded_down(Limit.places)),)),
         Defect(

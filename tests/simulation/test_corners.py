@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.plan import limit
+from eurekube_sync.plan import left_out
 
 from . import decisions as d
 from . import events as e
@@ -20,7 +20,7 @@ from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 
-_is_up = vars(limit)["_is_up"]
+_is_up = vars(left_out)["_is_up"]
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
@@ -267,7 +267,7 @@ def test_the_limit_had_no_place_for_the_last_one() -> None:
 
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is out of service has the place there, too, and the one that goes would serve on."""
-    monkeypatch.setattr(limit, "_is_up", lambda key, observed: not _is_up(key, observed))
+    monkeypatch.setattr(left_out, "_is_up", lambda key, observed: not _is_up(key, observed))
     lowered = Asked(limit=Limit(kind="count", value=1))
     for which in range(2):
         verdict = run(

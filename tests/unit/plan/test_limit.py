@@ -20,7 +20,7 @@ from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.left_out import within_limits
 from tests.unit.worlds.build import (
     DOWN,
     NS,

@@ -17,7 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.own_writes import OwnWrites
-from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.left_out import within_limits
 from eurekube_sync.plan.value import Choice
 from tests.unit.worlds.build import (
     DOWN,
