@@ -20,24 +20,16 @@ class Grounds(StrEnum):
 
     ABSENCE = "Absence"
     """The endpoint is not there any more, or not ready. It could be the cluster that errs."""
-    TERMINATING = "Terminating"
-    """The endpoint says so itself."""
-    SYNCER_DELETED = "SyncerDeleted"
-    """A person deletes the syncer."""
-    DRAINED = "Drained"
-    """A person drains it, by annotation."""
-    OVER_LIMIT = "OverLimit"
-    """A person lowered the syncer's limit."""
-    REPLACED = "Replaced"
-    """Another pod listens at its address and port."""
-    POD_GONE = "PodGone"
-    """Its pod is not in a complete list of its namespace's pods."""
-    ORPHANED = "Orphaned"
-    """Its namespace was listed completely and has no such syncer."""
+    TERMINATING = "Terminating"  # the endpoint says so itself
+    SYNCER_DELETED = "SyncerDeleted"  # a person deletes the syncer
+    DRAINED = "Drained"  # a person drains it, by annotation
+    OVER_LIMIT = "OverLimit"  # a person lowered the syncer's limit
+    REPLACED = "Replaced"  # another pod listens at its address and port
+    POD_GONE = "PodGone"  # its pod is not in a complete list of its namespace's pods
+    ORPHANED = "Orphaned"  # its namespace was listed completely and has no such syncer
     SWEPT = "Swept"
     """The same, and the CRD was installed after it was written: its syncer may have gone with an earlier CRD."""
-    DUPLICATE = "Duplicate"
-    """Its pod registers itself, and callers need no more than that."""
+    DUPLICATE = "Duplicate"  # its pod registers itself, and callers need no more than that
 
     @property
     def positive(self) -> bool:
@@ -62,8 +54,7 @@ class Renew:
     syncer: SyncerRef | None
     why: str
     if_gone: Instance | None = None
-    status: InstanceStatus | None = None
-    """What the list showed; None when the registry could not be read."""
+    status: InstanceStatus | None = None  # what the list showed; None when the registry could not be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +64,7 @@ class Register:
     instance: Instance
     syncer: SyncerRef
     why: str
-    key: InstanceKey = field(init=False)
-    """The instance's."""
+    key: InstanceKey = field(init=False)  # the instance's
 
     def __post_init__(self) -> None:
         derive(self, "key", self.instance.key)
@@ -89,16 +79,12 @@ class Update:
     why: str
     changes: tuple[Change, ...]
     was: InstanceStatus
-    stored_timestamp: int
-    """Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)."""
-    proof: Proof
-    """Of the catalog that says how it should be: an UP to DOWN is a removal."""
-    grounds: Grounds = Grounds.ABSENCE
-    """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
+    stored_timestamp: int  # Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)
+    proof: Proof  # of the catalog that says how it should be: an UP to DOWN is a removal
+    grounds: Grounds = Grounds.ABSENCE  # of an UP to DOWN: a not-ready endpoint is no positive evidence
     override: InstanceStatus = InstanceStatus.UNKNOWN
     """A person's or a tool's status that Eureka keeps for it; UNKNOWN: none."""
-    key: InstanceKey = field(init=False)
-    """The instance's."""
+    key: InstanceKey = field(init=False)  # the instance's
 
     def __post_init__(self) -> None:
         derive(self, "key", self.instance.key)
@@ -122,8 +108,7 @@ class Cancel:
     syncer: SyncerRef
     why: str
     grounds: Grounds
-    proof: Proof
-    """Of the source that shows that it should go."""
+    proof: Proof  # of the source that shows that it should go
     was: InstanceStatus | None
     """None: an uncached read showed it absent; the DELETE makes sure of it before a finalizer goes."""
 
@@ -168,17 +153,12 @@ class Result(StrEnum):
     """How an action ended."""
 
     DONE = "Done"
-    REGISTERED_AGAIN = "RegisteredAgain"
-    """A renewal met a 404, and the instance was registered anew."""
-    GONE = "Gone"
-    """A renewal met a 404, and nothing says that the instance lives."""
-    CONFLICT = "Conflict"
-    """Another owner's instance is registered under our id."""
+    REGISTERED_AGAIN = "RegisteredAgain"  # a renewal met a 404, and the instance was registered anew
+    GONE = "Gone"  # a renewal met a 404, and nothing says that the instance lives
+    CONFLICT = "Conflict"  # another owner's instance is registered under our id
     FAILED = "Failed"
-    HELD_BACK = "HeldBack"
-    """A removal that would have left no UP instance, after an add had failed."""
-    NOT_TRIED = "NotTried"
-    """The pass ended before."""
+    HELD_BACK = "HeldBack"  # a removal that would have left no UP instance, after an add had failed
+    NOT_TRIED = "NotTried"  # the pass ended before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +168,9 @@ class Outcome:
     action: Action
     result: Result
     detail: str = ""
-    status: InstanceStatus | None = None
-    """What is registered now, as far as we know; None: nothing."""
-    cause: Cause | None = None
-    """Of a failure, where it has one of these."""
-    lacking: bool = False
-    """It was renewed, and some Eureka servers lack it."""
+    status: InstanceStatus | None = None  # what is registered now, as far as we know; None: nothing
+    cause: Cause | None = None  # of a failure, where it has one of these
+    lacking: bool = False  # it was renewed, and some Eureka servers lack it
 
     def of(self, action: Action) -> Outcome:
         """The same end of another action on the same instance."""

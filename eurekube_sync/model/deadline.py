@@ -49,12 +49,10 @@ class Deadline:
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
         self._clock = clock
-        self.begun = clock.monotonic()
-        """When the pass began, in monotonic seconds."""
+        self.begun = clock.monotonic()  # when the pass began, in monotonic seconds
         self._seconds = seconds
         self._limit = limit or TimeLimit(clock)
-        self.cut_short = False
-        """Whether something was not begun because of it."""
+        self.cut_short = False  # whether something was not begun because of it
         self.stage(1.0)
 
     def stage(self, share: float) -> None:

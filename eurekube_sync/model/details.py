@@ -19,8 +19,7 @@ class PodCondition:
     true: bool
     reason: str = ""
     message: str = ""
-    since: float | None = None
-    """Unix seconds of its last transition."""
+    since: float | None = None  # Unix seconds of its last transition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +34,10 @@ class PodDetail:
     phase: str = ""
     terminating: bool = False
     conditions: tuple[PodCondition, ...] = ()
-    waiting: tuple[str, ...] = ()
-    """Why containers do not run, such as `app: CrashLoopBackOff`."""
-    controller: str = ""
-    """What made it, such as `ReplicaSet rating-6c9f`; empty for a bare pod."""
+    waiting: tuple[str, ...] = ()  # why containers do not run, such as `app: CrashLoopBackOff`
+    controller: str = ""  # what made it, such as `ReplicaSet rating-6c9f`; empty for a bare pod
     containers: tuple[str, ...] = ()
-    grace: float = 30.0
-    """`terminationGracePeriodSeconds`."""
+    grace: float = 30.0  # `terminationGracePeriodSeconds`
     pre_stops: tuple[float | None, ...] = ()
     """The seconds that each `preStop` sleeps; None for one whose time nobody can read."""
 
@@ -55,11 +51,9 @@ class Right:
     """What RBAC allows or does not."""
 
     verb: str
-    resource: str
-    """With its subresource: `eurekasyncers/status`."""
+    resource: str  # with its subresource: `eurekasyncers/status`
     group: str = ""
-    name: str = ""
-    """Of the one object; empty for all."""
+    name: str = ""  # of the one object; empty for all
 
     def __str__(self) -> str:
         whole, slash, part = self.resource.partition("/")
@@ -72,6 +66,5 @@ class ServiceSelector:
     """Which pods a Service selects; empty for one without a selector."""
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Its own."""
+    labels: Mapping[str, str] = field(default_factory=dict)  # its own
     selector: Mapping[str, str] = field(default_factory=dict)

@@ -33,10 +33,8 @@ from eurekube_sync.model.wording import Fault
 class EurekubeError(Exception):
     """The root: `str(error)` is the sentence to print."""
 
-    cause: Cause | None = None
-    """None: one object or instance was refused, which says nothing of the others."""
-    server: Server | None = None
-    """Who refused, or cannot be read; None: neither server."""
+    cause: Cause | None = None  # None: one object or instance was refused, which says nothing of the others
+    server: Server | None = None  # who refused, or cannot be read; None: neither server
 
 
 class ConfigurationError(EurekubeError):

@@ -19,8 +19,7 @@ class Batching:
     """Whether renewals, first registrations and cancels go to Eureka in batches."""
 
     on: bool
-    why: str
-    """One sentence for a person; where it could be otherwise, it says how."""
+    why: str  # one sentence for a person; where it could be otherwise, it says how
 
 
 class InstanceKey(NamedTuple):
@@ -59,12 +58,10 @@ class LeaseTimes(NamedTuple):
 
 RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
-OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)
-"""What our instances get, unless `--lease-duration` says otherwise."""
+OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)  # what our instances get, unless `--lease-duration` says otherwise
 CACHE_SECONDS = 45.0
 """How old a list of Eureka may be, unless `--registry-cache` says otherwise: 30 s in the server, and some."""
-DEFAULT_LEASE = LeaseTimes(30, 90)
-"""What a server takes for a lease without times (LeaseInfo)."""
+DEFAULT_LEASE = LeaseTimes(30, 90)  # what a server takes for a lease without times (LeaseInfo)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +70,7 @@ class Instance:
     moves an instance as it is."""
 
     key: InstanceKey
-    host_name: str
-    """What Spring clients call: an IPv6 address is bracketed here and bare in `ip_addr`."""
+    host_name: str  # what Spring clients call: an IPv6 address is bracketed here and bare in `ip_addr`
     ip_addr: str
     port: Port
     secure_port: Port
@@ -100,16 +96,14 @@ class Instance:
 class ObservedInstance:
     """An instance as Eureka lists it. Fields that the server left out are empty, zero or UNKNOWN."""
 
-    instance: Instance
-    """With the effective status: overrides are applied."""
+    instance: Instance  # with the effective status: overrides are applied
     last_dirty_timestamp: int = 0
     """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
     last_renewal: int = 0
     """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
     (Lease.renew). Two uncached reads that differ in it show that somebody renews."""
 
-    key: InstanceKey = field(init=False)
-    """The instance's, as the two below."""
+    key: InstanceKey = field(init=False)  # the instance's, as the two below
     status: InstanceStatus = field(init=False)
     metadata: Mapping[str, str] = field(init=False)
 

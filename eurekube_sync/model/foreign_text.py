@@ -35,12 +35,9 @@ _HEADER = re.compile(
 )
 _SCHEME = re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9+/._~=-]{16,}", re.IGNORECASE)
 """Also without the header's name. Shorter words are prose, such as "Basic authentication"."""
-_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")
-"""To the last `@`: a password may have one."""
-LOOKED_AT = 4096
-"""Characters of a text: what a person is shown is less."""
-_AT_THE_CUT = 512
-"""Characters that are not shown where a text is cut: half a login would not be known."""
+_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")  # to the last `@`: a password may have one
+LOOKED_AT = 4096  # characters of a text: what a person is shown is less
+_AT_THE_CUT = 512  # characters that are not shown where a text is cut: half a login would not be known
 _WHOLE_WORD = 8
 """A shorter secret is hidden where it is registered alone: the letters of `eureka` may be part of any word."""
 _SHORTEST = 3

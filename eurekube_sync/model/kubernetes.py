@@ -41,8 +41,7 @@ class Condition:
     reason: str
     message: str
     observed_generation: int
-    last_transition: int
-    """Unix seconds; moves only when `status` flips."""
+    last_transition: int  # Unix seconds; moves only when `status` flips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +50,18 @@ class SyncerStatus:
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
-    ready: str = ""
-    """`UP/desired`, such as `2/2`: printer columns do no arithmetic."""
+    ready: str = ""  # `UP/desired`, such as `2/2`: printer columns do no arithmetic
     desired: int = 0
     registered: int = 0
     up: int = 0
     down: int = 0
     app_name: str = ""
     vip_address: str = ""
-    apps: tuple[str, ...] = ()
-    """The first 10 app names."""
-    errors: tuple[str, ...] = ()
-    """A capped sample."""
+    apps: tuple[str, ...] = ()  # the first 10 app names
+    errors: tuple[str, ...] = ()  # a capped sample
     unconfirmed_removal: str = ""
     """The mark of the removal that waits for a second pass to see it too; equal marks are the same removal."""
-    unconfirmed_since: int | None = None
-    """When a pass first saw that removal, in Unix seconds; None: none waits."""
+    unconfirmed_since: int | None = None  # when a pass first saw that removal, in Unix seconds; None: none waits
     eureka_unknown_since: int | None = None
     """Since when no pass could read Eureka, in Unix seconds; None: the last one could."""
 
@@ -84,17 +79,14 @@ class SyncerObject:
     uid: str
     generation: int
     resource_version: str
-    created: float
-    """Unix seconds."""
-    deleted: float | None = None
-    """Unix seconds of the deletion; None while it lives."""
+    created: float  # Unix seconds
+    deleted: float | None = None  # Unix seconds of the deletion; None while it lives
     finalizers: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
     status: SyncerStatus | None = None
-    ref: SyncerRef = field(init=False)
-    """Its `namespace/name`."""
+    ref: SyncerRef = field(init=False)  # its `namespace/name`
 
     def __post_init__(self) -> None:
         derive(self, "ref", SyncerRef(self.namespace, self.name))
@@ -118,10 +110,8 @@ class Service:
     name: str
     labels: Mapping[str, str]
     type: str = "ClusterIP"
-    cluster_ips: tuple[str, ...] = ()
-    """`("None",)` for a headless one."""
-    ip_families: tuple[str, ...] = ()
-    """`IPv4`, `IPv6`, in the Service's order."""
+    cluster_ips: tuple[str, ...] = ()  # `("None",)` for a headless one
+    ip_families: tuple[str, ...] = ()  # `IPv4`, `IPv6`, in the Service's order
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready: bool = False
     selects: bool = True
@@ -131,8 +121,7 @@ class Service:
     """What its load balancer is reached at, IP addresses and host names; empty while it waits for one."""
     external_ips: tuple[str, ...] = ()
     external_name: str = ""
-    local: bool = False
-    """`externalTrafficPolicy: Local`: a node answers only for endpoints of its own."""
+    local: bool = False  # `externalTrafficPolicy: Local`: a node answers only for endpoints of its own
 
     @property
     def headless(self) -> bool:
@@ -178,8 +167,7 @@ class PodReadiness:
     uid: str
     ready: bool
     """Its containers are, every other gate of its own is open, and nobody took Ready back since ours opened."""
-    registered: bool
-    """The condition `eurekube.io/registered` is True, which it stays."""
+    registered: bool  # the condition `eurekube.io/registered` is True, which it stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,16 +176,11 @@ class Node:
 
     name: str
     ready: bool = True
-    internal: tuple[str, ...] = ()
-    """Addresses of type InternalIP."""
-    external: tuple[str, ...] = ()
-    """Addresses of type ExternalIP."""
-    zone: str = ""
-    """Label `topology.kubernetes.io/zone`."""
-    drained: bool = False
-    """Annotation `eurekube.io/drain`."""
-    ignored: str = ""
-    """What is wrong with one that says neither."""
+    internal: tuple[str, ...] = ()  # addresses of type InternalIP
+    external: tuple[str, ...] = ()  # addresses of type ExternalIP
+    zone: str = ""  # label `topology.kubernetes.io/zone`
+    drained: bool = False  # annotation `eurekube.io/drain`
+    ignored: str = ""  # what is wrong with one that says neither
     excluded: bool = False
     """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
 
@@ -206,11 +189,9 @@ class Node:
 class Drainable:
     """Whether a person drains a Pod or a Node by annotation."""
 
-    id: str
-    """UID of a Pod, name of a Node."""
+    id: str  # UID of a Pod, name of a Node
     drained: bool
-    ignored: str = ""
-    """What is wrong with an annotation that says neither."""
+    ignored: str = ""  # what is wrong with an annotation that says neither
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +199,7 @@ class Endpoint:
     """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = true,
     terminating nil = false."""
 
-    address: str
-    """`addresses[0]`: the API says that the others are to be ignored."""
+    address: str  # `addresses[0]`: the API says that the others are to be ignored
     ready: bool = True
     serving: bool = True
     terminating: bool = False
@@ -243,10 +223,8 @@ class EndpointSlice:
 
     namespace: str
     name: str
-    service: str
-    """Label `kubernetes.io/service-name`; slices without it belong to no Service and are not read."""
-    address_type: str
-    """`IPv4`, `IPv6` or `FQDN`."""
+    service: str  # label `kubernetes.io/service-name`; slices without it belong to no Service and are not read
+    address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     truncated: bool = False
@@ -262,40 +240,29 @@ class EventRecord:
     syncer: SyncerRef
     uid: str
     warning: bool
-    reason: str
-    """CamelCase."""
+    reason: str  # CamelCase
     message: str
-    key: str
-    """The class of the message: two events with the same uid, reason and key are one, counted."""
+    key: str  # the class of the message: two events with the same uid, reason and key are one, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
     """All that one pass reads from Kubernetes."""
 
-    identity: Source[str]
-    """UID of the namespace kube-system."""
+    identity: Source[str]  # UID of the namespace kube-system
     syncers: Listed[SyncerObject]
     services: Listed[Service]
     slices: Listed[EndpointSlice]
-    pods: Listed[Pod] | None = None
-    """None while nobody needs to know which pods live, or what their labels are."""
-    nodes: Source[tuple[Node, ...]] | None = None
-    """None while nobody needs them."""
-    namespaces: Listed[Namespace] | None = None
-    """None where they need not grant what their syncers register."""
-    readiness: Listed[PodReadiness] | None = None
-    """None while no syncer has a readiness gate."""
-    pod_drains: Listed[Drainable] | None = None
-    """None while nobody asks for their annotations."""
-    node_drains: Source[tuple[Drainable, ...]] | None = None
-    """The same."""
+    pods: Listed[Pod] | None = None  # None while nobody needs to know which pods live, or what their labels are
+    nodes: Source[tuple[Node, ...]] | None = None  # None while nobody needs them
+    namespaces: Listed[Namespace] | None = None  # None where they need not grant what their syncers register
+    readiness: Listed[PodReadiness] | None = None  # None while no syncer has a readiness gate
+    pod_drains: Listed[Drainable] | None = None  # None while nobody asks for their annotations
+    node_drains: Source[tuple[Drainable, ...]] | None = None  # the same
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes, or was
     installed after one of them."""
-    crd_installed: float = 0.0
-    """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
+    crd_installed: float = 0.0  # when the CRD that lives was installed, in Unix seconds; 0 when nobody asked
 
 
-Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]
-"""The UIDs of all pods of a namespace, by its name."""
+Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods of a namespace, by its name

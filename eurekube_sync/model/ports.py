@@ -1,7 +1,7 @@
 """What the pass needs from the world, as protocols: time, chance, the cluster, the registry.
 
-The adapters (`cluster`, `eureka`, `clock`) implement them; the simulation gives its own. Every outgoing call of the
-program goes through here, so that it can be counted, delayed, failed or cut before and after.
+`adapters` implements them; the simulation gives its own. Every outgoing call of the program goes through here, so that
+it can be counted, delayed, failed or cut before and after.
 """
 
 from __future__ import annotations
@@ -36,24 +36,23 @@ Answer = TypeVar("Answer")
 class Clock(Protocol):
     """Time, and waiting. Everything that waits does it here."""
 
-    def now(self) -> float:
-        """Unix seconds; may jump."""
-
-    def monotonic(self) -> float:
-        """Seconds that only grow."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait; returns early when the program was asked to stop."""
-
-    def stopping(self) -> bool:
-        """Whether the program was asked to stop (SIGTERM): begin nothing new."""
+    def now(self) -> float: ...  # Unix seconds; may jump
+    def monotonic(self) -> float: ...  # seconds that only grow
+    def sleep(self, seconds: float) -> None: ...  # returns early when the program was asked to stop
+    def stopping(self) -> bool: ...  # the program was asked to stop (SIGTERM): begin nothing new
 
 
 class Random(Protocol):
     """Chance, for jitter; `random.Random` is one."""
 
-    def random(self) -> float:
-        """A number in [0, 1)."""
+    def random(self) -> float: ...
+
+
+class Workers(Protocol):
+    """Runs calls side by side, a bounded number at a time. In the simulation: one after the other."""
+
+    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers in the order of the items; an exception of a call is raised here."""
 
 
 class Batched(Enum):
@@ -61,14 +60,10 @@ class Batched(Enum):
 
     DONE = "Done"
     """On every server that could be reached. Of a cancel also: it was not there."""
-    PARTLY = "Partly"
-    """Some servers hold the lease, and some that could be reached do not."""
-    ABSENT = "Absent"
-    """Of a renewal: no server that could be reached holds the lease."""
-    CONFLICT = "Conflict"
-    """Another owner's instance is registered there."""
-    UNSETTLED = "Unsettled"
-    """The batch does not tell: the single call has to be made."""
+    PARTLY = "Partly"  # some servers hold the lease, and some that could be reached do not
+    ABSENT = "Absent"  # of a renewal: no server that could be reached holds the lease
+    CONFLICT = "Conflict"  # another owner's instance is registered there
+    UNSETTLED = "Unsettled"  # the batch does not tell: the single call has to be made
 
 
 class Dated(NamedTuple):
@@ -81,10 +76,8 @@ class Dated(NamedTuple):
 class Elsewhere(NamedTuple):
     """What is registered on other Eureka servers than the one that gave a list."""
 
-    instances: tuple[ObservedInstance, ...]
-    """What bears an owner's mark and is not in that list."""
-    unseen: tuple[str, ...]
-    """Addresses of servers that did not show what they hold."""
+    instances: tuple[ObservedInstance, ...]  # what bears an owner's mark and is not in that list
+    unseen: tuple[str, ...]  # addresses of servers that did not show what they hold
 
 
 class Batches(Protocol):
@@ -95,8 +88,7 @@ class Batches(Protocol):
     from several threads.
     """
 
-    size: int
-    """The most items of a call."""
+    size: int  # the most items of a call
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         """Those that no server holds, of all that can be reached; uncached, and nothing is renewed by it."""
@@ -120,6 +112,16 @@ class Batches(Protocol):
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""
+
+
+class EurekaServer(Protocol):
+    """One Eureka server by itself. The first three are those of `Registry`."""
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]: ...
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None: ...
+    def renew(self, key: InstanceKey) -> bool: ...
+    def ahead(self) -> float:
+        """Seconds that its clock is ahead of ours, to a second. Raises a `RegistryError`."""
 
 
 class Registry(Protocol):
@@ -183,50 +185,40 @@ class Cluster(Protocol):
         """UID of the namespace kube-system: which cluster this is. Asked for until it is known; `anew`, once more, for
         a kubeconfig or a name may lead to another cluster now. What a first call told stays what others tell."""
 
-    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
-        """All EurekaSyncers. A 404 is Unknown(CRD_MISSING)."""
+    # Without the CRD, which is a 404, the syncers are Unknown(CRD_MISSING). Slices belong to a Service, or are what an
+    # old cluster has in their place.
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]: ...
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]: ...
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]: ...
 
-    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
-        """All Services."""
-
-    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
-        """All EndpointSlices that belong to a Service, or what is registered for them in old clusters."""
-
+    # The next are asked for only where somebody needs them: nodes where a syncer registers node ports.
+    def list_nodes(self) -> Source[tuple[Node, ...]]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
-        """All Pods, as metadata-only lists. Asked for only where some syncer takes metadata from them, or while
-        instances of a syncer that is not served stand: a pod that is gone is the evidence that takes one out."""
+        """As metadata-only lists, where some syncer takes metadata from Pods, or while instances of a syncer that is
+        not served stand: a pod that is gone is the evidence that takes one out."""
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
-        """Which Pods a person drains by annotation, from metadata-only lists. Asked for where drains are looked for,
-        and the Pods are not listed anyhow."""
+        """Which Pods a person drains by annotation, from metadata-only lists, where the Pods are not listed anyhow."""
 
     def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
-        """Which Nodes a person drains by annotation, from a metadata-only list. The same."""
+        """The same of Nodes."""
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
-        """How ready all Pods of these namespaces are but for our gate. Asked for only where a syncer has a readiness
-        gate: it takes whole Pods."""
+        """How ready all Pods of these namespaces are but for our gate, where a syncer has one: it takes whole Pods."""
+
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+        """The annotations of these, each by itself, or of all, where a Namespace has to grant what is registered."""
 
     def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
         """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. A Pod that is gone, or
         another one of the same name, is fine and is left alone."""
 
-    def list_nodes(self) -> Source[tuple[Node, ...]]:
-        """All Nodes. Asked for only while some syncer registers node ports."""
-
-    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
-        """The annotations of these namespaces, each by itself, or of all. Asked for only where a Namespace has to grant
-        what its syncers register."""
-
     def crd_live(self) -> Source[float]:
         """When the CRD was created, in Unix seconds, if it is there and not being deleted; Unknown(CRD_TERMINATING)
-        when it is.
-
-        While a CRD goes, a LIST of its objects is 200 with every item deleting: such deletions are nobody's wish.
-        """
+        when it is: then a LIST of its objects is 200 with every item deleting, and such deletions are nobody's wish."""
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """Whether there is such a namespace; asked for only to say more of what is not there than that."""
+        """Asked for only to say more of what is not there than that."""
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
@@ -246,12 +238,8 @@ class Cluster(Protocol):
 class LockStore(Protocol):
     """The object that is the lock. Each call takes a few seconds at most, and raises a `ClusterError` of `errors`."""
 
-    def read(self) -> LockRecord | None:
-        """What it says now; None when it does not exist."""
-
-    def create(self, record: LockRecord) -> LockRecord | None:
-        """Make it; None when somebody else did first."""
-
+    def read(self) -> LockRecord | None: ...  # None when it does not exist
+    def create(self, record: LockRecord) -> LockRecord | None: ...  # None when somebody else did first
     def replace(self, record: LockRecord) -> LockRecord | None:
         """Write it over the version that the record was read as; None when it was changed or deleted since."""
 
@@ -260,43 +248,10 @@ class Details(Protocol):
     """What Kubernetes tells a person who asks why, or whether an installation can work there. Never raises and writes
     nothing."""
 
-    def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
-        """All Pods of a namespace, whole."""
-
-    def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
-        """What each Service of a namespace selects."""
-
-    def server(self) -> Source[str]:
-        """The version, such as `v1.36.0`."""
-
-    def schema(self) -> Source[Mapping[str, Any]]:
-        """Of the CRD's stored version; Unknown(CRD_MISSING) where there is none."""
-
+    def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]: ...
+    def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]: ...
+    def server(self) -> Source[str]: ...  # its version, such as `v1.36.0`
+    def schema(self) -> Source[Mapping[str, Any]]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
+    def ahead(self) -> Source[float]: ...  # seconds that its clock is ahead of ours, to a second
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Whether the caller has it in the namespace; an empty one stands for the whole cluster."""
-
-    def ahead(self) -> Source[float]:
-        """Seconds that its clock is ahead of ours, to a second."""
-
-
-class EurekaServer(Protocol):
-    """One Eureka server by itself."""
-
-    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """As `Registry`'s."""
-
-    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """As `Registry`'s."""
-
-    def renew(self, key: InstanceKey) -> bool:
-        """As `Registry`'s."""
-
-    def ahead(self) -> float:
-        """Seconds that its clock is ahead of ours, to a second. Raises a `RegistryError`."""
-
-
-class Workers(Protocol):
-    """Runs calls side by side, a bounded number at a time. In the simulation: one after the other."""
-
-    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """The answers in the order of the items; an exception of a call is raised here."""

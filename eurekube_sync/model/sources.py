@@ -63,8 +63,7 @@ class Unknown:
     """A source that could not be read whole. Never the same as an empty one."""
 
     cause: Cause
-    message: str
-    """One sentence for a person, which says what to do."""
+    message: str  # one sentence for a person, which says what to do
 
 
 Source: TypeAlias = Complete[T] | Unknown

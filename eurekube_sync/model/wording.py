@@ -54,10 +54,8 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
-Path: TypeAlias = tuple[str | int, ...]
-"""Keys and indexes from an object's root."""
-Fault: TypeAlias = tuple[Path, str]
-"""Where a value is that may not be, and one clause that says why."""
+Path: TypeAlias = tuple[str | int, ...]  # keys and indexes from an object's root
+Fault: TypeAlias = tuple[Path, str]  # where a value is that may not be, and one clause that says why
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TYPES: Mapping[str, str] = {

@@ -41,8 +41,7 @@ from eurekube_sync.model.wording import rfc_3339
 
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
-_TRIES = 3
-"""How often a write that lost a race is made again from a new read (product: at most three times)."""
+_TRIES = 3  # how often a write that lost a race is made again from a new read (product: at most three times)
 
 CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,

@@ -54,8 +54,7 @@ class Answer:
     status: int
     body: bytes
     retry_after: str = ""
-    date: str = ""
-    """The server's clock, as the header has it."""
+    date: str = ""  # the server's clock, as the header has it
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """What of the call must not be shown, should the answer repeat it."""
 
@@ -104,8 +103,7 @@ _PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not 
 class _Loaded:
     configuration: Any
     pool: Any
-    credentials: Mapping[str, str] = field(default_factory=dict)
-    """As headers."""
+    credentials: Mapping[str, str] = field(default_factory=dict)  # as headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +120,12 @@ class _ClientConnection:
         asked = settings.kubeconfig or settings.context
         self._in_cluster = not asked and bool(environ.get("KUBERNETES_SERVICE_HOST"))
         self._lock = threading.Lock()
-        self._reading: _Reading | None = None
-        """Who reads the credentials just now, or did last."""
+        self._reading: _Reading | None = None  # who reads the credentials just now, or did last
         self._patience = settings.hang_seconds
-        self._refreshed = -inf
-        """When the credentials were read last, in monotonic seconds."""
+        self._refreshed = -inf  # when the credentials were read last, in monotonic seconds
         self._begun = 0
         self._told_unverified = False
-        self._by_program = False
-        """Whether the kubeconfig names a program that gives the credentials."""
+        self._by_program = False  # whether the kubeconfig names a program that gives the credentials
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
             raise ConfigurationError(

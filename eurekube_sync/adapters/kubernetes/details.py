@@ -1,5 +1,5 @@
 """`KubernetesDetails`: the `Details` port on the Kubernetes API: single calls and lists of one namespace, for a person
-who asks."""
+who asks. Of a whole Pod the types are checked where its value is made: structs for it would be fifteen."""
 
 from __future__ import annotations
 
@@ -12,138 +12,91 @@ import msgspec
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.calls import Calls, refusal, writing
+from eurekube_sync.adapters.kubernetes.calls import Calls, decoded, writing
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.kubernetes.walks import Kind, list_all
-from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.details import PodCondition, PodDetail, Right, ServiceSelector
+from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.errors import ClusterError, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
-_LONGEST = 160
-"""Characters of what a kubelet says."""
+_LONGEST = 160  # characters of what a kubelet says
 _SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
 
 
-class _Owner(objects.Wire):
-    kind: str = ""
-    name: str = ""
-    controller: bool | None = None
+def _at(value: Any, *keys: str) -> Any:
+    """What is there, or None. ValueError where something on the way is no mapping."""
+    for key in keys:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise ValueError(f"{key} is asked of what is no mapping")
+        value = value.get(key)
+    return value
+
+
+def _each(value: Any, *keys: str) -> list[Any]:
+    return msgspec.convert(_at(value, *keys) or [], list[Any])
 
 
 class _Meta(objects.Meta):
-    deletion_timestamp: datetime | None = None
-    owner_references: list[_Owner] | None = None
-
-
-class _Sleep(objects.Wire):
-    seconds: float = 0.0
-
-
-class _Exec(objects.Wire):
-    command: list[str] | None = None
-
-
-class _PreStop(objects.Wire):
-    sleep: _Sleep | None = None
-    exec: _Exec | None = None
-
-    def seconds(self) -> float | None:
-        """How long it sleeps, where it does nothing else."""
-        if self.sleep is not None:
-            return self.sleep.seconds
-        found = _SLEEPS.fullmatch(" ".join(self.exec.command or ()).strip()) if self.exec is not None else None
-        return float(found[1]) if found else None
-
-
-class _Lifecycle(objects.Wire):
-    pre_stop: _PreStop | None = None
-
-
-class _Container(objects.Wire):
-    name: str = ""
-    lifecycle: _Lifecycle | None = None
-
-
-class _PodSpec(objects.Wire):
-    node_name: str = ""
-    termination_grace_period_seconds: float | None = None
-    containers: list[_Container] | None = None
-
-
-class _Waiting(objects.Wire):
-    reason: str = ""
-
-
-class _State(objects.Wire):
-    waiting: _Waiting | None = None
-
-
-class _ContainerStatus(objects.Wire):
-    name: str = ""
-    state: _State | None = None
-
-
-class _Condition(objects.Condition):
-    reason: str | None = None
-    message: str | None = None
-
-    def read(self) -> PodCondition:
-        return PodCondition(
-            type=self.type,
-            true=self.status == "True",
-            reason=excerpt(self.reason or "", most=_LONGEST),
-            message=excerpt(self.message or "", most=_LONGEST),
-            since=objects.seconds(self.last_transition_time) if self.last_transition_time else None,
-        )
-
-
-class _Address(objects.Wire):
-    ip: str = ""
-
-
-class _PodStatus(objects.Wire):
-    phase: str = ""
-    pod_ips: list[_Address] | None = msgspec.field(name="podIPs", default=None)
-    conditions: list[_Condition] | None = None
-    container_statuses: list[_ContainerStatus] | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[dict[str, Any]] | None = None
 
 
 class PodItem(objects.Wire):
     """A Pod, as far as it says why it is not ready, and how it ends."""
 
     metadata: _Meta
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None
 
     def read(self) -> PodDetail:
-        meta, spec, status = self.metadata, self.spec, self.status
-        containers, grace = spec.containers or [], spec.termination_grace_period_seconds
-        hooks = [one.lifecycle.pre_stop for one in containers if one.lifecycle and one.lifecycle.pre_stop]
-        waiting = [(one.name, one.state.waiting) for one in status.container_statuses or () if one.state]
-        owners = meta.owner_references or ()
-        return PodDetail(
-            name=meta.name,
-            uid=meta.uid,
-            labels=meta.labels or {},
-            addresses=tuple(one.ip for one in status.pod_ips or () if one.ip),
-            node=spec.node_name,
-            phase=status.phase,
-            terminating=meta.deletion_timestamp is not None,
-            conditions=tuple(one.read() for one in status.conditions or ()),
-            waiting=tuple(
-                excerpt(f"{name}: {waits.reason}", most=_LONGEST) for name, waits in waiting if waits and waits.reason
-            ),
-            controller=next((f"{one.kind} {one.name}" for one in owners if one.controller), ""),
-            containers=tuple(one.name for one in containers),
-            grace=30.0 if grace is None else grace,
-            pre_stops=tuple(hook.seconds() for hook in hooks),
-        )
+        meta, containers = self.metadata, _each(self.spec, "containers")
+        owner = next((one for one in meta.owner_references or () if one.get("controller")), None)
+        waiting = [(one, _at(one, "state", "waiting", "reason")) for one in _each(self.status, "containerStatuses")]
+        hooks = [_at(one, "lifecycle", "preStop") for one in containers]
+        grace = _at(self.spec, "terminationGracePeriodSeconds")
+        found = {
+            "name": meta.name,
+            "uid": meta.uid,
+            "labels": meta.labels or {},
+            "addresses": [one["ip"] for one in _each(self.status, "podIPs") if _at(one, "ip")],
+            "node": _at(self.spec, "nodeName") or "",
+            "phase": _at(self.status, "phase") or "",
+            "terminating": meta.deletion_timestamp is not None,
+            "conditions": [_condition(one) for one in _each(self.status, "conditions")],
+            "waiting": [excerpt(f"{one.get('name')}: {reason}", most=_LONGEST) for one, reason in waiting if reason],
+            "controller": f"{owner.get('kind')} {owner.get('name')}" if owner else "",
+            "containers": [one.get("name") for one in containers],
+            "grace": 30.0 if grace is None else grace,
+            "pre_stops": [_sleep(hook) for hook in hooks if hook],
+        }
+        return msgspec.convert(found, PodDetail)
+
+
+def _condition(one: Any) -> Mapping[str, Any]:
+    since = _at(one, "lastTransitionTime")
+    return {
+        "type": _at(one, "type"),
+        "true": _at(one, "status") == "True",
+        "reason": excerpt(msgspec.convert(_at(one, "reason") or "", str), most=_LONGEST),
+        "message": excerpt(msgspec.convert(_at(one, "message") or "", str), most=_LONGEST),
+        "since": objects.seconds(msgspec.convert(since, datetime)) if since else None,
+    }
+
+
+def _sleep(hook: Any) -> float | None:
+    """How long it sleeps, where it does nothing else."""
+    if (sleep := _at(hook, "sleep")) is not None:
+        return msgspec.convert(_at(sleep, "seconds") or 0, float)
+    command = msgspec.convert(_each(hook, "exec", "command"), list[str])
+    found = _SLEEPS.fullmatch(" ".join(command).strip())
+    return float(found[1]) if found else None
 
 
 class _ServiceSpec(objects.Wire):
@@ -160,35 +113,6 @@ class _ServiceItem(objects.Item):
 
 _PODS = Kind(plural="pods", list_kind="PodList", item=PodItem)
 _SERVICES = Kind(plural="services", list_kind="ServiceList", item=_ServiceItem)
-
-
-class _Version(objects.Wire):
-    git_version: str
-
-
-class _Schema(msgspec.Struct):
-    openAPIV3Schema: dict[str, Any]
-
-
-class _DefinitionVersion(msgspec.Struct):
-    storage: bool
-    schema: _Schema
-
-
-class _DefinitionSpec(msgspec.Struct):
-    versions: list[_DefinitionVersion]
-
-
-class _Definition(msgspec.Struct):
-    spec: _DefinitionSpec
-
-
-class _ReviewStatus(msgspec.Struct):
-    allowed: bool
-
-
-class _Review(msgspec.Struct):
-    status: _ReviewStatus
 
 
 class KubernetesDetails:
@@ -223,21 +147,14 @@ class KubernetesDetails:
         asked = {"verb": right.verb, "group": right.group, "resource": resource, "namespace": namespace}
         asked |= {"subresource": subresource} if subresource else {}
         asked |= {"name": right.name} if right.name else {}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
-        }
+        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        review = {**head, "spec": {"resourceAttributes": asked}}
         call = writing("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         try:
-            answer = self._calls.send(call)
-            if answer.status not in (200, 201):
-                return unknown_from(refusal(call, answer))
-            return Complete(data=msgspec.json.decode(answer.body, type=_Review).status.allowed)
+            answer = self._calls.expect(call, 200, 201)
+            return Complete(data=decoded(call, answer, _Review, "a SelfSubjectAccessReview").status.allowed)
         except ClusterError as error:
             return unknown_from(error)
-        except UNREADABLE:
-            return Unknown(cause=Cause.UNUSABLE, message=f"the answer to {call} cannot be read")
 
     def ahead(self) -> Source[float]:
         """By the header `Date`."""
@@ -249,3 +166,32 @@ class KubernetesDetails:
         if found is None:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API answers without the time (Date)")
         return Complete(data=found)
+
+
+class _Version(objects.Wire):
+    git_version: str
+
+
+class _Schema(msgspec.Struct):
+    openAPIV3Schema: dict[str, Any]
+
+
+class _DefinitionVersion(msgspec.Struct):
+    storage: bool
+    schema: _Schema
+
+
+class _DefinitionSpec(msgspec.Struct):
+    versions: list[_DefinitionVersion]
+
+
+class _Definition(msgspec.Struct):
+    spec: _DefinitionSpec
+
+
+class _Allowed(msgspec.Struct):
+    allowed: bool
+
+
+class _Review(msgspec.Struct):
+    status: _Allowed

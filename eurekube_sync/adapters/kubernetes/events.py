@@ -13,8 +13,7 @@ from eurekube_sync.adapters.kubernetes.syncers import WholeMeta
 from eurekube_sync.model.kubernetes import EventRecord
 from eurekube_sync.model.wording import rfc_3339
 
-LONGEST_MESSAGE = 1024
-"""The API's bound on an Event's message."""
+LONGEST_MESSAGE = 1024  # the API's bound on an Event's message
 _COMPONENT = "eurekube-sync"
 _COUNT_SECONDS = 300
 

@@ -14,8 +14,7 @@ from eurekube_sync.model.foreign_text import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_MOST_BYTES = 4 * 1024 * 1024
-"""YAML takes seconds for each megabyte."""
+_MOST_BYTES = 4 * 1024 * 1024  # YAML takes seconds for each megabyte
 
 
 def names_program(paths: str, context: str) -> bool:

@@ -29,8 +29,7 @@ from eurekube_sync.model.kubernetes import (
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
-REGISTERED = "eurekube.io/registered"
-"""Our readiness gate: the condition of a Pod that Eureka holds."""
+REGISTERED = "eurekube.io/registered"  # our readiness gate: the condition of a Pod that Eureka holds
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 """The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
 

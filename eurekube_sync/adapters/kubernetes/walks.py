@@ -24,8 +24,7 @@ from eurekube_sync.model.values import dataclass
 PAGE = 500
 METADATA_ONLY = "PartialObjectMetadataList"
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
-_WALKS = 2
-"""A 410 in the middle starts the walk again from the beginning, once."""
+_WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -35,8 +34,7 @@ bytes is not read again, and is the same object, by which later stages recognise
 (`desired/earlier`). All is listed in each pass all the same."""
 Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]
 """What the last lists read, by the struct of their items and by the namespace that was listed."""
-_Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]
-"""By namespace."""
+_Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
 class Readable(Protocol[T_co]):
@@ -53,13 +51,10 @@ class Kind(Generic[T]):
     """What is listed, and how an item is read."""
 
     plural: str
-    list_kind: str
-    """`METADATA_ONLY` asks for nothing else."""
+    list_kind: str  # `METADATA_ONLY` asks for nothing else
     item: type[Readable[T]]
-    prefix: str = "/api/v1"
-    """Or `/apis/GROUP/VERSION`."""
-    when_absent: Unknown = _NOT_SERVED
-    """What a 404 means."""
+    prefix: str = "/api/v1"  # or `/apis/GROUP/VERSION`
+    when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
