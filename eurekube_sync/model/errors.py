@@ -1,25 +1,5 @@
 """Our own errors, one tree; no third-party exception leaves an adapter.
 
-    EurekubeError
-    ├── ConfigurationError       the caller's setting is wrong: nothing was tried
-    ├── InvalidSyncer            one syncer cannot be served; it blocks no other
-    ├── ClusterError             a call to the Kubernetes API failed
-    │   ├── ClusterUnavailable   transient: connection, timeout, 429, 5xx
-    │   ├── ClusterDenied        401 or 403
-    │   ├── ClusterConflict      the object changed under us, three times
-    │   └── ClusterRejected      any other refusal, or an answer that makes no sense
-    ├── RegistryError            a call to Eureka failed
-    │   ├── RegistryUnavailable  transient: connection, timeout, 429, 5xx
-    │   ├── RegistryDenied       401, or 403 (login, CSRF protection)
-    │   ├── RegistryRejected     the server refused this instance (400)
-    │   │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
-    │   └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
-    ├── SourceUnknown            what a command needs could not be read
-    ├── LockLost                 another copy took the lock: the rest of the pass was not done
-    ├── Stopped                  a signal came before anything was changed; or it ended the demo
-    └── Refused                  a command would do harm, or what it names is not there: nothing was changed
-        └── OwnerClash           another cluster uses the same owner name
-
 `cause` and `server` say what kind of trouble it is; `controller/exit_codes` has a code for each.
 A message is one sentence for a person and says what to do; it never holds a credential or a whole body.
 """
@@ -38,9 +18,7 @@ class EurekubeError(Exception):
 
 
 class ConfigurationError(EurekubeError):
-    """An option, a file or an environment variable is wrong; nothing was read or written."""
-
-    cause = Cause.CONFIGURATION
+    cause = Cause.CONFIGURATION  # an option, a file or an environment variable is wrong: nothing was read or written
 
 
 class InvalidSyncer(EurekubeError):
@@ -54,15 +32,11 @@ class InvalidSyncer(EurekubeError):
 
 
 class ClusterError(EurekubeError):
-    """A call to the Kubernetes API failed."""
-
-    server = Server.KUBERNETES
+    server = Server.KUBERNETES  # a call to its API failed
 
 
 class ClusterUnavailable(ClusterError):
-    """Transient: another try may succeed."""
-
-    cause = Cause.UNAVAILABLE
+    cause = Cause.UNAVAILABLE  # transient (connection, timeout, 429, 5xx): another try may succeed
 
 
 class ClusterCredentialsLate(ClusterUnavailable):
@@ -70,9 +44,7 @@ class ClusterCredentialsLate(ClusterUnavailable):
 
 
 class ClusterDenied(ClusterError):
-    """401 or 403."""
-
-    cause = Cause.DENIED
+    cause = Cause.DENIED  # 401 or 403
 
 
 class ClusterConflict(ClusterError):
@@ -88,35 +60,27 @@ class ClusterTooLarge(ClusterRejected):
 
 
 class RegistryError(EurekubeError):
-    """A call to Eureka failed."""
-
-    server = Server.EUREKA
+    server = Server.EUREKA  # a call to it failed
 
 
 class RegistryUnavailable(RegistryError):
-    """Transient: another try may succeed."""
-
-    cause = Cause.UNAVAILABLE
+    cause = Cause.UNAVAILABLE  # transient (connection, timeout, 429, 5xx): another try may succeed
 
 
 class RegistryDenied(RegistryError):
-    """401, or a 403: login, or CSRF protection in front of writes."""
-
-    cause = Cause.DENIED
+    cause = Cause.DENIED  # 401, or a 403: login, or CSRF protection in front of writes
 
 
 class RegistryRejected(RegistryError):
-    """Eureka refused this one instance."""
+    """Eureka refused this one instance (400)."""
 
 
 class RegistryStumbled(RegistryRejected):
-    """Eureka broke down over this one instance, or is broken itself: another peer may take it."""
+    """Eureka broke down over this one instance (500), or is broken itself: another peer may take it."""
 
 
 class RegistryUnusable(RegistryError):
-    """The answer is no Eureka answer."""
-
-    cause = Cause.UNUSABLE
+    cause = Cause.UNUSABLE  # an answer that is no Eureka answer: HTML, empty, cut, wrong URL
 
 
 class SourceUnknown(EurekubeError):
@@ -129,27 +93,19 @@ class SourceUnknown(EurekubeError):
 
 
 class Stopped(EurekubeError):
-    """A signal came before anything was changed; or it ended the story that `demo` tells."""
-
-    cause = Cause.STOPPED
+    cause = Cause.STOPPED  # a signal came before anything was changed; or it ended the story that `demo` tells
 
 
 class LockLost(EurekubeError):
-    """Another copy has the lock that this one had, or worked without while it could not be read."""
-
-    cause = Cause.LOCK_LOST
+    cause = Cause.LOCK_LOST  # another copy has the lock that this one had, or worked without while it was unreadable
 
 
 class Refused(EurekubeError):
-    """A command would do harm, or there is no such instance, syncer or owner; nothing was changed."""
-
-    cause = Cause.REFUSED
+    cause = Cause.REFUSED  # a command would do harm, or what it names is not there: nothing was changed
 
 
 class OwnerClash(Refused):
-    """Another cluster uses the same owner name, or another owner serves the same syncers."""
-
-    cause = Cause.OWNER_CLASH
+    cause = Cause.OWNER_CLASH  # another cluster uses the same owner name, or another owner serves the same syncers
 
 
 def unknown_from(error: ClusterError | RegistryError) -> Unknown:

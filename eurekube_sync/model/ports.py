@@ -10,20 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from eurekube_sync.model import kubernetes
 from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import (
-    Drainable,
-    EndpointSlice,
-    EventRecord,
-    Namespace,
-    Node,
-    Pod,
-    PodReadiness,
-    Service,
-    SyncerObject,
-    SyncerStatus,
-)
 from eurekube_sync.model.lock import LockRecord
 from eurekube_sync.model.sources import Complete, Listed, Source
 
@@ -187,29 +176,29 @@ class Cluster(Protocol):
 
     # Without the CRD, which is a 404, the syncers are Unknown(CRD_MISSING). Slices belong to a Service, or are what an
     # old cluster has in their place.
-    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]: ...
-    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]: ...
-    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]: ...
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.SyncerObject]: ...
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Service]: ...
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.EndpointSlice]: ...
 
     # The next are asked for only where somebody needs them: nodes where a syncer registers node ports.
-    def list_nodes(self) -> Source[tuple[Node, ...]]: ...
-    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+    def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
         """As metadata-only lists, where some syncer takes metadata from Pods, or while instances of a syncer that is
         not served stand: a pod that is gone is the evidence that takes one out."""
 
-    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Drainable]:
         """Which Pods a person drains by annotation, from metadata-only lists, where the Pods are not listed anyhow."""
 
-    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+    def list_node_drains(self) -> Source[tuple[kubernetes.Drainable, ...]]:
         """The same of Nodes."""
 
-    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """How ready all Pods of these namespaces are but for our gate, where a syncer has one: it takes whole Pods."""
 
-    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
         """The annotations of these, each by itself, or of all, where a Namespace has to grant what is registered."""
 
-    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+    def open_gate(self, pod: kubernetes.PodReadiness, *, reason: str, message: str, at: float) -> None:
         """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. A Pod that is gone, or
         another one of the same name, is fine and is left alone."""
 
@@ -220,18 +209,18 @@ class Cluster(Protocol):
     def namespace_exists(self, name: str) -> Source[bool]:
         """Asked for only to say more of what is not there than that."""
 
-    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+    def add_finalizer(self, syncer: kubernetes.SyncerObject) -> kubernetes.SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
         when it is being deleted now, or changed its spec."""
 
-    def remove_finalizer(self, syncer: SyncerObject) -> None:
+    def remove_finalizer(self, syncer: kubernetes.SyncerObject) -> None:
         """Take `eurekube.io/cleanup` off, keeping others'; an object that is gone is fine."""
 
-    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+    def write_status(self, syncer: kubernetes.SyncerObject, status: kubernetes.SyncerStatus) -> None:
         """Replace the status. On a conflict: read again, and write only if uid and generation are still those of
         `syncer`, at most three times; else ClusterConflict. An object that is gone is fine."""
 
-    def record_event(self, event: EventRecord, *, at: float) -> None:
+    def record_event(self, event: kubernetes.EventRecord, *, at: float) -> None:
         """Write or count an Event; `at` in Unix seconds. A terminating namespace refuses events: that is no error."""
 
 

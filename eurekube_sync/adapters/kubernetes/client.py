@@ -5,35 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from eurekube_sync.adapters.kubernetes import objects, syncers
-from eurekube_sync.adapters.kubernetes.calls import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
-    Calls,
-    decoded,
-    refusal,
-    writing,
-)
+from eurekube_sync.adapters.kubernetes import calls, objects, syncers
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
 from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
 from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Earlier, Kind, list_all, list_cluster_scoped
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model import kubernetes as model
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict
-from eurekube_sync.model.kubernetes import (
-    Drainable,
-    EndpointSlice,
-    EventRecord,
-    Namespace,
-    Node,
-    Pod,
-    PodReadiness,
-    Service,
-    SyncerObject,
-    SyncerStatus,
-)
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, EndpointsSource, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
@@ -69,7 +49,7 @@ _WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=objects.ReadinessIte
 
 
 class KubernetesCluster:
-    """The `Cluster` port. May be used from several threads."""
+    """May be used from several threads."""
 
     def __init__(
         self,
@@ -86,7 +66,7 @@ class KubernetesCluster:
         """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
         a whole; `limit` every call and new try by what is left of it. `count` is given the status of each try."""
         limit = limit or TimeLimit(clock)
-        self._calls = Calls(
+        self._calls = calls.Calls(
             connection,
             Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count),
         )
@@ -109,19 +89,19 @@ class KubernetesCluster:
         if isinstance(found, Unknown):
             return found
         if found is None or not CLUSTER_PATTERN.fullmatch(found.metadata.uid):
-            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
+            return _unusable("the Kubernetes API shows no namespace kube-system with a UID")
         read = Complete(data=found.metadata.uid)
         self._identity = self._identity or read
         return read
 
-    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[model.SyncerObject]:
         self._finalized.clear()
         return list_all(self._calls, _SYNCERS, namespaces, self._earlier)
 
-    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[model.Service]:
         return list_all(self._calls, _SERVICES, namespaces, self._earlier)
 
-    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
         """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
         if self._endpoints_source == "slices":
             return list_all(self._calls, _SLICES, namespaces, self._earlier)
@@ -131,20 +111,20 @@ class KubernetesCluster:
             elsewhere=_flat(found.elsewhere),
         )
 
-    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         """The metadata of all Pods; neither their specs nor their statuses are sent."""
         return list_all(self._calls, _PODS, namespaces)
 
-    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[model.Drainable]:
         return list_all(self._calls, _POD_DRAINS, namespaces)
 
-    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+    def list_node_drains(self) -> Source[tuple[model.Drainable, ...]]:
         return list_cluster_scoped(self._calls, _NODE_DRAINS)
 
-    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return list_all(self._calls, _WHOLE_PODS, namespaces)
 
-    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+    def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
         """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
         condition = {
             "type": objects.REGISTERED,
@@ -155,16 +135,16 @@ class KubernetesCluster:
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        call = writing("PATCH", path, body, STRATEGIC_MERGE_PATCH)
+        call = calls.writing("PATCH", path, body, calls.STRATEGIC_MERGE_PATCH)
         answer = self._calls.send(call)
         another = answer.status == 422 and b"metadata.uid" in answer.body  # "field is immutable" [real 1.36]
         if answer.status not in (200, 404) and not another:
-            raise refusal(call, answer)
+            raise calls.refusal(call, answer)
 
-    def list_nodes(self) -> Source[tuple[Node, ...]]:
+    def list_nodes(self) -> Source[tuple[model.Node, ...]]:
         return list_cluster_scoped(self._calls, _NODES)
 
-    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """A Role can allow to read its own namespace, and none to list them."""
         if names is not None:
             not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
@@ -174,9 +154,9 @@ class KubernetesCluster:
             return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
         return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))
 
-    def _namespaces_of(self, names: Sequence[str]) -> Mapping[str, Source[tuple[Namespace, ...]]]:
+    def _namespaces_of(self, names: Sequence[str]) -> Mapping[str, Source[tuple[model.Namespace, ...]]]:
         """A server that gives one of them no answer is not asked for the next: each would take all tries."""
-        found: dict[str, Source[tuple[Namespace, ...]]] = {}
+        found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
         for name in names:
             source = found[name] = self._namespace(name)
             if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
@@ -184,15 +164,14 @@ class KubernetesCluster:
                 return dict.fromkeys(names, Unknown(cause=Cause.UNAVAILABLE, message=message)) | found
         return found
 
-    def _namespace(self, name: str) -> Source[tuple[Namespace, ...]]:
+    def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
         found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, f"Namespace {name}")
         if found is None:
             return Complete(data=())
         if isinstance(found, Unknown):
             return _or_without_grants(found)
         if found.metadata.name != name:
-            text = f"the Kubernetes API answered with a Namespace other than {name}"
-            return Unknown(cause=Cause.UNUSABLE, message=text)
+            return _unusable(f"the Kubernetes API answered with a Namespace other than {name}")
         return Complete(data=(found.read(),))
 
     def crd_live(self) -> Source[float]:
@@ -207,8 +186,7 @@ class KubernetesCluster:
             return Unknown(cause=Cause.CRD_TERMINATING, message=what)
         created = found.metadata.creation_timestamp
         if created is None:
-            what = "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
-            return Unknown(cause=Cause.UNUSABLE, message=what)
+            return _unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
         return Complete(data=objects.seconds(created))
 
     def namespace_exists(self, name: str) -> Source[bool]:
@@ -216,7 +194,7 @@ class KubernetesCluster:
         answer = self._calls.read_one(f"/api/v1/namespaces/{name}")
         return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
 
-    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+    def add_finalizer(self, syncer: model.SyncerObject) -> model.SyncerObject:
         """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
         current = syncer
         for _ in range(_TRIES):
@@ -227,7 +205,7 @@ class KubernetesCluster:
             call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
             answer = self._calls.expect(call, 200, 404, 409, 422)
             if answer.status == 200:
-                finalized = decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read()
+                finalized = calls.decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read()
                 self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
                 return finalized
             now = self._read_again(syncer) if answer.status != 404 else None
@@ -236,8 +214,8 @@ class KubernetesCluster:
             current = now
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was added")
 
-    def remove_finalizer(self, syncer: SyncerObject) -> None:
-        current: SyncerObject | None = syncer
+    def remove_finalizer(self, syncer: model.SyncerObject) -> None:
+        current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
             if current is None or current.uid != syncer.uid or CLEANUP_FINALIZER not in current.finalizers:
                 return
@@ -247,7 +225,7 @@ class KubernetesCluster:
             current = self._read_again(syncer)
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
 
-    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+    def write_status(self, syncer: model.SyncerObject, status: model.SyncerStatus) -> None:
         """Replace the status by a merge patch that insists on the resourceVersion (409 when it is another)."""
         listed = syncer.uid, syncer.resource_version
         current = replace(syncer, resource_version=self._finalized.pop(listed, syncer.resource_version))
@@ -256,7 +234,7 @@ class KubernetesCluster:
                 "metadata": {"resourceVersion": current.resource_version},
                 "status": syncers.status_fields(status),
             }
-            call = writing("PATCH", f"{_path(syncer)}/status", body, MERGE_PATCH)
+            call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
             if self._calls.expect(call, 200, 404, 409).status != 409:
                 return
             now = self._read_again(syncer)
@@ -269,19 +247,19 @@ class KubernetesCluster:
             current = now
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
 
-    def record_event(self, event: EventRecord, *, at: float) -> None:
+    def record_event(self, event: model.EventRecord, *, at: float) -> None:
         self._events.record(event, at)
 
-    def _read_again(self, syncer: SyncerObject) -> SyncerObject | None:
+    def _read_again(self, syncer: model.SyncerObject) -> model.SyncerObject | None:
         call = Call(method="GET", path=_path(syncer))
         answer = self._calls.expect(call, 200, 404)
-        return decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read() if answer.status == 200 else None
+        return calls.decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read() if answer.status == 200 else None
 
 
 _A_SYNCER = "a EurekaSyncer"
 
 
-def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:
+def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:
     if isinstance(source, Unknown):
         return source
     return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
@@ -293,11 +271,11 @@ def _or_without_grants(unknown: Unknown) -> Unknown:
     return replace(unknown, message=f"{unknown.message}; grant it, or leave out --require-app-grant")
 
 
-def _path(syncer: SyncerObject) -> str:
+def _path(syncer: model.SyncerObject) -> str:
     return f"{_GROUP}/namespaces/{syncer.namespace}/eurekasyncers/{syncer.name}"
 
 
-def _finalizers(current: SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
+def _finalizers(current: model.SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
     """Only of the object as it is here, and with its others: a merge patch would lose those that were added since. Two
     clusters count their versions by themselves: the address may lead to another one now."""
     changes = [
@@ -305,4 +283,8 @@ def _finalizers(current: SyncerObject, op: str, finalizers: Sequence[str]) -> Ca
         {"op": "test", "path": "/metadata/resourceVersion", "value": current.resource_version},
         {"op": op, "path": "/metadata/finalizers", "value": finalizers},
     ]
-    return writing("PATCH", _path(current), changes, JSON_PATCH)
+    return calls.writing("PATCH", _path(current), changes, calls.JSON_PATCH)
+
+
+def _unusable(message: str) -> Unknown:
+    return Unknown(cause=Cause.UNUSABLE, message=message)

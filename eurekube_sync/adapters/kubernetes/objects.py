@@ -13,19 +13,7 @@ from sys import intern
 import msgspec
 
 from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
-from eurekube_sync.model.kubernetes import (
-    Drainable,
-    Endpoint,
-    EndpointPort,
-    EndpointSlice,
-    Namespace,
-    Node,
-    Pod,
-    PodReadiness,
-    PodRef,
-    Service,
-    ServicePort,
-)
+from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
@@ -102,10 +90,10 @@ class ServiceItem(Item):
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
-    def read(self) -> Service:
+    def read(self) -> model.Service:
         meta, spec, status = self.metadata, self.spec, self.status
         ingress = (status.load_balancer.ingress if status and status.load_balancer else None) or ()
-        return Service(
+        return model.Service(
             namespace=meta.namespace,
             name=meta.name,
             labels=meta.labels or {},
@@ -113,7 +101,7 @@ class ServiceItem(Item):
             cluster_ips=tuple(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())),
             ip_families=tuple(spec.ip_families or ()),
             ports=tuple(
-                ServicePort(
+                model.ServicePort(
                     name=port.name,
                     port=port.port,
                     target=None if port.target_port == port.port else port.target_port,
@@ -137,12 +125,12 @@ class _Target(Wire):
     name: str = ""
     uid: str = ""
 
-    def pod(self, namespace: str) -> PodRef | None:
+    def pod(self, namespace: str) -> model.PodRef | None:
         """The Pod that an endpoint is, if it is in the slice's own namespace: the cluster's controllers name no other.
         One without a UID is legal, and none: all such would be one and the same."""
         if self.kind != "Pod" or not self.uid or self.namespace not in ("", namespace):
             return None
-        return PodRef(self.name, self.uid)
+        return model.PodRef(self.name, self.uid)
 
 
 class _EndpointConditions(Wire):
@@ -161,10 +149,10 @@ class _Endpoint(Wire):
     node_name: str | None = None
     zone: str | None = None
 
-    def read(self, namespace: str) -> Endpoint:
+    def read(self, namespace: str) -> model.Endpoint:
         """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions)."""
         conditions = self.conditions or _NO_CONDITIONS
-        return Endpoint(
+        return model.Endpoint(
             address=self.addresses[0],
             ready=conditions.ready is not False,
             serving=conditions.serving is not False,
@@ -179,8 +167,8 @@ class _EndpointPort(Wire):
     name: str | None = None
     port: int | None = None
 
-    def read(self) -> EndpointPort:
-        return EndpointPort(name=self.name or "", port=self.port)
+    def read(self) -> model.EndpointPort:
+        return model.EndpointPort(name=self.name or "", port=self.port)
 
 
 class SliceItem(Item):
@@ -190,13 +178,13 @@ class SliceItem(Item):
     endpoints: list[_Endpoint] | None = None
     ports: list[_EndpointPort] | None = None
 
-    def read(self) -> EndpointSlice | None:
+    def read(self) -> model.EndpointSlice | None:
         """None for one that belongs to no Service."""
         meta = self.metadata
         service = (meta.labels or {}).get(SERVICE_NAME)
         if not service:
             return None
-        return EndpointSlice(
+        return model.EndpointSlice(
             namespace=meta.namespace,
             name=meta.name,
             service=service,
@@ -211,9 +199,11 @@ class _Address(Wire):
     node_name: str | None = None
     target_ref: _Target | None = None
 
-    def read(self, namespace: str, *, ready: bool) -> Endpoint:
+    def read(self, namespace: str, *, ready: bool) -> model.Endpoint:
         pod = self.target_ref.pod(namespace) if self.target_ref else None
-        return Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=self.node_name or "", zone=None)
+        return model.Endpoint(
+            address=self.ip, ready=ready, serving=ready, pod=pod, node=self.node_name or "", zone=None
+        )
 
 
 class _Subset(Wire):
@@ -227,7 +217,7 @@ class EndpointsItem(Item):
 
     subsets: list[_Subset] | None = None
 
-    def read(self) -> tuple[EndpointSlice, ...]:
+    def read(self) -> tuple[model.EndpointSlice, ...]:
         """As slices: one for each subset and address family, an empty one where it has none.
 
         It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated
@@ -235,9 +225,9 @@ class EndpointsItem(Item):
         """
         meta = self.metadata
         truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
-        groups: list[tuple[str, tuple[EndpointPort, ...], list[Endpoint]]] = []
+        groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
         for subset in self.subsets or ():
-            by_family: dict[str, list[Endpoint]] = {}
+            by_family: dict[str, list[model.Endpoint]] = {}
             for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
                 for address in addresses or ():
                     family = "IPv6" if ":" in address.ip else "IPv4"
@@ -245,7 +235,7 @@ class EndpointsItem(Item):
             ports = tuple(port.read() for port in subset.ports or ())
             groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
         return tuple(
-            EndpointSlice(
+            model.EndpointSlice(
                 namespace=meta.namespace,
                 name=f"{meta.name}-{number}",
                 service=meta.name,
@@ -271,12 +261,12 @@ class _NodeStatus(Conditions):
 class NodeItem(Item):
     status: _NodeStatus | None = None
 
-    def read(self) -> Node:
+    def read(self) -> model.Node:
         """One that does not say that it is ready is not."""
         labels, annotations = self.metadata.labels or {}, self.metadata.annotations or {}
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
-        return Node(
+        return model.Node(
             name=self.metadata.name,
             ready=any((one.type, one.status) == ("Ready", "True") for one in status.conditions or ()),
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
@@ -291,13 +281,13 @@ class NodeItem(Item):
 class NodeDrainItem(Item):
     """A Node's metadata alone; so are the next three."""
 
-    def read(self) -> Drainable:
+    def read(self) -> model.Drainable:
         return drainable(self.metadata.name, self.metadata.annotations or {})
 
 
 class NamespaceItem(Item):
-    def read(self) -> Namespace:
-        return Namespace(self.metadata.name, self.metadata.annotations or {})
+    def read(self) -> model.Namespace:
+        return model.Namespace(self.metadata.name, self.metadata.annotations or {})
 
 
 def _uid(pod: Meta) -> str:
@@ -308,13 +298,13 @@ def _uid(pod: Meta) -> str:
 
 
 class PodItem(Item):
-    def read(self) -> Pod:
+    def read(self) -> model.Pod:
         meta = self.metadata
-        return Pod(name=meta.name, uid=_uid(meta), labels=meta.labels or {}, annotations=meta.annotations or {})
+        return model.Pod(name=meta.name, uid=_uid(meta), labels=meta.labels or {}, annotations=meta.annotations or {})
 
 
 class PodDrainItem(Item):
-    def read(self) -> Drainable:
+    def read(self) -> model.Drainable:
         return drainable(_uid(self.metadata), self.metadata.annotations or {})
 
 
@@ -332,12 +322,12 @@ class ReadinessItem(Item):
     spec: _PodSpec | None = None
     status: Conditions | None = None
 
-    def read(self) -> PodReadiness:
+    def read(self) -> model.PodReadiness:
         """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
         by_type = {one.type: one for one in (self.status.conditions if self.status else None) or ()}
         true = {type_ for type_, one in by_type.items() if one.status == "True"}
         gates = {gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()}
-        return PodReadiness(
+        return model.PodReadiness(
             namespace=self.metadata.namespace,
             name=self.metadata.name,
             uid=_uid(self.metadata),
