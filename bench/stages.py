@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
             "--metrics-file", str(Path(folder) / "metrics.prom"),
         ]
         # fmt: on
-        run.command.main(command, standalone_mode=False)  # registers all
+        run.run_command.main(command, standalone_mode=False)  # registers all
         time.sleep(2 * CACHE_SECONDS)
         passes = _watched([*command, "--daemon", "--interval", f"{options.interval:g}s"], options)
     first, later = passes[0], passes[3:]  # the second and third still fill what is remembered
@@ -122,7 +122,7 @@ def _watched(command: list[str], options: argparse.Namespace) -> list[dict[str, 
         return one_pass(*given)
 
     setattr(run, "reconcile", counting)  # noqa: B010 - mypy knows it as that module's own alone
-    run.command.main(command, standalone_mode=False)
+    run.run_command.main(command, standalone_mode=False)
     if options.profile:
         profile.disable()
         profile.dump_stats(options.profile)

@@ -15,12 +15,10 @@ from rich.text import Text
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake.approval import PlanId
+from eurekube_sync.cli.commands import demo as story
+from eurekube_sync.cli.commands.demo import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.story import LABELS, NAMESPACE, SYNCER
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile

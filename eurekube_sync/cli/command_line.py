@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
@@ -17,35 +18,36 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.foreign_text import printable
 
-_COMMANDS = {
-    "run": "eurekube_sync.cli.commands.run",
-    "keepalive": "eurekube_sync.cli.commands.keepalive",
-    "status": "eurekube_sync.cli.commands.status",
-    "explain": "eurekube_sync.cli.commands.explain",
-    "check": "eurekube_sync.cli.commands.check",
-    "orphans": "eurekube_sync.cli.commands.orphans",
-    "owner": "eurekube_sync.cli.commands.owner",
-    "replay": "eurekube_sync.cli.commands.replay",
-    "validate": "eurekube_sync.cli.commands.validate",
-    "crd": "eurekube_sync.cli.commands.crd",
-    "demo": "eurekube_sync.cli.commands.demo",
-    "version": "eurekube_sync.cli.commands.version",
-    "completion": "eurekube_sync.cli.commands.completion",
-    "help": "eurekube_sync.cli.commands.help",
+_MODULES = {
+    "run": "run",
+    "keepalive": "run",
+    "status": "look",
+    "explain": "look",
+    "check": "look",
+    "orphans": "look",
+    "owner": "owner",
+    "replay": "replay",
+    "validate": "offline",
+    "crd": "offline",
+    "demo": "demo",
+    "version": "look",
+    "completion": "offline",
+    "help": "offline",
 }
+"""Which file of `cli/commands` has a command, in the order of `--help`."""
 
 
 class _LazyCommands(Group):
     """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _MODULES:
             return None
-        module = __import__(_COMMANDS[cmd_name], fromlist=["command"])
-        command = module.command
+        module = import_module(f"eurekube_sync.cli.commands.{_MODULES[cmd_name]}")
+        command = getattr(module, f"{cmd_name}_command")
         assert isinstance(command, click.Command)
         return command
 

@@ -1,4 +1,4 @@
-"""Puts the adapters together: options in, a `World` that a pass can run in out."""
+"""What nearly every command is given, and the adapters put together of it: a `World` that a pass can run in."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from eurekube_sync.adapters import kubernetes as cluster_api
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.cli.options.lock import LockChoice, lock_name
-from eurekube_sync.cli.waits import Waits
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.options import scope as options
+from eurekube_sync.cli.options import servers as server_options
+from eurekube_sync.cli.options.declare import group
+from eurekube_sync.cli.options.passes import Leases, Passes, brake_options
+from eurekube_sync.cli.options.scope import LockChoice
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.one_pass import Memory, PassSettings, World
 from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
@@ -35,9 +40,6 @@ from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
-    from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
-    from eurekube_sync.adapters.kubernetes import ConnectionSettings
-    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
 
 _INSTALLED_IN = "eurekube-sync"
 """Where the manifests that are shipped put the program."""
@@ -67,10 +69,65 @@ class Connection:
     """Given the status of each call to a server."""
     waits: Waits = field(default_factory=Waits)
     """What is waited for just now."""
-    dumped: ClusterConnection | None = None
+    dumped: cluster_api.Connection | None = None
     """Files that are read in the cluster's place."""
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for what the leases need."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One installation, or the part of it that a command needs."""
+
+    owner: str = ""
+    """Empty where a command may do without."""
+    eureka: EurekaAccess
+    kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
+    scope: Scope = field(default_factory=Scope)
+    calls: Calls
+    drains: frozenset[Kind] = frozenset()
+    """Kinds beside Services whose drain annotations are looked for."""
+    lock: LockChoice = "off"
+    brake: BrakeLimits = field(default_factory=BrakeLimits)
+
+    def settings(self, **more: Any) -> PassSettings:
+        """Of a pass over it, with `more` of its fields."""
+        return PassSettings(
+            **{"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more},
+            named=options.named_owner(self.owner),
+        )
+
+    def connection(self, *, dry_run: bool = True, **more: Any) -> Connection:
+        """To its servers, with `more` of its fields."""
+        return Connection(eureka=self.eureka, kubernetes=self.kubernetes, calls=self.calls, dry_run=dry_run, **more)
+
+    def writing(self, eureka_batch: str, passes: Passes, leases: Leases, **more: Any) -> Connection:
+        """To its servers, for passes that renew leases, with `more` of its fields."""
+        return self.connection(
+            eureka_batch=eureka_batch,
+            dry_run=passes.dry_run,
+            renewal_slack=passes.renewal_slack,
+            lease_duration=leases.lease_duration,
+            registry_cache=leases.registry_cache,
+            **more,
+        )
+
+
+installation_options = partial(group, "installation", Installation)
+"""Declares the options that it is given; the command gets an `Installation`, named `installation`."""
+both_servers = (server_options.eureka_options, server_options.kubernetes_options, server_options.call_options)
+written = (options.owner_option, *both_servers, options.scope_options)
+"""Of a command that has to know whose instances, and where Eureka is."""
+looked_at = (
+    options.optional_owner_option,
+    server_options.optional_eureka_options,
+    *both_servers[1:],
+    options.scope_options,
+    options.lock_option,
+)
+"""Of a command that finds the owner, and can do without Eureka."""
+look_options = installation_options(*looked_at, options.look_for_drains_option, brake_options)
+"""Of a command that says what a dry pass found."""
 
 
 @contextmanager
@@ -83,14 +140,10 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
 @contextmanager
 def _connected(
     connection: Connection, clock: Clock
-) -> Iterator[tuple[World, ClusterConnection, Mapping[str, EurekaClient]]]:
-    """The clients are imported here: they are slow to load, and half of the commands need neither."""
-    from eurekube_sync.adapters.kubernetes import KubernetesCluster
-    from eurekube_sync.adapters.kubernetes import connect as connect_cluster
-
-    to_cluster: ClusterConnection = connection.dumped or connect_cluster(cluster_settings(connection))
+) -> Iterator[tuple[World, cluster_api.Connection, Mapping[str, EurekaClient]]]:
+    to_cluster = connection.dumped or _to_cluster(connection)
     with _eureka(connection, clock) as (seen, servers):
-        cluster: Cluster = KubernetesCluster(
+        cluster: Cluster = cluster_api.KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
@@ -100,7 +153,7 @@ def _connected(
         )
         world = World(
             registry=seen.registry,
-            cluster=connection.waits.of(cluster),
+            cluster=connection.waits.of(cluster, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
             time_limit=seen.time_limit,
@@ -112,7 +165,6 @@ def _connected(
 @contextmanager
 def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
-    from eurekube_sync.adapters.kubernetes import LeaseObject
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
     with _connected(connection, clock) as (world, to_cluster, servers):
@@ -121,60 +173,43 @@ def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) ->
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
             own, scopes = installed_in(connection.kubernetes), (replace(scope, namespaces=None), scope)
-            names = [lock_name(choice, owner, one, own) for one in scopes]
-            return [
-                (name, LeaseObject(to_cluster, name, clock=clock, random=random.Random()))
-                for name in dict.fromkeys(names)
-                if name is not None
-            ]
+            names = dict.fromkeys(options.lock_name(choice, owner, one, own) for one in scopes)
+            store = partial(cluster_api.LeaseObject, to_cluster, clock=clock, random=random.Random())
+            return [(name, store(name)) for name in names if name is not None]
 
         yield LookWorld(world=world, details=details, servers=servers, locks=locks)
-
-
-def installed_in(access: KubernetesAccess) -> str:
-    """The namespace of our pod; outside of a cluster that of the manifests that are shipped."""
-    from eurekube_sync.adapters.kubernetes import own_namespace
-
-    found = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
-    return found or _INSTALLED_IN
-
-
-def read_dumped(paths: Sequence[str], *, stdin: IO[bytes]) -> DumpedConnection:
-    """The cluster that these files hold; raises ConfigurationError."""
-    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
-    from eurekube_sync.manifests.dumps import read_dumps
-
-    return DumpedConnection(read_dumps(paths, stdin=stdin))
 
 
 def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:
     """The lock of what these passes do, on a connection of its own; None where there is none. Raises
     ConfigurationError."""
-    from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
-    from eurekube_sync.adapters.kubernetes import connect as connect_cluster
-
-    to_cluster = cluster_settings(connection)
-    namespace = None
-    if choice == "auto":
-        namespace = own_namespace(os.environ, kubeconfig=to_cluster.kubeconfig, context=to_cluster.context)
-    name = lock_name(choice, settings.owner, settings.scope, namespace)
+    namespace = _own_namespace(connection.kubernetes) if choice == "auto" else None
+    name = options.lock_name(choice, settings.owner, settings.scope, namespace)
     if name is None:
         return None
-    count = partial(connection.count, Server.KUBERNETES)
-    store = LeaseObject(connect_cluster(to_cluster), name, clock=clock, random=random.Random(), count=count)
+    to_cluster, count = _to_cluster(connection), partial(connection.count, Server.KUBERNETES)
+    store = cluster_api.LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
-def cluster_settings(connection: Connection) -> ConnectionSettings:
-    from eurekube_sync.adapters.kubernetes import ConnectionSettings
+def installed_in(access: KubernetesAccess) -> str:
+    """The namespace of our pod; outside of a cluster that of the manifests that are shipped."""
+    return _own_namespace(access) or _INSTALLED_IN
 
-    return ConnectionSettings(
+
+def _own_namespace(access: KubernetesAccess) -> str | None:
+    return cluster_api.own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
+
+
+def _to_cluster(connection: Connection) -> cluster_api.Connection:
+    settings = cluster_api.ConnectionSettings(
         kubeconfig=connection.kubernetes.kubeconfig or "",
         context=connection.kubernetes.context or "",
         connect_seconds=min(5.0, connection.calls.call_timeout),
         read_seconds=connection.calls.call_timeout,
         threads=connection.calls.concurrency,
     )
+    return cluster_api.connect(settings)
 
 
 @contextmanager
@@ -187,92 +222,89 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 @contextmanager
 def _eureka(connection: Connection, clock: Clock) -> Iterator[tuple[RegistryWorld, Mapping[str, EurekaClient]]]:
     limit = TimeLimit(clock)
-    opened = _registry(connection, clock, limit)
-    with opened as (registry, servers), ThreadWorkers(connection.calls.concurrency) as workers:
+    with ExitStack() as opened:
+        registry, servers = _registry(connection, clock, limit, opened)
         world = RegistryWorld(
-            registry=connection.waits.of(registry),
+            registry=connection.waits.of(registry, "Eureka"),
             clock=clock,
-            workers=workers,
+            workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency)),
             time_limit=limit,
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
         yield world, servers
 
 
-def _clients(
-    connection: Connection, options: Sequence[ConnectionOptions], clock: Clock, limit: TimeLimit, opened: ExitStack
-) -> dict[str, EurekaClient]:
-    """A client of each server, by its address; `opened` closes them."""
-    from eurekube_sync.adapters.eureka import EurekaClient
-    from eurekube_sync.adapters.eureka.wire import Decoded
-
-    decoded = Decoded()  # most servers list the same
-    chance, count = random.Random(), partial(connection.count, Server.EUREKA)
-    return {
-        one.address.url: opened.enter_context(
-            EurekaClient(one, clock=clock, random=chance, limit=limit, count=count, decoded=decoded)
-        )
-        for one in options
-    }
-
-
-@contextmanager
 def _registry(
-    connection: Connection, clock: Clock, limit: TimeLimit
-) -> Iterator[tuple[Registry, Mapping[str, EurekaClient]]]:
-    """All servers as one, and each by itself, by its address; none where no URL is given."""
+    connection: Connection, clock: Clock, limit: TimeLimit, opened: ExitStack
+) -> tuple[Registry, Mapping[str, EurekaClient]]:
+    """All servers as one, and each by itself, by its address; none where no URL is given. The clients are imported
+    here: they are slow to load, and `--help` needs none."""
     if not connection.eureka.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
-        yield UnnamedEureka(), {}
-        return
-    from eurekube_sync.adapters.eureka import ConnectionOptions
-    from eurekube_sync.adapters.eureka.address import parse_addresses
+        return UnnamedEureka(), {}
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.everywhere import Doubts
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 
+    to_servers = _server_options(connection, clock)
+    for warning in connection.eureka.warnings:
+        _log.warning("%s", warning)
+    sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
+    rests, doubts = None if len(to_servers) == 1 else Rests(clock), Doubts()
+    clients = partial(_clients, connection, clock, limit, opened)
+    servers = clients(to_servers)
+    registry: Registry = next(iter(servers.values()))
+    if rests is not None:
+        peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
+        opened.callback(peers.renew_strays)
+        registry = peers
+    mode = BatchMode(connection.eureka_batch)
+    if mode is BatchMode.OFF:
+        return registry, servers
+    short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
+    batching = BatchingRegistry(
+        registry,
+        servers,
+        asked=clients([replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in to_servers]),
+        mode=mode,
+        clock=clock,
+        limit=limit,
+        workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency * len(servers))),
+        rests=rests,
+        doubts=doubts,
+        dry_run=connection.dry_run,
+        ask_seconds=sweep,
+        lease_duration=connection.lease_duration,
+    )
+    return batching, servers
+
+
+def _server_options(connection: Connection, clock: Clock) -> Sequence[ConnectionOptions]:
+    """For each server of Eureka."""
+    from eurekube_sync.adapters.eureka import ConnectionOptions
+    from eurekube_sync.adapters.eureka.address import parse_addresses
+
     addresses, calls = parse_addresses(connection.eureka.eureka_url), connection.calls
-    single = len(addresses) == 1
     first = ConnectionOptions(
         address=addresses[0],
         connect_timeout=min(5.0, calls.call_timeout),
         read_timeout=calls.call_timeout,
         concurrency=calls.concurrency,
-        retries=2 if single else 1,  # the next peer is another try
+        retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
     )
-    first = with_access(first, connection.eureka, addresses, clock)
-    options = [replace(first, address=address) for address in addresses]
-    for warning in connection.eureka.warnings:
-        _log.warning("%s", warning)
-    sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
-    rests, doubts = None if single else Rests(clock), Doubts()
-    with ExitStack() as opened:
-        servers = _clients(connection, options, clock, limit, opened)
-        registry: Registry = servers[addresses[0].url]
-        if not single:
-            peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
-            opened.callback(peers.renew_strays)
-            registry = peers
-        mode = BatchMode(connection.eureka_batch)
-        if mode is BatchMode.OFF:
-            yield registry, servers
-            return
-        short = min(_ASK_TIMEOUT, calls.call_timeout)
-        quick = [replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in options]
-        batching = BatchingRegistry(
-            registry,
-            servers,
-            asked=_clients(connection, quick, clock, limit, opened),
-            mode=mode,
-            clock=clock,
-            limit=limit,
-            workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency * len(servers))),
-            rests=rests,
-            doubts=doubts,
-            dry_run=connection.dry_run,
-            ask_seconds=sweep,
-            lease_duration=connection.lease_duration,
-        )
-        yield batching, servers
+    first = server_options.with_access(first, connection.eureka, addresses, clock)
+    return [replace(first, address=address) for address in addresses]
+
+
+def _clients(
+    connection: Connection, clock: Clock, limit: TimeLimit, opened: ExitStack, to_servers: Sequence[ConnectionOptions]
+) -> dict[str, EurekaClient]:
+    """A client of each server, by its address; `opened` closes them."""
+    from eurekube_sync.adapters.eureka import EurekaClient
+    from eurekube_sync.adapters.eureka.wire import Decoded
+
+    chance, count = random.Random(), partial(connection.count, Server.EUREKA)
+    client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
+    return {one.address.url: opened.enter_context(client(one)) for one in to_servers}

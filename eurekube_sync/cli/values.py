@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import random
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
 from eurekube_sync.desired.scope import ANY, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
+from eurekube_sync.model.errors import EurekubeError
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.wording import duration
 from eurekube_sync.owner.moves import Address
@@ -93,24 +98,16 @@ def _name(text: str) -> str:
     return text.strip()
 
 
-def _owner(text: str) -> str:
-    if not OWNER_PATTERN.fullmatch(text):
-        raise ValueError(f"{text!r} is not an owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends")
-    return text
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not {what}")
+        return text
+
+    return read
 
 
-def _namespaces(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    for name in names:
-        if not _NAMESPACE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a namespace")
-    return names
-
-
-def _syncer_class(text: str) -> str:
-    if not _NAMESPACE.fullmatch(text):
-        raise ValueError(f"{text!r} is not a class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends")
-    return text
+_namespace = _matching(_NAMESPACE, "the name of a namespace")
 
 
 def _part(text: str) -> Shard:
@@ -152,14 +149,15 @@ def _host_and_port(text: str) -> Address:
     return Address(bare, int(port))
 
 
+_OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)
 """Not empty, as it is when a script found nothing to put there."""
-OWNER = Value("name", _owner)
-NAMESPACES = Value("namespace[,...]", _namespaces)
+OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
+NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
 """One, or several with commas between."""
 SELECTOR = Value("selector", parse_selector)
 """As of `kubectl get --selector`."""
-SYNCER_CLASS = Value("class", _syncer_class)
+SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
 PART = Value("i/n", _part)
 """The I-th of N shards, counted from 0; `auto/N` is that of this pod."""
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
@@ -168,3 +166,57 @@ HOST_AND_PORT = Value("host:port", _host_and_port)
 """`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
 WHAT = Value("what", parse_what)
 """What `explain` is asked about."""
+
+
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
+_SECONDS = 2.0
+"""The longest wait for the cluster."""
+
+
+def _quietly(words: Callable[[dict[str, Any]], Iterable[str]]) -> Complete:
+    """The words that begin with what was typed; of a list with commas its last part. None that a terminal would
+    obey."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+        before, comma, last = typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
+        logging.disable()
+        try:
+            found = sorted(word for word in set(words(context.params)) if printable(word) == word)
+        except (EurekubeError, OSError):
+            return []
+        finally:
+            logging.disable(logging.NOTSET)
+        return [f"{before}{comma}{word}" for word in found if word.startswith(last)]
+
+    return complete
+
+
+def _contexts(given: dict[str, Any]) -> Sequence[str]:
+    from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, context_names
+
+    return context_names(given.get("kubeconfig") or os.environ.get("KUBECONFIG") or DEFAULT_PATH)
+
+
+def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
+    """All that can be listed."""
+    from eurekube_sync.adapters.clock import SystemClock
+    from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+    from eurekube_sync.desired.claims import every
+
+    settings = ConnectionSettings(
+        kubeconfig=given.get("kubeconfig") or "",
+        context=given.get("context") or "",
+        connect_seconds=_SECONDS,
+        read_seconds=_SECONDS,
+        start_seconds=2 * _SECONDS,  # the client is imported in it
+    )
+    cluster = KubernetesCluster(
+        connect(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
+    )
+    return [one.ref for one in every(cluster.list_syncers(None))]
+
+
+complete_contexts = _quietly(_contexts)
+complete_namespaces = _quietly(lambda given: (ref.namespace for ref in _syncers(given)))
+"""Those that have a syncer: a scope without any is empty."""
+complete_syncers = _quietly(lambda given: map(str, _syncers(given)))

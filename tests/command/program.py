@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.story import SYNCER
+from eurekube_sync.cli.commands import demo as story
+from eurekube_sync.cli.commands.demo import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from tests import planted
 from tests.embedded.playground import TestedPlayground

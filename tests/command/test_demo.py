@@ -18,11 +18,9 @@ import pytest
 from rich.console import Console
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.errors import Stopped
@@ -110,7 +108,7 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) 
             calls=Calls(concurrency=4),
         )
         with connect(connection, clock) as world, pytest.raises(Stopped):
-            story.tell(_Interrupts(clock, number), playground, world, lambda _: None)
+            story.Story(_Interrupts(clock, number), playground, world, lambda _: None).tell()
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,7 @@ import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile

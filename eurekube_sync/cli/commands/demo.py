@@ -1,47 +1,72 @@
-"""`demo`: the whole thing in a minute, with neither a cluster nor a Eureka."""
+"""`demo`: the whole thing in a minute, with neither a cluster nor a Eureka. Every pass in it is the real one, over HTTP
+between two embedded servers."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+import time
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.story import SYNCER
-from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.stage import Stage
-from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.process import stopped_by_signals
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import FolderError, Playground
-from eurekube_sync.model.errors import ConfigurationError, Stopped
+from eurekube_sync.manifests import load_crd, refusal
+from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
+
+OWNER = "demo"
+NAMESPACE = "rating"
+LABELS = {"app": "rating"}
+REVIEW = "review"
+"""The app that makes it two, so that the brake sees more than one lose all."""
+SYNCER: dict[str, Any] = {
+    "apiVersion": "eurekube.io/v1",
+    "kind": "EurekaSyncer",
+    "metadata": {"name": "rating", "namespace": NAMESPACE},
+    "spec": {"mode": "pod", "selector": {"app": "rating"}, "port": "http"},
+}
 
 
 @click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to use them.")
-def command(serve: bool) -> None:
+def demo_command(serve: bool) -> None:
     """See it work: the real program between two embedded servers on loopback."""
     clock = SystemClock()
-    with ExitStack() as stack:
-        stack.enter_context(stopped_by_signals(clock))
-        try:
-            playground = stack.enter_context(story.new_playground())
-        except FolderError as error:
-            raise ConfigurationError(
-                f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
-            ) from error
-        if not serve:
-            _tell(playground, clock)
-            return
-        _serve(playground)
-        while not clock.stopping():
-            clock.sleep(3600)
+    try:
+        with stopped_by_signals(clock), new_playground() as playground:
+            (_serve if serve else _tell)(playground, clock)
+    except FolderError as error:
+        raise ConfigurationError(
+            f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
+        ) from error
+
+
+def _serve(playground: Playground, clock: SystemClock) -> None:
+    prepare(playground)
+    playground.create(SYNCER)
+    click.echo("# Both servers run until Ctrl-C. In another terminal:")
+    click.echo(f"export KUBECONFIG={playground.kubeconfig}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}EUREKA_URL={playground.eureka_url}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}OWNER={OWNER}")
+    click.echo("# eurekube-sync run --dry-run; eurekube-sync run; kubectl get esync -A")
+    click.echo(f"# curl -H 'Accept: application/json' {playground.eureka_url}/apps")
+    sys.stdout.flush()
+    while not clock.stopping():
+        clock.sleep(3600)
 
 
 def _tell(playground: Playground, clock: SystemClock) -> None:
@@ -59,18 +84,183 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
     )
     with connect(connection, clock) as world:
         try:
-            story.tell(Stage(console_for(sys.stdout)), playground, world, pause)
+            Story(Stage(console_for(sys.stdout)), playground, world, pause).tell()
         except Stopped as stopped:
             raise click.Abort from stopped
 
 
-def _serve(playground: Playground) -> None:
-    story.prepare(playground)
-    playground.create(SYNCER)
-    click.echo("# Both servers run until Ctrl-C. In another terminal:")
-    click.echo(f"export KUBECONFIG={playground.kubeconfig}")
-    click.echo(f"export {ENVIRONMENT_PREFIX}EUREKA_URL={playground.eureka_url}")
-    click.echo(f"export {ENVIRONMENT_PREFIX}OWNER={story.OWNER}")
-    click.echo("# eurekube-sync run --dry-run; eurekube-sync run; kubectl get esync -A")
-    click.echo(f"# curl -H 'Accept: application/json' {playground.eureka_url}/apps")
-    sys.stdout.flush()
+class Story:
+    """The story, in chapters, with `pause(seconds)` between them.
+
+    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
+    """
+
+    def __init__(self, stage: Stage, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
+        self._stage, self._playground, self._world, self._pause = stage, playground, world, pause
+
+    def tell(self) -> None:
+        stage, playground = self._stage, self._playground
+        prepare(playground)
+        self._introduce()
+        playground.create(SYNCER)
+        self._pause(3)
+
+        stage.chapter(
+            "What would happen?",
+            "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
+            "The metrics port gets none.",
+        )
+        self._run(dry_run=True, registers=2)
+        self._pause(3)
+
+        stage.chapter("Do it")
+        self._run(registers=2)
+        self._callers(2)
+
+        stage.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
+        self._run()
+        self._pause(2)
+
+        stage.chapter("A pod stops being ready")
+        playground.set_ready(NAMESPACE, "rating-2", ready=False)
+        self._run(updates=1)
+        self._callers(1)
+
+        stage.chapter("It dies, and another replaces it")
+        playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
+        playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
+        self._run(registers=1, cancels=1)
+        self._callers(2)
+
+        self._brake()
+        self._deletion()
+        stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
+        stage.line()
+        stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+
+    def _introduce(self) -> None:
+        self._stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
+        self._stage.chapter(
+            "Two small servers run on this machine",
+            f"Kubernetes API  {self._playground.kubernetes_url}",
+            f"Eureka          {self._playground.eureka_url}",
+            "BILLING runs in the data centre, as before. rating runs in the cluster: two pods behind three Services",
+            "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
+        )
+        self._stage.line("     kind: EurekaSyncer")
+        self._stage.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
+
+    def _brake(self) -> None:
+        self._stage.chapter(
+            "All pods vanish",
+            "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
+            "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
+        )
+        bring_review(self._playground)
+        self._run(registers=1)
+        set_selector(self._playground, "bad-release")
+        report = self._run()
+        if report.held is None:
+            raise EurekubeError(f"the demo did not go as planned: nothing is held; {sentences(report)}")
+        self._callers(2)
+
+        self._stage.chapter(
+            "One command releases the removals",
+            "You would use it if the pods were really gone. Callers now find nothing.",
+        )
+        self._run(approved=report.held.plan_id, cancels=3)
+        self._callers(0)
+
+        self._stage.chapter("The release is rolled back", "The next pass registers all of them again.")
+        set_selector(self._playground, None)
+        self._run(registers=3)
+        self._callers(2)
+
+    def _deletion(self) -> None:
+        self._stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
+        self._stage.command("kubectl delete esync rating -n rating")
+        self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
+        self._run(cancels=2)
+        self._run()
+        self._callers(0)
+        path = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating"
+        status, _ = self._playground.kubernetes.call("GET", path)
+        if status != 404:
+            raise EurekubeError(f"the demo's syncer should be gone, but reading it answered {status}")
+
+    def _run(
+        self, *, dry_run: bool = False, approved: str = "", registers: int = 0, updates: int = 0, cancels: int = 0
+    ) -> PassReport:
+        """A pass, which has to change so much."""
+        self._stage.command(
+            "eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else "")
+        )
+        settings = PassSettings(
+            owner=OWNER,
+            registry_cache=0,
+            dry_run=dry_run,
+            approved=PlanId(approved, given=self._world.clock.now()) if approved else None,
+        )
+        report = reconcile(self._world, settings)
+        if self._world.clock.stopping():  # it was cut short, so what the story expects of it says nothing
+            raise Stopped("a signal ended the demo")
+        self._stage.report(report)
+        kinds = [type(action).__name__ for action in report.plan.changes if getattr(action, "was", "") is not None]
+        found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
+        planned = (registers, updates, cancels)
+        if found != planned or report.outcomes.failures:
+            raise EurekubeError(
+                f"the demo did not go as planned: {found} instead of {planned} changes; {sentences(report)}"
+            )
+        return report
+
+    def _callers(self, expected: int) -> None:
+        found = self._playground.instances("rating")
+        self._stage.listing("Eureka now lists for rating:", found)
+        if sum(state == "UP" for _, state in found) != expected:
+            raise EurekubeError(f"the demo did not go as planned: {found}")
+        self._pause(3)
+
+
+def new_playground() -> Playground:
+    """Both servers of the demo, to be entered. This Eureka never shows an old list; a real one may, for 30 s."""
+    kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+    return Playground(kubernetes, EmbeddedEureka(time.time))
+
+
+def prepare(playground: Playground) -> None:
+    """The world before the syncer: a foreign instance, a Service `rating` of two pods, and two more of these."""
+    playground.register("BILLING", "dc-17:billing:8080", "192.0.2.17", 8080)
+    http = {"name": "http", "port": 80, "targetPort": "http"}
+    metrics = {"name": "metrics", "port": 9100, "targetPort": 9100}
+    playground.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    playground.create(_service("rating", {"ports": [http]}))
+    playground.create(_service("rating-headless", {"ports": [http], "clusterIP": "None"}))
+    playground.create(_service("rating-metrics", {"ports": [metrics]}))
+    for number in (1, 2):
+        playground.create_pod(NAMESPACE, f"rating-{number}", f"10.0.0.{number}", LABELS)
+
+
+def bring_review(playground: Playground) -> None:
+    """A second app, with one pod and a syncer of its own."""
+    labels = {"app": REVIEW}
+    playground.create(_service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels))
+    playground.create_pod(NAMESPACE, "review-1", "10.0.1.1", labels)
+    metadata = {"name": REVIEW, "namespace": NAMESPACE}
+    playground.create({**SYNCER, "metadata": metadata, "spec": {**SYNCER["spec"], "selector": labels}})
+
+
+def set_selector(playground: Playground, app: str | None) -> None:
+    """Gives each Service a selector that no pod has, or with None its own."""
+    for name in ("rating", "rating-headless", "rating-metrics", REVIEW):
+        own = REVIEW if name == REVIEW else LABELS["app"]
+        playground.change("Service", NAMESPACE, name, {"spec": {"selector": {"app": app or own}}})
+
+
+def _service(name: str, spec: dict[str, Any], labels: dict[str, str] = LABELS) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {"selector": labels, **spec},
+    }

@@ -2,25 +2,183 @@
 
 from __future__ import annotations
 
+import gzip
+import logging
+import os
 import re
-from collections.abc import Sequence
+import secrets
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
+from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.no_answer import UNREADABLE
+from eurekube_sync.brake import Braked
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.replayed import Replayed, pass_again_table, replay_data, replay_table
-from eurekube_sync.cli.recording import RecordFile, record_files
 from eurekube_sync.cli.values import NAME, File, Value
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.record import replayed
+from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
+from eurekube_sync.files import open_regular, write_new
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.plan import Plan
+
+_NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
+"""A part is a record that is being written, or was when its process was killed."""
+_TIME = "%Y%m%dT%H%M%S.%f"
+_MOST_BYTES = 512 * 1024 * 1024
+"""Of one record, unpacked: more than a pass of 100,000 instances takes."""
+_log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Writes a file for each pass into a folder, which never grows above its limit. A record that cannot be written is
+    logged once, and changes nothing of the pass. Raises ConfigurationError where a file stands in place of the folder.
+    """
+
+    def __init__(self, folder: Path, *, most_bytes: int) -> None:
+        self._folder, self._most, self._failing = folder, most_bytes, False
+        if os.path.isfile(folder):
+            raise ConfigurationError(f"--record {folder} is a file, and not a folder")
+        self._write(self._probe)
+
+    def _probe(self) -> None:
+        probe = self._folder / f".probe-{_mark()}"
+        probe.touch(mode=0o600)
+        probe.unlink()
+
+    def beside(self, tell: Callable[[PassReport, ExitCode], None]) -> Callable[[PassReport, ExitCode], None]:
+        """Records a pass, and then tells of it."""
+
+        def both(report: PassReport, code: ExitCode) -> None:
+            self.keep(report, code)
+            tell(report, code)
+
+        return both
+
+    def keep(self, report: PassReport, code: ExitCode) -> None:
+        """Writes the record of a pass, and deletes the oldest that are too many."""
+        basis, moment = report.basis, datetime.fromtimestamp(report.at, UTC).strftime(_TIME)[:-3]
+        record = Record(
+            version=__version__,
+            at=report.at,
+            report=as_data(report, code),
+            decided=decisions(basis.braked) if basis else [],
+            basis=basis,
+        )
+        path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
+        packed = gzip.compress(msgspec.json.encode(to_data(record)), compresslevel=6, mtime=0)
+
+        def write() -> None:
+            write_new(path, path.with_suffix(".part"), packed, mode=0o600)
+            self._prune(path)
+
+        self._write(write)
+
+    def _write(self, write: Callable[[], None]) -> None:
+        """Makes the folder if it is not there. The renewals matter more than the records: a folder that fails is told
+        once, and tried again."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write()
+        except OSError as error:
+            if not self._failing:
+                _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
+            self._failing = True
+        else:
+            if self._failing:
+                _log.info("records can be written into %s again", self._folder)
+            self._failing = False
+
+    def _prune(self, written: Path) -> None:
+        """What was just written stays, whatever its size. One of a wrong clock, which seems later, may go alone."""
+        kept = written.stat().st_size
+        for one, _ in reversed(_files(self._folder)):
+            with suppress(FileNotFoundError):  # another process works here, too
+                size = 0 if one == written else one.stat().st_size
+                if kept + size <= self._most or one == written:
+                    kept += size
+                    continue
+                one.unlink()
+                if one < written:
+                    kept = self._most + 1
+
+
+def _mark() -> str:
+    """Two processes may write into one folder in the same moment."""
+    return secrets.token_hex(4)
+
+
+def _files(folder: Path) -> list[tuple[Path, datetime]]:
+    """By time, which is how their names sort; with those that are being written. A link is not followed."""
+    with os.scandir(folder) as entries:
+        names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
+    return [(folder / name, at) for name in names if (at := _moment(name))]
+
+
+def _moment(name: str) -> datetime | None:
+    found = _NAME.fullmatch(name)
+    try:
+        return datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) if found else None
+    except ValueError:  # no such day
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A record that is there, and may be read."""
+
+    path: Path
+    at: datetime
+
+    def read(self, *, whole: bool = True) -> Record:
+        """Raises ConfigurationError for one that cannot be read, is too large, or is no record. `whole`: with what it
+        planned from, which is most of it."""
+        try:
+            found = self._unpacked()
+            data = found if whole or not isinstance(found, dict) else {**found, "basis": None}
+            return from_data(data, partial(Basis, braked=Braked(plan=Plan(), held=None)))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self.path} {error}") from error
+
+    def _unpacked(self) -> Any:
+        try:
+            with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+                text = unpacked.read(_MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ConfigurationError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is cut'}") from error
+        if len(text) > _MOST_BYTES:
+            raise ConfigurationError("is too large for a record")
+        try:
+            return msgspec.json.decode(text)
+        except UNREADABLE as error:
+            raise ConfigurationError("is cut, or not a record") from error
+
+
+def record_files(folder: Path) -> Sequence[RecordFile]:
+    """The records of a folder, the oldest first. Raises ConfigurationError where there is none."""
+    try:
+        found = [RecordFile(path, at) for path, at in _files(folder) if path.suffix == ".gz"]
+    except OSError as error:
+        raise ConfigurationError(f"the folder {folder} cannot be read: {error.strerror}") from error
+    if not found:
+        raise ConfigurationError(f"there is no record in {folder}: run --record {folder} writes them")
+    return found
+
 
 _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
 
@@ -46,11 +204,10 @@ def _end(text: str) -> datetime:
     "--at",
     variable=False,
     type=Value("time", _end),
-    default=None,
     help="Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are UTC.",
 )
 @report_options
-def command(folder: str, what: str | None, at: datetime | None, form: ReportForm) -> ExitCode:
+def replay_command(folder: str, what: str | None, at: datetime | None, form: ReportForm) -> ExitCode:
     """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
 
     WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions about it are shown.

@@ -21,8 +21,7 @@ from prometheus_client.registry import Collector
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
 from eurekube_sync.cli.monitoring.monitor import Monitor
-from eurekube_sync.cli.new_file import write_new
-from eurekube_sync.files import open_regular
+from eurekube_sync.files import open_regular, write_new
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0

@@ -1,9 +1,15 @@
-"""The one way to declare an option: its variable, its heading in `--help`, and a group of options that become one
-value."""
+"""The one way to declare an option: its variable, its heading in `--help`, and groups of options that become one value.
+
+A variable that looks like ours and does nothing is warned of, as an unknown option is refused:
+`EUREKUBE_SYNC_DRYRUN=1 eurekube-sync run` would write, against what its author believes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
@@ -12,8 +18,15 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
+from eurekube_sync.model.foreign_text import printable
 
+ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
+_NO_OPTIONS = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("DEBUG", "EUREKA_PASSWORD", "TEST_CACHE"))
+_OF_A_SERVICE = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+)")
+"""What Kubernetes puts into every container for a Service called `eurekube-sync` or `eurekube-sync-...`."""
+_ALIKE = 0.8
+"""As `difflib` measures it: all of them have the same first 14 letters."""
+_log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -35,10 +48,12 @@ class Section(StrEnum):
 class Option(click.Option):
     """One that knows under which heading it stands."""
 
-    section: Section | None = None
+    def __init__(self, *args: Any, section: Section | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.section = section
 
 
-def option(*names: str, variable: bool = True, section: Section | None = None, **settings: Any) -> Callable[[F], F]:
+def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
     """A click option that can also be set as `EUREKUBE_SYNC_` and its long name. Without `section` it stands under that
     of its group, else among what the command is for.
 
@@ -47,21 +62,7 @@ def option(*names: str, variable: bool = True, section: Section | None = None, *
     """
     if variable:
         settings.setdefault("envvar", variable_of(names))
-    settings.setdefault("show_default", True)
-    declare = click.option(*names, cls=Option, **settings)
-    return declare if section is None else _under(section, declare)
-
-
-def _under(section: Section, declare: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Declares an option, and puts it there if it has no heading yet."""
-
-    def declared(command: Any) -> Any:
-        decorated = declare(command)
-        newest = decorated.__click_params__[-1]
-        newest.section = newest.section or section
-        return decorated
-
-    return declared
+    return click.option(*names, cls=Option, show_default=True, **settings)
 
 
 def variable_of(names: Sequence[str]) -> str:
@@ -93,8 +94,45 @@ def group(
 
         decorated: Any = with_one_value
         for declare in reversed(options):
-            decorated = (declare if section is None else _under(section, declare))(decorated)
+            decorated = declare(decorated)
+            newest = decorated.__click_params__[-1]
+            newest.section = newest.section or section
         result: F = decorated
         return result
 
     return decorate
+
+
+def warn_of_unknown(environ: Mapping[str, str]) -> None:
+    """Logs a warning for each. Needs a running command: it loads all the others only when there is something to say."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    known = _NO_OPTIONS | {variable_of(one.opts) for one in options_of(context.command) if one.envvar}
+    strange = sorted(name for name in environ if _looks_like_ours(name, environ[name]) and name not in known)
+    if not strange:
+        return
+    options = options_of(context.find_root().command, context)
+    known |= {variable_of(one.opts) for one in options if one.envvar}
+    without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
+    for name in (one for one in strange if one not in known):
+        if name in without:
+            _log.warning("the variable %s does nothing: give %s on the command line", name, without[name])
+            continue
+        near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
+
+
+def _looks_like_ours(name: str, value: str) -> bool:
+    rest = name.removeprefix(ENVIRONMENT_PREFIX)
+    made_of_a_service = _OF_A_SERVICE.fullmatch(rest) or (rest.endswith("PORT") and "://" in value)
+    return name.startswith(ENVIRONMENT_PREFIX) and not made_of_a_service
+
+
+def options_of(command: click.Command, context: click.Context | None = None) -> list[Option]:
+    """Those of ours; not --help and --version, which click adds. With a context also those of all commands within."""
+    if context is None or not isinstance(command, click.Group):
+        return [one for one in command.params if isinstance(one, Option)]
+    inner = [command.get_command(context, name) for name in command.list_commands(context)]
+    return [option for one in inner if one is not None for option in options_of(one, context)]

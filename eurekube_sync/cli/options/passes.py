@@ -1,14 +1,24 @@
-"""How many passes, how often, and whether they write; how long an instance lives without them."""
+"""How many passes, how often, and whether they write; how long an instance lives without them; where the brake takes
+hold, and what a person releases; who may watch the process, and whether its passes are recorded."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
+import yaml
 
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import Duration
+from eurekube_sync.cli.values import NAME, Duration, File, Percent, Value
+from eurekube_sync.files import open_named
+from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import duration
@@ -17,6 +27,9 @@ _SHORTEST = 3.0 * RENEWAL_INTERVAL
 """Seconds: with less, one slow pass would let leases expire."""
 _LONGEST = 576 * 3600.0
 """Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`); one of 25 days would expire at once."""
+_LIMITS = BrakeLimits()
+_MOST_BYTES = 256 * 1024 * 1024
+"""More than a dry run of 100,000 instances takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +54,7 @@ class Passes:
         return self.interval / 2 if self.many else 0.0
 
 
-def _parse(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_run: bool) -> Passes:
+def _passes(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_run: bool) -> Passes:
     if daemon and passes > 1:
         raise click.UsageError("--daemon and --passes exclude each other: give one of them")
     return Passes(number=None if daemon else passes, interval=interval, timeout=pass_timeout, dry_run=dry_run)
@@ -49,7 +62,7 @@ def _parse(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_
 
 pass_options = group(
     "passes",
-    _parse,
+    _passes,
     option(
         "--passes",
         type=click.IntRange(1),
@@ -73,36 +86,36 @@ pass_options = group(
 class Leases:
     """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
 
-    duration: float
+    lease_duration: float
     registry_cache: float = CACHE_SECONDS
     """How old Eureka's lists may be."""
 
     def __post_init__(self) -> None:
-        if self.duration != int(self.duration):
+        if self.lease_duration != int(self.lease_duration):
             raise click.UsageError("--lease-duration must be whole seconds")
 
     @property
     def times(self) -> LeaseTimes:
-        return LeaseTimes(RENEWAL_INTERVAL, int(self.duration))
+        return LeaseTimes(RENEWAL_INTERVAL, int(self.lease_duration))
 
     def check(self, passes: Passes) -> None:
         """Raises click.UsageError for passes that come too late for them."""
-        if passes.many and passes.interval > self.duration / 2:
+        if passes.many and passes.interval > self.lease_duration / 2:
             raise click.UsageError(
                 f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-                f"{duration(self.duration)}: leases would expire after one failed pass"
+                f"{duration(self.lease_duration)}: leases would expire after one failed pass"
             )
 
 
-def _duration_option(text: str) -> Callable[[Any], Any]:
+def _lease_duration(text: str) -> Callable[[Any], Any]:
     kind = Duration(least=_SHORTEST, most=_LONGEST)
-    return option("--lease-duration", "duration", type=kind, default=f"{OUR_LEASE.duration}s", help=text)
+    return option("--lease-duration", type=kind, default=f"{OUR_LEASE.duration}s", help=text)
 
 
 lease_options = group(
     "leases",
     Leases,
-    _duration_option(
+    _lease_duration(
         "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it for twice this "
         "time."
     ),
@@ -114,11 +127,176 @@ lease_options = group(
     ),
     section=Section.LEASES,
 )
-
 kept_lease_options = group(
     "leases",
     Leases,
-    _duration_option("The same value as for run. With several passes, --interval must not be more than half of it."),
+    _lease_duration("The same value as for run. With several passes, --interval must not be more than half of it."),
     section=Section.LEASES,
 )
 """The same for who gives none."""
+
+
+def _limits(brake_percent: float, brake_count: float, brake_ceiling: float, brake_apps_percent: float) -> BrakeLimits:
+    return BrakeLimits(
+        loss_percent=brake_percent,
+        loss_floor=brake_count,
+        app_loss_floor=brake_count,
+        loss_ceiling=brake_ceiling,
+        apps_percent=brake_apps_percent,
+    )
+
+
+brake_options = group(
+    "brake",
+    _limits,
+    option(
+        "--brake-percent",
+        variable=False,
+        type=Percent(),
+        default=_LIMITS.loss_percent,
+        help="Hold removals if they are more than this percentage of all our UP instances, or of the UP instances of "
+        "one app. Removals with evidence, such as a terminating pod, do not count.",
+    ),
+    option(
+        "--brake-count",
+        variable=False,
+        type=click.IntRange(0),
+        default=_LIMITS.loss_floor,
+        help="With this number of removals or fewer, --brake-percent holds nothing.",
+    ),
+    option(
+        "--brake-ceiling",
+        variable=False,
+        type=click.IntRange(0),
+        default=_LIMITS.loss_ceiling,
+        help="Hold removals of more than this number of UP instances, whatever their percentage.",
+    ),
+    option(
+        "--brake-apps-percent",
+        variable=False,
+        type=Percent(),
+        default=_LIMITS.apps_percent,
+        help="Hold removals if more than this percentage of our apps, and more than one app, would have no UP "
+        "instance left.",
+    ),
+    section=Section.BRAKE,
+)
+"""The command gets them as `brake`, one `BrakeLimits`. A variable of a whole session would weaken every command."""
+
+approve_option = option(
+    "--approve",
+    variable=False,
+    section=Section.BRAKE,
+    type=NAME,
+    metavar="PLAN_ID|FILE",
+    help="Release held removals. A plan id releases exactly the removals that were held under it. A file is a dry run "
+    "saved with -o json; it releases those of its removals that are still planned.",
+)
+
+
+def read_approval(text: str, *, now: float) -> Approval:
+    """A plan id is 12 hex digits; whatever else is given is the name of a file. `now` in Unix seconds, when it is
+    given. Raises ConfigurationError."""
+    if is_plan_id(text):
+        return PlanId(text, given=now)
+    try:
+        return from_dry_run(_read(text), text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--approve {text} {error}") from error
+
+
+def _read(path: str) -> Any:
+    try:
+        with open_named(path) as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ConfigurationError("is too large for a dry run")
+        text = content.decode()
+        return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_Plain)
+    except FileNotFoundError as error:
+        raise ConfigurationError("is neither a plan id, which is 12 hex digits, nor a file") from error
+    except OSError as error:
+        raise ConfigurationError(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError("is not text: save a dry run with run --dry-run -o json") from error
+    except (ValueError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise ConfigurationError("is cut, or neither JSON nor YAML: save it again") from error
+
+
+class _Plain(yaml.SafeLoader):
+    """Takes times for the texts that they are."""
+
+
+_Plain.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring:
+    """Where metrics and records go; nowhere by default."""
+
+    listen: tuple[str, int] | None = None
+    """Host and port; an empty host is every address of the machine."""
+    metrics_file: Path | None = None
+    push_metrics: str | None = None
+    record: Path | None = None
+    record_limit: int = 256
+    """MiB of all records together."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody watches: otherwise passes are not measured."""
+        return bool(self.listen or self.metrics_file or self.push_metrics)
+
+
+_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(text.strip())
+    if not found or int(found[3]) > 65535:
+        raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
+    return found[1] or found[2] or "", int(found[3])
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text.strip())
+    if "@" in text:
+        raise ValueError("the URL of a Pushgateway must not have a login; write http://pushgateway:9091")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} is not the URL of a Pushgateway; write http://pushgateway:9091")
+    return text.strip()
+
+
+monitoring_options = group(
+    "monitoring",
+    Monitoring,
+    option(
+        "--listen",
+        type=Value("[host]:port", _address),
+        help="Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
+        "reach the address can read them.",
+    ),
+    option(
+        "--metrics-file",
+        type=File(dir_okay=False, path_type=Path),
+        help="Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
+    ),
+    option("--push-metrics", type=Value("url", _url), help="Push the metrics to this Pushgateway after each pass."),
+    option(
+        "--record",
+        metavar="DIR",
+        type=File(file_okay=False, path_type=Path),
+        help="Keep in this folder what each pass read and decided, for eurekube-sync replay. Secrets are left out.",
+    ),
+    option(
+        "--record-limit",
+        metavar="MIB",
+        type=click.IntRange(1, 1024 * 1024),
+        default=256,
+        help="The greatest size of the folder of --record. The oldest records are deleted first.",
+    ),
+    section=Section.WATCHING,
+)

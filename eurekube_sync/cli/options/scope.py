@@ -1,39 +1,72 @@
-"""Which syncers are ours, how far they may reach, and where their drains are looked for."""
+"""Whose instances, which syncers and how far they may reach, where their drains are looked for, and the lock."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 import click
 
-from eurekube_sync.cli.completing import complete_namespaces
-from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
+from eurekube_sync.cli.options.declare import Section, group, on_command_line, option
+from eurekube_sync.cli.values import (
+    NAMESPACE_PAIRS,
+    NAMESPACES,
+    OWNER,
+    PART,
+    SELECTOR,
+    SYNCER_CLASS,
+    Value,
+    complete_namespaces,
+)
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope, Shard
 from eurekube_sync.desired.selector import Expression
+from eurekube_sync.model.lock import LockName
+
+owner_option = option(
+    "--owner",
+    section=Section.WHERE,
+    type=OWNER,
+    required=True,
+    help="Name of this installation. It is part of each instance id; use a different one in each cluster.",
+)
+
+optional_owner_option = option(
+    "--owner",
+    section=Section.WHERE,
+    type=OWNER,
+    callback=lambda _context, _parameter, given: given or "",
+    help="Name of this installation. Default: the only one whose instances Eureka shows.",
+)
+
+
+def named_owner(owner: str) -> tuple[str, ...]:
+    """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""
+    return ("--owner", owner) if on_command_line("owner") else ()
 
 
 def _scope(
-    namespaces: tuple[tuple[str, ...], ...],
+    namespace: tuple[tuple[str, ...], ...],
     shard: Shard | None,
     selector: tuple[Expression, ...] | None = None,
     syncer_class: str | None = None,
-    allowed: tuple[tuple[tuple[str, str], ...], ...] = (),
-    granted_only: bool = False,
-    most_syncers: int = MOST_SYNCERS,
-    most_instances: int = MOST_INSTANCES,
+    allow_namespace: tuple[tuple[tuple[str, str], ...], ...] = (),
+    require_app_grant: bool = False,
+    max_syncers_per_namespace: int = MOST_SYNCERS,
+    max_instances_per_namespace: int = MOST_INSTANCES,
 ) -> Scope:
     return Scope(
-        namespaces=frozenset(name for names in namespaces for name in names) or None,
+        namespaces=frozenset(name for names in namespace for name in names) or None,
         shard=shard,
         selector=selector or (),
         syncer_class=syncer_class,
-        allowed=frozenset(pair for pairs in allowed for pair in pairs),
-        granted_only=granted_only,
-        most_syncers=most_syncers,
-        most_instances=most_instances,
+        allowed=frozenset(pair for pairs in allow_namespace for pair in pairs),
+        granted_only=require_app_grant,
+        most_syncers=max_syncers_per_namespace,
+        most_instances=max_instances_per_namespace,
     )
 
 
@@ -42,7 +75,6 @@ def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
         option(
             "--namespace",
             "-n",
-            "namespaces",
             type=NAMESPACES,
             shell_complete=complete_namespaces,
             multiple=True,
@@ -51,7 +83,6 @@ def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
         option(
             "--shard",
             type=PART,
-            default=None,
             help=f"Only {of}one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first "
             "number from the index of this pod in an Indexed Job or a StatefulSet.",
         ),
@@ -65,37 +96,32 @@ scope_options = group(
     "scope",
     _scope,
     *_by_name(),
-    option("--selector", "-l", type=SELECTOR, default=None, help="Only the syncers with these labels."),
+    option("--selector", "-l", type=SELECTOR, help="Only the syncers with these labels."),
     option(
         "--syncer-class",
         type=SYNCER_CLASS,
-        default=None,
         help="Only the syncers with this spec.syncerClass. Default: those without one.",
     ),
     option(
         "--allow-namespace",
-        "allowed",
         type=NAMESPACE_PAIRS,
         multiple=True,
         help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
     ),
     option(
         "--require-app-grant",
-        "granted_only",
         is_flag=True,
         help="Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the annotations "
         "eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     ),
     option(
         "--max-syncers-per-namespace",
-        "most_syncers",
         type=click.IntRange(1),
         default=MOST_SYNCERS,
         help="Serve at most this number of syncers in a namespace, the oldest first.",
     ),
     option(
         "--max-instances-per-namespace",
-        "most_instances",
         type=click.IntRange(1),
         default=MOST_INSTANCES,
         help="Register nothing new for a namespace that has this number of instances.",
@@ -104,8 +130,7 @@ scope_options = group(
 )
 """All of it; the command gets a `Scope`."""
 
-
-_CHOICES = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
+_KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
 
 
 def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
@@ -113,9 +138,9 @@ def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
         "--drain-annotations",
         "drains",
         section=Section.SCOPE,
-        type=click.Choice(list(_CHOICES)),
+        type=click.Choice(list(_KINDS)),
         default=default,
-        callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
+        callback=lambda _context, _parameter, chosen: _KINDS[chosen],
         help="Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and Pods; all: "
         "Services, Pods and Nodes." + more,
     )
@@ -123,6 +148,47 @@ def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
 
 drain_option = _drain_option("services")
 """The command gets the kinds beside Services, named `drains`."""
-
 look_for_drains_option = _drain_option("all", " Give the same value as run, whose default is services.")
 """The same for a person who asks what is drained."""
+
+LockChoice: TypeAlias = LockName | Literal["auto", "off"]
+_LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_LOCK = re.compile(rf"(?=[^/]{{1,63}}/.{{1,200}}$)({_LABEL})/({_LABEL}(?:\.{_LABEL})*)")
+"""Kubernetes allows 253 letters of a name; a shard adds some."""
+
+
+def _lock(text: str) -> LockChoice:
+    if text == "auto":
+        return "auto"
+    if text == "off":
+        return "off"
+    found = _LOCK.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is not a lock; write auto, off or NAMESPACE/NAME")
+    return LockName(namespace=found[1], name=found[2])
+
+
+lock_option = option(
+    "--lock",
+    section=Section.WHERE,
+    type=Value("auto|off|namespace/name", _lock),
+    metavar="auto|off|NAMESPACE/NAME",
+    default="auto",
+    help="Lease object by which only one of several copies of run works at a time. It also shows when the last good "
+    "pass was. auto: the Lease in the pod's own namespace. Outside of a cluster, run takes no lock, and other commands "
+    "read the Lease in the namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve without "
+    "--daemon.",
+)
+
+
+def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
+    """One for each installation and shard, since copies of another scope do other work. The parts are joined by a dot,
+    which no owner's name has. `namespace` is the pod's own; None outside of a cluster."""
+    if choice == "off" or (choice == "auto" and namespace is None):
+        return None
+    part = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
+    if isinstance(choice, LockName):
+        return replace(choice, name=f"{choice.name}{part}")
+    rest = Scope(namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class).options
+    digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
+    return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}{part}")

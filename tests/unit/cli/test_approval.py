@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
-from eurekube_sync.cli.options.brake import read_approval
+from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.values import Percent
 from eurekube_sync.model.errors import ConfigurationError
 

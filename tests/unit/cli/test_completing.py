@@ -9,7 +9,7 @@ import click
 import pytest
 
 from eurekube_sync.cli.command_line import cli
-from eurekube_sync.cli.completing import complete_contexts
+from eurekube_sync.cli.values import complete_contexts
 
 
 @pytest.mark.parametrize("odd", ["t\x1b[2Jwo", "t\nwo", "t\u202ewo"])

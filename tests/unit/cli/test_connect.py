@@ -13,9 +13,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.cli import values
-from eurekube_sync.cli.options.brake import read_approval
-from eurekube_sync.cli.options.lock import _lock
-from eurekube_sync.cli.recording import Recorder, record_files
+from eurekube_sync.cli.commands.replay import Recorder, record_files
+from eurekube_sync.cli.options.passes import read_approval
+from eurekube_sync.cli.options.scope import _lock
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.grants import _matches, _parts
 from eurekube_sync.manifests.dumps import read_dumps

@@ -14,8 +14,8 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
-from eurekube_sync.cli.options.brake import read_approval
-from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
+from eurekube_sync.cli.options.passes import read_approval
+from eurekube_sync.cli.options.servers import EurekaAccess, with_access
 from eurekube_sync.manifests import validate_paths
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError

@@ -16,10 +16,9 @@ from eurekube_sync.adapters.kubernetes import own_namespace
 from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.lock import LockChoice, lock_name, lock_option
-from eurekube_sync.cli.under_lock import under_lock
+from eurekube_sync.cli.options.scope import LockChoice, lock_name, lock_option
+from eurekube_sync.cli.process import Watched, under_lock
 from eurekube_sync.cli.values import OWNER
-from eurekube_sync.cli.watched import Watched
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.desired.scope import Scope, Shard
@@ -202,7 +201,7 @@ def test_a_run_that_waits_can_be_stopped(clock: NoWait, daemon: bool, code: Exit
 
 def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that hangs must not keep another one from the work."""
-    monkeypatch.setattr("eurekube_sync.cli.under_lock.EVERY", 0.001)
+    monkeypatch.setattr("eurekube_sync.cli.process.EVERY", 0.001)
     store, watch = Store(), unwatched(clock)
     renewed = threading.Event()
     store.trouble = lambda: renewed.set() if store.calls[-1] == "replace" else None

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
+from eurekube_sync.cli.options.passes import Monitoring, monitoring_options
 
 
 def read(*arguments: str) -> Monitoring:

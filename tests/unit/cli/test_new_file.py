@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.cli.new_file import write_new
+from eurekube_sync.files import write_new
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)

@@ -8,9 +8,8 @@ import click
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.cli.options.brake import brake_options
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.options.passes import Leases, Passes, lease_options, pass_options
+from eurekube_sync.cli.options.passes import Leases, Passes, brake_options, lease_options, pass_options
 
 
 @dataclass(frozen=True)

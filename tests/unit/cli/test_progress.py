@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from eurekube_sync.cli.output.progress import waiting
-from eurekube_sync.cli.waits import Waits
+from eurekube_sync.cli.process import Waits
 from tests.waiting import wait_until
 
 
@@ -61,11 +61,11 @@ def test_what_is_waited_for_is_said_while_it_is(monkeypatch: pytest.MonkeyPatch)
             """What nobody waits for."""
             return 3
 
-    server = waits.of(Server())
+    server = waits.of(Server(), "the Kubernetes API")
     assert (str(waits), server.size()) == ("waiting for an answer", 3)
     with waiting(waits, after=0), ThreadPoolExecutor(2) as workers:
         calls = [workers.submit(server.list_services, None) for _ in range(2)]
-        wait_until(lambda: "the list of Services (2 calls)" in shown.getvalue(), "nothing is told")
+        wait_until(lambda: "the Kubernetes API: list services (2 calls)" in shown.getvalue(), "nothing is told")
         goes_on.set()
         assert [call.result() for call in calls] == [("answer", None)] * 2
     assert str(waits) == "waiting for an answer"

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.command_line import cli
-from eurekube_sync.cli.recording import Recorder, record_files
+from eurekube_sync.cli.commands.replay import Recorder, record_files
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ConfigurationError
@@ -282,7 +282,7 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_record_is_one_sentence(night: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the file; in a list the others are shown all the same."""
-    monkeypatch.setattr("eurekube_sync.cli.recording._MOST_BYTES", 2 << 20)
+    monkeypatch.setattr("eurekube_sync.cli.commands.replay._MOST_BYTES", 2 << 20)
     damage, expected = DAMAGED[name]
     newest = sorted(night.iterdir())[-1]
     newest.write_bytes(damage(newest.read_bytes()))  # type: ignore[no-untyped-call]

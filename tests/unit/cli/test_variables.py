@@ -6,7 +6,7 @@ import click
 import pytest
 
 from eurekube_sync.cli.command_line import cli
-from eurekube_sync.cli.variables import warn_of_unknown
+from eurekube_sync.cli.options.declare import warn_of_unknown
 
 ROOT = click.Context(cli)
 

@@ -14,8 +14,8 @@ import pytest
 
 import eurekube_sync
 from eurekube_sync.cli.command_line import cli
-from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE
-from eurekube_sync.cli.options.examples import EXAMPLES
+from eurekube_sync.cli.options.command import EXAMPLES
+from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests import Severity, validate_text
 from tests.servers.cache import CACHE_VARIABLE

@@ -1,0 +1,275 @@
+"""The commands that only look at both servers: `status`, `explain`, `check`, `orphans` and `version`."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync import __version__
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli import connect
+from eurekube_sync.cli.connect import Installation, installation_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.passes import brake_options
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import drain_option
+from eurekube_sync.cli.options.servers import call_options, kubernetes_options, optional_eureka_options
+from eurekube_sync.cli.output.answers import (
+    explanations_data,
+    explanations_table,
+    findings_data,
+    findings_table,
+    overview_data,
+    overview_table,
+)
+from eurekube_sync.cli.output.ownership import orphans_data, orphans_table
+from eurekube_sync.cli.process import stopped_by_signals
+from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
+from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
+from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.explain.chain import code_of, explain
+from eurekube_sync.explain.check import findings
+from eurekube_sync.explain.check.everything import everything as all_findings
+from eurekube_sync.explain.links import Explanation
+from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview
+from eurekube_sync.explain.registry import keys_to_read
+from eurekube_sync.explain.subject import subjects
+from eurekube_sync.explain.what import What
+from eurekube_sync.manifests.crd import object_schema
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
+from eurekube_sync.model.wording import counted
+from eurekube_sync.owner.orphans import look_for_orphans
+
+_MOST_NAMESPACES = 20
+"""Whose Pods are read to say why they are not ready; more would take a whole cluster's Pods."""
+_BETWEEN_LOOKS = 5.0
+"""Seconds."""
+_SAME = "as in this version"
+_OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
+T = TypeVar("T")
+
+
+@contextmanager
+def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
+    """Until a signal, with what is waited for shown at a terminal."""
+    connection, clock = installation.connection(**more), SystemClock()
+    looking = connect.connect_to_look(connection, clock, installation.lock)
+    with stopped_by_signals(clock), connection.waits.seen(), looking as seen:
+        yield seen
+
+
+@click.command(cls=Command, short_help="Show the state of every syncer, the broken first.")
+@option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
+@option(
+    "--condition",
+    type=NAME,
+    variable=False,
+    help="Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
+)
+@option("--all", "-a", "everything", is_flag=True, variable=False, help="Show syncers that are in sync as well.")
+@option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
+@connect.look_options
+@report_options
+def status_command(
+    app: str | None,
+    condition: str | None,
+    everything: bool,
+    watch: bool,
+    installation: Installation,
+    form: ReportForm,
+) -> ExitCode:
+    """Show the state of every syncer. The broken come first, each with the reason and since when it is broken.
+
+    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
+    options or variables as run.
+    """
+    form.set_up_logs()
+    connection, clock, settings = installation.connection(), SystemClock(), installation.settings()
+    servers, notices = installation.eureka.printable_urls, installation.eureka.notices
+    with stopped_by_signals(clock), connect.connect_to_look(connection, clock, installation.lock) as seen:
+        while True:
+            with connection.waits.seen():
+                found = chosen(_overview(seen, settings), app=app, condition=condition)
+            if watch and form.at_terminal:
+                click.clear()
+            code = form.answer(
+                code_of_overview(found),
+                partial(overview_table, found, servers, everything=everything),
+                partial(overview_data, found, servers),
+                notices,
+                one_of_many=watch,
+            )
+            if not watch:
+                return code
+            clock.sleep(_BETWEEN_LOOKS)
+            if clock.stopping():
+                return ExitCode.INTERRUPTED
+
+
+def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
+    named = sorted(settings.scope.namespaces or ())
+    found = look(seen, settings, named)
+    needed = sorted({*named, *in_need(found)})
+    return overview(with_details(seen, found, needed if len(needed) <= _MOST_NAMESPACES else ()))
+
+
+@click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
+@click.argument("what", type=WHAT, shell_complete=complete_syncers)
+@connect.look_options
+@report_options
+def explain_command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
+    """Say why something is registered in Eureka, or is not. It checks the requirements in order, up to the first that
+    fails.
+
+    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
+
+    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which requirement could
+    not be checked, and goes on. Give it the same options or variables as run.
+    """
+    form.set_up_logs()
+    with _looking(installation) as seen:
+        found, explained = _explained(seen, installation.settings(), what)
+    return form.answer(
+        code_of(explained, found),
+        lambda: explanations_table(explained),
+        lambda: explanations_data(explained, found),
+        installation.eureka.notices,
+    )
+
+
+def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:
+    namespace = what.namespace
+    found = look(seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ()))
+    found = with_details(seen, found, [namespace] if namespace else [])
+    about = subjects(what, found)
+    if not about:
+        return found, (explain_missing(what, found),)
+    found = with_details(seen, found, [one.namespace for one in about])
+    found = with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+    return found, tuple(explain(one, found) for one in about)
+
+
+@click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
+@option("--pre", is_flag=True, variable=False, help="Check what an installation needs, before there is one.")
+@option(
+    "--interval",
+    type=Duration(least=1),
+    default="30s",
+    help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
+)
+@installation_options(*connect.looked_at, drain_option)
+@report_options
+def check_command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
+    """Say whether an installation can work, and what would fail. For each fault it says what to do, and where to read
+    more.
+
+    It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
+    with --pre, use the account of the person who installs. Give it the same options or variables as run.
+    """
+    form.set_up_logs()
+    lock, access = installation.lock, installation.kubernetes
+    with _looking(installation, eureka_batch="auto") as seen:
+        checks = all_findings(
+            seen,
+            installation.settings(),
+            schema=object_schema(),
+            interval=interval,
+            namespace=lock.namespace if isinstance(lock, LockName) else connect.installed_in(access),
+            locked=lock != "off",
+            source=access.endpoints_source,
+            before=pre,
+        )
+        found = tuple(checks)
+    notices = installation.eureka.notices
+    return form.answer(findings.code_of(found), lambda: findings_table(found), lambda: findings_data(found), notices)
+
+
+@click.command(cls=Command, short_help="List instances whose syncer is gone.")
+@installation_options(*connect.written, brake_options)
+@option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
+@report_options
+def orphans_command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
+    """List our instances whose syncer does not exist. Each line says what the next `run` does with the instance, and
+    why.
+
+    It writes nothing. While part of the cluster cannot be read, it says what is unknown. It then never says that there
+    are no orphans.
+    """
+    form.set_up_logs()
+    connection = installation.connection(dry_run=False, sweep_interval=1.0)  # what one peer alone holds counts as well
+    clock, notices = SystemClock(), installation.eureka.notices
+    with stopped_by_signals(clock), connection.waits.seen(), connect.connect(connection, clock) as world:
+        orphans = look_for_orphans(world, installation.settings(dry_run=True))
+    code = orphans.code(detailed=detailed_exitcode)
+    return form.answer(code, lambda: orphans_table(orphans), lambda: orphans_data(orphans), notices)
+
+
+@click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
+@option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
+@installation_options(optional_eureka_options, kubernetes_options, call_options)
+@report_options
+def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
+    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
+    answers; its servers do not say their version."""
+    form.set_up_logs()
+    code, said = ExitCode.OK, dict[str, Source[str]]()
+    try:
+        for server, name, source in () if client else _versions(installation):
+            said[name] = source
+            if isinstance(source, Unknown) and code is ExitCode.OK:
+                code = of_unknown(server, source)
+    except ConfigurationError as error:
+        said["Kubernetes"] = Unknown(cause=Cause.CONFIGURATION, message=str(error))
+        code = ExitCode.CONFIGURATION
+    return form.answer(code, lambda: _version_lines(said), lambda: _version_data(said))
+
+
+def _versions(installation: Installation) -> Iterator[tuple[Server, str, Source[str]]]:
+    """What each says of itself, or why that is unknown."""
+    with _looking(installation) as seen:
+        server = seen.details.server()
+        yield Server.KUBERNETES, "Kubernetes", server
+        if isinstance(server, Complete):
+            schema = seen.details.schema()
+            yield Server.KUBERNETES, "CRD", _said(schema, lambda data: _SAME if data == object_schema() else _OTHER)
+        if urls := ", ".join(installation.eureka.printable_urls):
+            listed = seen.world.registry.list_instances()
+            said = _said(listed, lambda data: f"{urls} answers, with {counted(len(data), 'instance')}")
+            yield Server.EUREKA, "Eureka", said
+
+
+def _said(source: Source[T], words: Callable[[T], str]) -> Source[str]:
+    return Complete(data=words(source.data)) if isinstance(source, Complete) else source
+
+
+def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
+    lines = {"eurekube-sync": __version__, "Python": f"{platform.python_version()}, {platform.platform(terse=True)}"}
+    for name, source in said.items():
+        lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
+    width = max(map(len, lines))
+    return Group(*(Text(f"{name:{width}}  {printable(text)}") for name, text in lines.items()))
+
+
+def _version_data(said: dict[str, Source[str]]) -> dict[str, Any]:
+    """Each server as what it said, or why that is unknown."""
+    found = {
+        name.lower(): {
+            "found": source.data if isinstance(source, Complete) else None,
+            "unknown": source.message if isinstance(source, Unknown) else None,
+        }
+        for name, source in said.items()
+    }
+    return {"version": __version__, "python": platform.python_version(), **found}

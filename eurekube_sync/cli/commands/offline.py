@@ -1,0 +1,167 @@
+"""The commands that need no server: `validate`, `crd`, `completion` and `help`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+
+import click
+import yaml
+from click.shell_completion import ShellComplete, get_completion_class
+
+from eurekube_sync.cli.options.command import Command, suggestion
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option, options_of, variable_of
+from eurekube_sync.cli.output.streams import discard_output
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.manifests import Finding, Report, crd_text, validate_paths
+from eurekube_sync.model.foreign_text import json_printable, printable
+from eurekube_sync.model.wording import counted
+
+_PROGRAM = "eurekube-sync"
+_COMPLETES = "_EUREKUBE_SYNC_COMPLETE"
+"""The variable by which click's script says that it asks for words."""
+_TOPICS = ("exit-codes", "environment")
+_OTHER_VARIABLES = (
+    (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
+    (f"{ENVIRONMENT_PREFIX}DEBUG", "With 1, an internal error shows its traceback."),
+    ("KUBECONFIG", "The kubeconfig, where --kubeconfig is not given."),
+    ("NO_COLOR", "No colours."),
+    ("FORCE_COLOR", "Colours even where stdout is not a terminal."),
+    ("COLUMNS", "The width of the report and of the help, instead of the terminal's."),
+)
+
+
+@click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Format of the report.")
+@option("--allow-empty", variable=False, is_flag=True, help="Pass even if there is no EurekaSyncer.")
+def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
+    """Check EurekaSyncers in FILES offline, as the API server would.
+
+    FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
+    input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
+    """
+    missing = next((name for name in files if name != "-" and _is_missing(name)), None)
+    if missing is not None:
+        raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
+    report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
+    try:
+        _write(report, output)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads needs no more of it; the verdict stays
+        discard_output()
+    return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
+
+
+def _is_missing(name: str) -> bool:
+    """What is there and cannot be read is a finding."""
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _write(report: Report, output: str) -> None:
+    data = {**asdict(report), "ok": report.ok}
+    match output:
+        case "json":
+            click.echo(json_printable(json.dumps(data, indent=2, ensure_ascii=False)))
+        case "yaml":
+            click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
+        case _:
+            for finding in report.findings:
+                click.echo(printable(_line(finding)))
+            verdict = "valid" if report.ok else counted(report.errors, "error")
+            warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
+            others = f", {counted(report.others, 'other object')} skipped" if report.others else ""
+            where = f"{counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}"
+            click.echo(f"{verdict}{warnings}: {where}{others}")
+
+
+def _line(finding: Finding) -> str:
+    place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
+    document = f"document {finding.document}: " if finding.document else ""
+    return f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}".lstrip()
+
+
+@click.command(cls=Command, short_help="Print the CRD, for kubectl apply -f -")
+def crd_command() -> None:
+    """Print the CRD: eurekube-sync crd | kubectl apply -f -"""
+    click.echo(crd_text(), nl=False)
+
+
+@click.command(cls=Command, short_help="Print a script for bash, zsh or fish.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print a script that lets a shell complete commands, options, contexts, namespaces and syncers.
+
+    Namespaces and syncers come from the cluster. If it cannot be asked within two seconds, none is offered.
+    """
+    found = get_completion_class(shell)
+    assert found is not None
+    # The source of bash's class starts bash to learn its version, which the machine that prints need not have.
+    click.echo(ShellComplete.source(found(context.find_root().command, {}, _PROGRAM, _COMPLETES)))
+
+
+@click.command(cls=Command, short_help="Show help for a command or a topic.")
+@click.argument("topic", nargs=-1, metavar="[COMMAND|TOPIC]")
+@click.pass_context
+def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
+    """Show help for a command or a topic.
+
+    The topic exit-codes lists what each exit code means. The topic environment lists the variables.
+    """
+    formatter = context.make_formatter()
+    match topic:
+        case ("exit-codes",):
+            _write_exit_codes(formatter)
+        case ("environment",):
+            _write_variables(formatter, context)
+        case (name, *_) if name in _TOPICS:
+            raise click.UsageError(f"{name!r} is a topic, and takes no other word")
+        case _:
+            formatter.write(_of_command(context.find_root(), topic))
+    click.echo(formatter.getvalue(), nl=False)
+
+
+def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
+    for name in names:
+        group = context.command
+        found = group.get_command(context, name) if isinstance(group, click.Group) else None
+        if found is None:
+            known = group.list_commands(context) if isinstance(group, click.Group) else []
+            topics = _TOPICS if context.parent is None else ()
+            raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}")
+        context = click.Context(found, info_name=name, parent=context)
+    return f"{context.get_help()}\n"
+
+
+def _write_exit_codes(formatter: click.HelpFormatter) -> None:
+    formatter.write_text(
+        "The exit code is that of the last pass. If several codes apply, it is the one to act on first."
+    )
+    formatter.write_paragraph()
+    formatter.write_dl([(f"{code.value:3} {code.name}", code.meaning.replace("`", "")) for code in ExitCode])
+
+
+def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:
+    """Each option once, with the first sentence of its help in the first command that has it."""
+    options = options_of(context.find_root().command, context)
+    variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
+    formatter.write_text(
+        "Each variable sets the option of the same name. An option on the command line overrides its variable. "
+        "The limits of the brake have no variable. Options that decide something once, such as --approve, have none "
+        "either."
+    )
+    with formatter.section("Options"):
+        formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
+    with formatter.section("Others"):
+        formatter.write_dl(_OTHER_VARIABLES, col_max=48)
+    with formatter.section("Options without a variable, in one command or more"):
+        formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))

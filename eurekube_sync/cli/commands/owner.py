@@ -1,0 +1,225 @@
+"""`owner adopt`, `rename` and `purge`: who owns the instances, changed by a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli.connect import (
+    Installation,
+    both_servers,
+    connect,
+    connect_registry,
+    installation_options,
+    written,
+)
+from eurekube_sync.cli.options.command import Group
+from eurekube_sync.cli.options.declare import on_command_line, option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options, owner_option
+from eurekube_sync.cli.output.ownership import owner_data, owner_table
+from eurekube_sync.cli.output.progress import progress_line
+from eurekube_sync.cli.process import ended_by_signals, stopped_by_signals
+from eurekube_sync.cli.values import HOST_AND_PORT, NAME, OWNER, Duration
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import World
+from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
+from eurekube_sync.owner.moves import Address, OwnerReport
+from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
+from eurekube_sync.owner.rename import rename_owner
+from eurekube_sync.owner.world import OwnerWorld
+
+_NAMED = 10
+"""The most instances that the question of `purge` names."""
+_dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+_observe_option = option(
+    "--observe",
+    variable=False,
+    type=Duration(least=1),
+    help="How long to watch whether somebody still renews the instances.  [default: twice the renewal period of the "
+    "instances, plus 5s]",
+)
+_cluster_help = "UID of the cluster. With it, the command makes no call to Kubernetes."
+_cluster_option = option("--cluster", variable=False, type=NAME, metavar="UID", help=_cluster_help)
+
+
+@click.group(name="owner", cls=Group, short_help="Change who owns instances: adopt, rename, purge.")
+def owner_command() -> None:
+    """Change who owns instances in Eureka: adopt, rename, purge.
+
+    Each command has --dry-run. You may kill it at any point and repeat it.
+    """
+
+
+def _carry_out(
+    installation: Installation,
+    form: ReportForm,
+    work: Callable[[OwnerWorld], OwnerReport | ExitCode],
+    *,
+    asks_cluster: bool = True,
+) -> ExitCode:
+    """Connects, works until a signal, and reports. An exit code needs no report."""
+    form.set_up_logs()
+    # A sweep each second: every list is of all peers.
+    clock, to = SystemClock(), installation.connection(dry_run=False, sweep_interval=1.0)
+    both: AbstractContextManager[World | RegistryWorld]
+    both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
+    with stopped_by_signals(clock), progress_line() as tell, both as found:
+        cluster = found.cluster if isinstance(found, World) else None
+        world = OwnerWorld(registry=found.registry, clock=clock, workers=found.workers, cluster=cluster, tell=tell)
+        done = work(world)
+        if isinstance(done, ExitCode):
+            return done
+        report = done.with_unreached(world.registry.unreached())
+    notices = installation.eureka.notices
+    return form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
+
+
+@owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
+@installation_options(*written)
+@option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that nobody owns.")
+@option(
+    "--address",
+    "addresses",
+    variable=False,
+    type=HOST_AND_PORT,
+    multiple=True,
+    help="Only the instance at this address; may be repeated. Default: all instances of the app that a syncer wants.",
+)
+@option(
+    "--cluster",
+    variable=False,
+    type=NAME,
+    metavar="OLD",
+    help="Take over all of the owner's instances in the cluster with this UID.",
+)
+@_observe_option
+@_dry_run_option
+@report_options
+def adopt_command(
+    installation: Installation,
+    app: str | None,
+    addresses: tuple[Address, ...],
+    cluster: str | None,
+    observe: float | None,
+    dry_run: bool,
+    form: ReportForm,
+) -> ExitCode:
+    """Take instances over. With --app: those that a person or another tool registered, and that one of our syncers
+    wants. With --cluster OLD: all of the owner's instances in a cluster that this one replaces.
+
+    It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
+    """
+    _check_adopt(app, cluster, addresses)
+    owner, scope = installation.owner, installation.scope
+
+    def work(world: OwnerWorld) -> OwnerReport:
+        if app is None:
+            old = cluster or ""  # one of both is given
+            return adopt_old_cluster(world, owner=owner, old=old, scope=scope, observe=observe, dry_run=dry_run)
+        return adopt_instances(
+            world, owner=owner, app=app, addresses=addresses, scope=scope, observe=observe, dry_run=dry_run
+        )
+
+    return _carry_out(installation, form, work)
+
+
+def _check_adopt(app: str | None, cluster: str | None, addresses: tuple[Address, ...]) -> None:
+    if app is not None and cluster is not None:
+        raise click.UsageError(
+            "--app is for instances that nobody owns, --cluster for those of an old cluster: give one of them"
+        )
+    if app is None and cluster is None:
+        raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for those of an old cluster")
+    if cluster is not None and addresses:
+        raise click.UsageError("--address goes with --app; --cluster takes all instances of a cluster")
+    if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allow_namespace"))):
+        raise click.UsageError(
+            "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "
+            "only the name of its syncer"
+        )
+
+
+@owner_command.command(name="rename", short_help="Move all instances from one owner name to another.")
+@click.argument("old", type=OWNER)
+@click.argument("new", type=OWNER)
+@_cluster_option
+@installation_options(name_scope_options, *both_servers)
+@_observe_option
+@_dry_run_option
+@report_options
+def rename_command(
+    old: str,
+    new: str,
+    cluster: str | None,
+    installation: Installation,
+    observe: float | None,
+    dry_run: bool,
+    form: ReportForm,
+) -> ExitCode:
+    """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, and
+    read back. Only then is it cancelled under its old id.
+
+    Stop `run` and `keepalive` of OLD first. The command refuses if somebody still renews the instances.
+    """
+    if old == new:
+        raise click.UsageError(f"OLD and NEW are both {old}: give the new name as NEW")
+
+    def work(world: OwnerWorld) -> OwnerReport:
+        scope = installation.scope
+        return rename_owner(world, old=old, new=new, cluster=cluster, scope=scope, observe=observe, dry_run=dry_run)
+
+    return _carry_out(installation, form, work, asks_cluster=not cluster)
+
+
+@owner_command.command(name="purge", short_help="Cancel all of our instances: uninstall.")
+@installation_options(owner_option, name_scope_options, *both_servers)
+@_cluster_option
+@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
+@_dry_run_option
+@report_options
+def purge_command(
+    installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
+) -> ExitCode:
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
+    the instances of the syncers in that scope. The instances of other installations of the same owner stay.
+
+    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
+    """
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
+
+    def work(world: OwnerWorld) -> OwnerReport | ExitCode:
+        found = look_before_purge(world, owner=installation.owner, cluster=cluster, scope=installation.scope)
+        if found.instances and not (yes or dry_run):
+            if not _confirmed(found):
+                click.echo("nothing was changed", err=True)
+                return ExitCode.REFUSED
+            found = look_again(world, found)
+        return purge(world, found, dry_run=dry_run)
+
+    return _carry_out(installation, form, work, asks_cluster=not cluster)
+
+
+def _confirmed(found: Purge) -> bool:
+    """Asks on stderr, so that stdout holds the report alone."""
+    number = len(found.instances)
+    for one in found.instances[:_NAMED]:
+        click.echo(f"  {one.key} {one.status}", err=True)
+    if number > _NAMED:
+        click.echo(f"  and {number - _NAMED} more", err=True)
+    for caution in found.cautions:
+        click.echo(f"! {printable(caution)}", err=True)
+    what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
+    try:
+        with ended_by_signals():
+            return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
+    except click.Abort:
+        click.echo("\nnothing was changed", err=True)
+        raise

@@ -1,1 +1,0 @@
-"""The demo: embedded servers, example manifests, and the real program over HTTP, step by step."""

@@ -1,0 +1,301 @@
+"""Where both servers are and how they are called; for Eureka also login, TLS and proxy, with the checks that are made
+before anything is sent."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, on_command_line, option, variable_of
+from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
+from eurekube_sync.files import open_regular
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.ports import Clock, EndpointsSource
+from eurekube_sync.model.values import dataclass
+
+if TYPE_CHECKING:
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, Login
+
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
+"""Not an option: a process list shows those."""
+_MOST_BYTES = 16 * 1024 * 1024
+"""Of a file of certificates."""
+_URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """How many calls at a time, and how many seconds each may take."""
+
+    concurrency: int = 16
+    call_timeout: float = 10
+
+
+call_options = group(
+    "calls",
+    Calls,
+    option(
+        "--concurrency",
+        type=click.IntRange(1, 256),
+        default=Calls().concurrency,
+        help="How many calls to Eureka or Kubernetes may run at the same time.",
+    ),
+    option(
+        "--call-timeout",
+        type=Duration(least=0.1),
+        default=f"{Calls().call_timeout:g}s",
+        help="The longest time to wait for one answer.",
+    ),
+    section=Section.CALLS,
+)
+
+batch_option = option(
+    "--eureka-batch",
+    section=Section.CALLS,
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    help="Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if the servers "
+    "say that --eureka-url names all of their replicas. on: without asking the servers.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesAccess:
+    kubeconfig: str | None = None
+    context: str | None = None
+    endpoints_source: EndpointsSource = "slices"
+
+
+kubernetes_options = group(
+    "kubernetes",
+    KubernetesAccess,
+    option(
+        "--kubeconfig",
+        type=File(),
+        envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
+        help="Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
+    ),
+    option(
+        "--context",
+        type=NAME,
+        shell_complete=complete_contexts,
+        help="Context of the kubeconfig. Default: its current one.",
+    ),
+    option(
+        "--endpoints-source",
+        type=click.Choice(["slices", "endpoints"]),
+        default="slices",
+        help="Where the addresses of pods are read from. An old cluster has Endpoints only.",
+    ),
+    section=Section.WHERE,
+)
+
+from_option = option(
+    "--from",
+    "dumps",
+    variable=False,
+    section=Section.COMMAND,
+    metavar="FILE",
+    multiple=True,
+    help="With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for standard "
+    "input. May be repeated. Only namespaces in the files are planned.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EurekaAccess:
+    eureka_url: str
+    """One address, or several peers' with commas between; empty where a command may do without."""
+    eureka_username: str | None = None
+    eureka_username_file: str | None = None
+    eureka_password_file: str | None = None
+    eureka_ca_file: str | None = None
+    eureka_client_cert: str | None = None
+    eureka_client_key: str | None = None
+    eureka_insecure_skip_tls_verify: bool = False
+    eureka_proxy: str | None = None
+
+    @property
+    def printable_urls(self) -> tuple[str, ...]:
+        """Each server's address, without a login; none where none was given."""
+        from eurekube_sync.adapters.eureka.address import parse_addresses
+
+        return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What every report should say."""
+        if not self.eureka_insecure_skip_tls_verify:
+            return ()
+        return (
+            "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
+            "the login and change what is registered; give --eureka-ca-file instead.",
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to say once, at the start."""
+        urls = {"--eureka-url": self.eureka_url, "--eureka-proxy": self.eureka_proxy or ""}
+        return self.notices + tuple(
+            f"The password in {name} is in the process list of this machine; set {variable_of([name])} instead."
+            for name, url in urls.items()
+            if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_"))
+        )
+
+
+def with_access(
+    options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock
+) -> ConnectionOptions:
+    """The options with login, TLS and proxy, all files read once. Raises ConfigurationError; nothing was sent then."""
+    _check_tls(access, addresses)
+    certificate, key = access.eureka_client_cert, access.eureka_client_key
+    return replace(
+        options,
+        login=_login(access, addresses, clock),
+        ca_file=access.eureka_ca_file or "",
+        verify=not access.eureka_insecure_skip_tls_verify,
+        client_certificate=(certificate, key or certificate) if certificate else None,
+        proxies=_proxies(access.eureka_proxy),
+    )
+
+
+def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
+    from eurekube_sync.adapters.eureka import SecretFile, make_login
+
+    password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
+    password_file = access.eureka_password_file
+    users = {"--eureka-username": access.eureka_username, "--eureka-username-file": user_file}
+    passwords = {PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}
+    user_by, password_by = _one_of(users, "The user name of Eureka"), _one_of(passwords, "The password of Eureka")
+    if user_by and any(address.login for address in addresses):
+        raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
+    if password_by and not user_by:
+        raise ConfigurationError(f"{password_by} needs --eureka-username or --eureka-username-file beside it.")
+    if user_by and not password_by:
+        raise ConfigurationError(f"{user_by} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
+    if not user_by or not password_by:
+        return None
+    secret = partial(SecretFile, clock=clock)
+    return make_login(
+        user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
+        password=secret(Path(password_file), option=password_by) if password_file else password or "",
+    )
+
+
+def _one_of(given: dict[str, str | None], what: str) -> str | None:
+    """The option that gives it; None where none does."""
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
+    return named[0] if named else None
+
+
+def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
+    ca_file, certificate, key = access.eureka_ca_file, access.eureka_client_cert, access.eureka_client_key
+    skip = access.eureka_insecure_skip_tls_verify
+    files = {"--eureka-ca-file": ca_file, "--eureka-client-cert": certificate, "--eureka-client-key": key}
+    named = [name for name, given in {**files, "--eureka-insecure-skip-tls-verify": skip}.items() if given]
+    if ca_file and skip:
+        raise ConfigurationError("--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them.")
+    if key and not certificate:
+        raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
+    if named and not any(address.url.startswith("https:") for address in addresses):
+        raise ConfigurationError(f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted.")
+    for name, path in files.items():
+        if path:
+            _check_readable(name, path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except ssl.SSLError:
+            raise ConfigurationError(f"--eureka-ca-file: {ca_file} holds no certificate in PEM form.") from None
+    if certificate:
+        try:
+            context.load_cert_chain(certificate, key, password=lambda: "")
+        except ssl.SSLError as error:
+            trouble = "cannot be used: both have to be in PEM form, and the key must not be encrypted"
+            trouble = "do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else trouble
+            both = f"{certificate} and {key}" if key else f"the certificate and the key, both in {certificate},"
+            raise ConfigurationError(f"--eureka-client-cert and --eureka-client-key: {both} {trouble}.") from None
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with open_regular(path, follow=True) as file:
+            if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
+                raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+
+
+def _proxies(url: str | None) -> dict[str, str]:
+    if not url:
+        return {}
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ConfigurationError("--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128.")
+    return {"http": url, "https": url}
+
+
+def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> str:
+    from eurekube_sync.adapters.eureka.address import parse_addresses
+
+    url = ",".join(given)
+    try:
+        return url if not given or parse_addresses(url) else ""
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_file = partial(option, metavar="FILE", type=click.Path())
+_username_help = f"User name for Eureka. Its password is read from a file or from {PASSWORD_VARIABLE}."
+_proxy_help = "HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used."
+
+
+def _eureka_options(*, required: bool) -> Any:
+    return group(
+        "eureka",
+        EurekaAccess,
+        option(
+            "--eureka-url",
+            required=required,
+            callback=_one_text,
+            section=Section.WHERE,
+            metavar="URL",
+            multiple=True,
+            help="Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
+            "repeat the option, or put commas between the addresses. The preferred one comes first.",
+        ),
+        option("--eureka-username", metavar="NAME", help=_username_help),
+        _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
+        _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
+        _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka. Default: the public ones."),
+        _file("--eureka-client-cert", help="PEM file of the client certificate for Eureka."),
+        _file("--eureka-client-key", help="PEM file of the certificate's key.  [default: the file of the certificate]"),
+        option(
+            "--eureka-insecure-skip-tls-verify",
+            is_flag=True,
+            help="Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
+        ),
+        option("--eureka-proxy", metavar="URL", help=_proxy_help),
+        section=Section.LOGIN,
+    )
+
+
+eureka_options = _eureka_options(required=True)
+optional_eureka_options = _eureka_options(required=False)
+"""The same for a command that can do without: the URL is then empty."""

@@ -1,0 +1,239 @@
+"""What a process does beside its passes: ends by signals, has the lock, shows itself to those who watch it, and says
+what it waits for; and when Python looks for reference cycles."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from math import inf
+from types import FrameType
+from typing import Any, TypeVar, cast
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.threads import repeating
+from eurekube_sync.cli.monitoring.measure import scope_text
+from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.options.passes import Monitoring, Passes
+from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, wait_for
+from eurekube_sync.controller.loop import Between
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.errors import LockLost
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.lock import EVERY
+from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
+
+_SLACK = 60.0
+"""Seconds more than a pass and its interval may take before the loop counts as stopped."""
+_YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
+"""Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
+_PASSES = 100
+"""From one look at all that there is to the next."""
+_log = logging.getLogger(__name__)
+P = TypeVar("P")
+
+
+@contextmanager
+def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
+    """SIGTERM and the first Ctrl-C end the work between two calls; a second Ctrl-C ends the process at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        clock.stop()  # first: what it interrupted may be writing a log line itself
+        _log.info("stopping: %s", signal.Signals(number).name)
+
+    with ended_by_signals(stop):
+        yield
+
+
+@contextmanager
+def ended_by_signals(
+    handler: Callable[[int, FrameType | None], None] = signal.default_int_handler,
+) -> Iterator[None]:
+    """While a person is asked: SIGTERM and Ctrl-C end the process at once, for nothing has begun."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def look_rarely_for_cycles() -> None:
+    """To be called once, when all is imported; `looking_for_cycles` then looks at all between passes.
+
+    A pass builds hundreds of thousands of objects that live to its end, and hardly a cycle among them. Python's own
+    rule walks all of them again and again while they grow: of 60,000 instances it took a third of the processor time of
+    a pass.
+    """
+    gc.freeze()
+    gc.set_threshold(_YOUNG, _MIDDLE, _ALL)
+
+
+def looking_for_cycles(between: Between | None) -> Between:
+    """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes. What
+    a pass keeps for the next is looked at once: to walk all of it took an eighth of the processor time of a pass."""
+    passes = 0
+
+    def look(registered: tuple[InstanceKey, ...], until: float) -> int:
+        nonlocal passes
+        passes += 1
+        gc.collect(1 if passes % _PASSES else 2)
+        return between(registered, until) if between is not None else 0
+
+    return look
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the loop tells of itself."""
+
+    monitor: Monitor
+    exports: tuple[Callable[[], None], ...] = ()
+    """Called after each pass."""
+    asked: bool = False
+    """Whether anybody watches: otherwise passes are not measured."""
+
+    def passed(self, report: PassReport, code: ExitCode, seconds: float) -> None:
+        """A pass ended, after so many seconds."""
+        if not self.asked:
+            self.monitor.turned()
+            return
+        self.monitor.passed(report, code, summary(report), seconds)
+        for export in self.exports:
+            export()
+
+    def knows(self, lock: Lock) -> None:
+        """What the lock says of earlier processes."""
+        if lock.last_good:
+            self.monitor.was_good(lock.last_good.at)
+
+
+@contextmanager
+def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes) -> Iterator[Watched]:
+    """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then. Raises
+    ConfigurationError when the address cannot be opened."""
+    monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.timeout + passes.interval + _SLACK)
+    if not asked.wanted:
+        yield Watched(monitor)
+        return
+    from eurekube_sync.cli.monitoring import exposition
+
+    exports: list[Callable[[], None]] = []
+    if file := asked.metrics_file:
+        if at := exposition.good_in_file(file):
+            monitor.was_good(at)
+        exports.append(lambda: exposition.write_file(monitor, file))
+    if url := asked.push_metrics:
+        group = {"owner": owner, "scope": scope_text(scope)}
+        exports.append(lambda: exposition.push(monitor, url, group))
+    with ExitStack() as opened:
+        if asked.listen:
+            from eurekube_sync.cli.monitoring.server import serving
+
+            opened.enter_context(serving(monitor, *asked.listen))
+        yield Watched(monitor, tuple(exports), asked=True)
+
+
+def under_lock(
+    lock: Lock, clock: SystemClock, watched: Watched, work: Callable[[], ExitCode], *, daemon: bool
+) -> ExitCode:
+    """Works while this copy has the lock: waits for it, renews it beside the work, and gives it up at the end.
+
+    A daemon waits as long as another copy has the lock. Other runs wait for a while, and leave the work to it. A daemon
+    that lost the lock begins anew, and remembers nothing: what it saw last may be long gone. Of another run LockLost is
+    raised, unless it never had the lock: then it waits. While the loop does not turn, the lock is not renewed: another
+    copy takes over.
+    """
+    monitor = watched.monitor
+    monitor.has_lock(lambda: f"Lock {lock.name}: {'held' if lock.held else 'not held'}.", lambda: lock.held)
+
+    def waits() -> None:
+        monitor.waits()
+        watched.knows(lock)
+
+    def renew() -> None:
+        if monitor.live:
+            lock.attempt()
+
+    while True:
+        standing = wait_for(lock, clock, patience=inf if daemon else PATIENCE, waits=waits)
+        watched.knows(lock)
+        monitor.turned()
+        if standing is None:
+            return ExitCode.OK if daemon else ExitCode.INCOMPLETE
+        if isinstance(standing, HeldBy):
+            _log.info("nothing was done: %s holds the lock %s and is at work", standing.holder, lock.name)
+            return ExitCode.OK
+        try:
+            with repeating(renew, EVERY):
+                return work()
+        except LockLost as lost:
+            if not daemon and isinstance(standing, Held):
+                raise
+            _log.warning("%s", lost)
+        finally:
+            lock.release()
+
+
+class Waits:
+    """Which answer the program waits for just now, in words: for the line that a person at a terminal sees. It stands
+    between the pass and the adapters, and changes no call. It may be used from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: Counter[str] = Counter()
+
+    def __str__(self) -> str:
+        with self._lock:
+            open_ = +self._open
+        if not open_:
+            return "waiting for an answer"
+        (words, calls), *_ = open_.most_common(1)
+        return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
+
+    def seen(self) -> AbstractContextManager[None]:
+        """Shows them while it is entered, at a terminal."""
+        if not sys.stderr.isatty():
+            return nullcontext()
+        from eurekube_sync.cli.output.progress import waiting
+
+        return waiting(self)
+
+    def of(self, port: P, server: str) -> P:
+        """The same port, whose calls are noted while they last, such as `Eureka: list instances`."""
+        return cast(P, _Noted(port, server, self._note))
+
+    @contextmanager
+    def _note(self, words: str) -> Iterator[None]:
+        with self._lock:
+            self._open[words] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[words] -= 1
+
+
+class _Noted:
+    def __init__(self, port: object, server: str, note: Callable[[str], AbstractContextManager[None]]) -> None:
+        self._port, self._server, self._note = port, server, note
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        words = f"{self._server}: {name.replace('_', ' ')}"
+
+        def noted(*args: Any, **named: Any) -> Any:
+            with self._note(words):
+                return found(*args, **named)
+
+        return noted if callable(found) else found
