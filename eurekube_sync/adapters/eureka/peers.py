@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
@@ -22,7 +22,6 @@ from eurekube_sync.model.errors import (
     RegistryStumbled,
     RegistryUnavailable,
     RegistryUnusable,
-    unknown_from,
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import OWNER
@@ -39,8 +38,8 @@ SWEEP_SLACK_SECONDS = 30.0
 _STRAY_RENEWAL_SECONDS = 25.0
 """An instance that one peer alone holds is renewed there in the first pass after this: about as often as all others."""
 
+_UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
-
 A = TypeVar("A")
 
 
@@ -53,21 +52,17 @@ def sweep_seconds(lease_duration: float) -> float:
 class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
-    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while, the longer the longer it
-    fails: the call goes to the next one at once, and so do those after it. A rest ends with a list, so a pass does not
-    change its peer back half-way. While all rest, all are tried.
+    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while: the call goes to the next
+    one at once, and so do those after it. A rest ends with a list, so a pass does not change its peer back half-way.
+    While all rest, all are tried.
 
     A peer that refuses our login, or where a web page answers, is a mistake that a person has to see to, and that the
-    next peer would hide until it is needed. So its **list is Unknown**: nothing is removed, and exit code and status
-    say why, pass after pass. But renewals and registrations go on to the next peer, with a warning: the peers are one
-    registry, and a password that was changed on one of them first must not let every lease expire. A cancel that a peer
-    refuses has failed, for callers may still find the instance there.
+    next peer would hide until it is needed. So its **list is Unknown**, and nothing is removed. But renewals and
+    registrations go on to the next peer, with a warning: a password that was changed on one of them first must not let
+    every lease expire. A cancel that a peer refuses has failed, for callers may still find the instance there.
 
     A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
     500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
-
-    A peer that is used again after a rest is listed with the next list, for strays. So is one whose list failed, and
-    one that held strays.
     """
 
     def __init__(
@@ -90,7 +85,8 @@ class EurekaPeers(Registry):
         self._registered = -inf
         """When something was registered last, as far as this process knows, in monotonic seconds."""
         self._owed: set[str] = set()
-        """Peers to list with the next list, whenever the next sweep may be."""
+        """Peers to list with the next list, whenever the next sweep may be: used again after a rest, not listed in a
+        sweep, or holding strays."""
         self._unlisted: set[str] = set()
         """Peers that could not be listed in a sweep, which is said once."""
         self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}
@@ -104,15 +100,11 @@ class EurekaPeers(Registry):
         self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list of the first peer that gives one; when a sweep is due, also the strays: instances that only
-        another peer holds, with an owner's mark.
-
-        A desired one is registered again like any other that the first peer lacks. One that is not desired is a stray,
-        which is read uncached, counted by the brake and cancelled.
-        """
+        """The list of the first peer that gives one, and the strays: instances that only another peer holds, with an
+        owner's mark. They are registered again, or read uncached, counted by the brake and cancelled."""
         self._owed.update(self._rests.end())
         self._shown.clear()
-        failed: dict[str, Unknown] = {}
+        failed: dict[str, str] = {}
         for name in self._order(to_list=True):
             if self._limit.left() <= 0:
                 break
@@ -120,22 +112,20 @@ class EurekaPeers(Registry):
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
                 self.renew_strays()
-                self._sweep(name, listed, without=failed)
+                self._sweep(name, listed)
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
                 if any(self._strays.values()):  # also between two sweeps: a held one is renewed on its peer
                     for one in listed.data:
                         self._settle(one.key)
                     return Complete(data=(*listed.data, *self._all_strays()))
                 return listed
-            failed[name] = listed
+            failed[name] = listed.message
             refusing = listed.cause is not Cause.UNAVAILABLE
             self._rests.begin(name, listed.message, refusing=refusing)
             if refusing:
-                return Unknown(
-                    cause=listed.cause,
-                    message=f"{listed.message} No other peer's list is taken instead; renewals go to the next peer.",
-                )
-        return Unknown(cause=Cause.UNAVAILABLE, message=_none_left({name: one.message for name, one in failed.items()}))
+                why = f"{listed.message} No other peer's list is taken instead; renewals go to the next peer."
+                return Unknown(cause=listed.cause, message=why)
+        return Unknown(cause=Cause.UNAVAILABLE, message=_none_left(failed))
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
@@ -148,10 +138,8 @@ class EurekaPeers(Registry):
         return Elsewhere(self._all_strays(), unlisted)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on the peers that the last list found it on.
-
-        A peer that does not answer now holds nothing that could be changed: the next sweep looks again.
-        """
+        """The first peer's answer; what is absent there is read on the peers that the last list found it on. One that
+        does not answer now holds nothing that could be changed: the next sweep looks again."""
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
@@ -162,8 +150,13 @@ class EurekaPeers(Registry):
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
         if found is not None:
-            self._note_age(found)
-        for other in self._reachable(without=name) if found is None else ():
+            # What another process registered a moment ago is on its way to the other peers as well: a process of one
+            # pass may begin as soon as the one before it ends. By another machine's clock it may be younger than none.
+            age = self._clock.now() - found.last_dirty_timestamp / 1000
+            if abs(age) < REPLICATION_SECONDS:
+                self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
+            return found
+        for other in self._reachable(without=name):
             if other not in others:
                 continue
             if self._limit.left() <= 0:
@@ -180,14 +173,7 @@ class EurekaPeers(Registry):
             if found is not None:
                 return found
             self._gone(key, other)
-        return found
-
-    def _note_age(self, found: ObservedInstance) -> None:
-        """What another process registered a moment ago is on its way to the other peers as well: a process of one pass
-        may begin as soon as the one before it ends."""
-        age = self._clock.now() - found.last_dirty_timestamp / 1000
-        if abs(age) < REPLICATION_SECONDS:  # by another machine's clock it may be younger than none
-            self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
+        return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which replicates it."""
@@ -200,8 +186,8 @@ class EurekaPeers(Registry):
         registered or cancelled before: what is held or not served must not expire. Not at once, for a peer hands on a
         renewal, and all peers would then hold the stray (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
-        if not renewed and self._holders(key):
-            self._to_renew[key] = self._holders(key)
+        if not renewed and (holders := self._holders(key)):
+            self._to_renew[key] = holders
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -255,7 +241,11 @@ class EurekaPeers(Registry):
             else:
                 self._worked(name)
                 return name, answer
-        raise _worst(errors.values())(_none_left({name: str(error) for name, error in errors.items()}))
+        # What a person has to see to comes first, then what a peer broke down over: one that is away tells nothing.
+        kinds = (RegistryDenied, RegistryUnusable, RegistryRejected)
+        worst = (kind for kind in kinds if any(isinstance(error, kind) for error in errors.values()))
+        why = _none_left({name: str(error) for name, error in errors.items()})
+        raise next(worst, RegistryUnavailable)(why)
 
     def _order(self, *, to_list: bool = False) -> list[str]:
         """The resting ones last. A peer that refuses is asked for its list all the same."""
@@ -310,16 +300,14 @@ class EurekaPeers(Registry):
         if self._rests.worked(name, listed=listed):
             self._owed.add(name)
 
-    def _sweep(
-        self, first: str, listed: Complete[tuple[ObservedInstance, ...]], *, without: Mapping[str, Unknown]
-    ) -> None:
+    def _sweep(self, first: str, listed: Complete[tuple[ObservedInstance, ...]]) -> None:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
         with_strays = {name for name, held in self._strays.items() if held}  # they may be gone
         self._owed |= self._rests.back() | with_strays
-        reachable = [name for name in self._reachable(without=first) if name not in without]
+        reachable = self._reachable(without=first)
         self._look_at([name for name in reachable if due or name in self._owed], listed.data)
         self._owed.discard(first)
 
@@ -332,63 +320,36 @@ class EurekaPeers(Registry):
                 continue
             theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
-                self._not_listed(name, theirs)
+                # Its strays are still taken for registered: they are renewed, and only an uncached read ends that.
+                if name not in self._unlisted:
+                    _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
+                self._unlisted.add(name)
+                self._owed.add(name)
+                if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
+                    self._rests.begin(name, theirs.message, refusing=False)
                 continue
             self._worked(name, listed=True)
             self._owed.discard(name)
             self._unlisted.discard(name)
             self._shown.add(name)
-            strays = {one.key: one for one in theirs.data if one.key not in known and OWNER in one.metadata}
-            self._strays[name] = strays
+            unknown = (one for one in theirs.data if one.key not in known)
+            self._strays[name] = {one.key: one for one in unknown if OWNER in one.metadata}
             ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
             self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
-
-    def _not_listed(self, name: str, theirs: Unknown) -> None:
-        """Its strays are still taken for registered: they are renewed, and only an uncached read ends that."""
-        if name not in self._unlisted:
-            _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
-        self._unlisted.add(name)
-        self._owed.add(name)
-        if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
-            self._rests.begin(name, theirs.message, refusing=False)
-
-
-class _Unnamed(RegistryError):
-    """There is no server to ask."""
-
-    cause = Cause.NOT_READ
 
 
 class UnnamedEureka(Registry):
     """A Eureka that nobody named: every read says so, and nothing is written. For commands that can do without."""
 
     def list_instances(self) -> Unknown:
-        return unknown_from(_unnamed())
+        return Unknown(cause=Cause.NOT_READ, message=_UNNAMED)
 
-    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        raise _unnamed()
+    def _refused(self, *_: object, **_more: object) -> Any:
+        error = RegistryError(_UNNAMED)
+        error.cause = Cause.NOT_READ
+        raise error
 
-    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        raise _unnamed()
-
-    def renew(self, key: InstanceKey) -> bool:
-        raise _unnamed()
-
-    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        raise _unnamed()
-
-
-def _unnamed() -> RegistryError:
-    return _Unnamed("no Eureka server was named: give --eureka-url to look there as well")
-
-
-def _worst(errors: Iterable[RegistryError]) -> type[RegistryError]:
-    """What a person has to see to first; then what a peer broke down over: one that is away says nothing of that."""
-    found = list(errors)
-    for kind in (RegistryDenied, RegistryUnusable, RegistryRejected):
-        if any(isinstance(error, kind) for error in found):
-            return kind
-    return RegistryUnavailable
+    read_instance = register = renew = cancel = _refused
 
 
 def _none_left(messages: Mapping[str, str]) -> str:
