@@ -243,8 +243,8 @@ def _registry(
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
-    from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-    from eurekube_sync.adapters.eureka.everywhere import Doubts
+    from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+    from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 
@@ -260,20 +260,22 @@ def _registry(
         peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
         opened.callback(peers.renew_strays)
         registry = peers
-    mode = BatchMode(connection.eureka_batch)
-    if mode is BatchMode.OFF:
+    if connection.eureka_batch == "off":
         return registry, servers
     short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
-    batching = BatchingRegistry(
-        registry,
-        servers,
+    batches = EverywhereBatches(
+        servers=servers,
         asked=clients([replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in to_servers]),
-        mode=mode,
         clock=clock,
         limit=limit,
         workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency * len(servers))),
         rests=rests,
         doubts=doubts,
+    )
+    batching = BatchingRegistry(
+        registry,
+        batches,
+        required=connection.eureka_batch == "on",
         dry_run=connection.dry_run,
         ask_seconds=sweep,
         lease_duration=connection.lease_duration,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.adapters.eureka.address import EurekaAddress
-from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.adapters.eureka.everywhere import Doubts
+from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
@@ -137,14 +137,13 @@ def _registry(
         registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts)
     if not installation.batches:
         return registry
-    return BatchingRegistry(
-        registry,
-        servers,
+    batches = EverywhereBatches(
+        servers=servers,
         asked=clients(timeout=_ASK_TIMEOUT, retries=0),
-        mode=BatchMode.AUTO,
         clock=clock,
         limit=limit,
         workers=InTurn(),
         rests=rests,
         doubts=doubts,
     )
+    return BatchingRegistry(registry, batches)

@@ -7,18 +7,15 @@ replicates is among ours, which the servers themselves are asked; else each writ
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from eurekube_sync.adapters.eureka.client import EurekaClient
-from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, Doubts, EverywhereBatches, probed, refused
+from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, EverywhereBatches, probed, refused
 from eurekube_sync.adapters.eureka.replication import ServerStatus
-from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.model.deadline import Schedule, TimeLimit
+from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
+from eurekube_sync.model.ports import Batches, Elsewhere, Registry
 from eurekube_sync.model.sources import Complete, Source
 
 ASK_SECONDS = 480.0
@@ -32,45 +29,27 @@ twice its duration."""
 _log = logging.getLogger(__name__)
 
 
-class BatchMode(StrEnum):
-    """`--eureka-batch`."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
 class BatchingRegistry:
     """A `Registry` that also writes in batches where that is safe; it is asked anew with the lists, about every 8
     minutes, of a server that spoke against it each minute, and whenever one comes back.
 
-    All else is `inner`'s. `servers` by printable address, those of `inner`; `asked` are the same with short timeouts,
-    for one that hangs must not eat the time of a list. `rests`, None where there is one server, and `doubts` are shared
-    with `inner`. `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
+    All else is `inner`'s, whose servers and memory `batches` shares. `required`: no server is asked which replicas it
+    has. `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
     """
 
     def __init__(
         self,
         inner: Registry,
-        servers: Mapping[str, EurekaClient],
+        batches: EverywhereBatches,
         *,
-        asked: Mapping[str, EurekaClient] | None = None,
-        mode: BatchMode,
-        clock: Clock,
-        limit: TimeLimit,
-        workers: Workers,
-        rests: Rests | None = None,
-        doubts: Doubts | None = None,
+        required: bool = False,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
         lease_duration: float = OUR_LEASE.duration,
     ) -> None:
         self._inner = inner
-        self._asked = dict(asked or servers)
-        self._required = mode is BatchMode.ON
-        self._clock = clock
-        self._workers = workers
-        self._rests = rests
+        self._batches = batches
+        self._required = required
         self._dry_run = dry_run
         self._questions = Schedule(ask_seconds)
         self._away_seconds = AWAY_PART * lease_duration
@@ -81,10 +60,6 @@ class BatchingRegistry:
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
         self._batching: Batching | None = None
-        self._doubts = doubts or Doubts()
-        self._batches = EverywhereBatches(
-            servers, asked=self._asked, clock=clock, limit=limit, workers=workers, rests=rests, doubts=self._doubts
-        )
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
@@ -107,17 +82,17 @@ class BatchingRegistry:
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
-        self._doubts.end_partly(instance.key)
-        if len(self._asked) > 1:
-            self._doubts.posted(instance.key, self._clock.monotonic())
+        self._batches.doubts.end_partly(instance.key)
+        if len(self._batches.asked) > 1:
+            self._batches.doubts.posted(instance.key, self._batches.clock.monotonic())
 
     def renew(self, key: InstanceKey) -> bool:
         """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered anew by
         a single call. Its server hands that on, and what the instance replaces is cancelled only afterwards."""
-        return self._inner.renew(key) and not self._doubts.end_partly(key)
+        return self._inner.renew(key) and not self._batches.doubts.end_partly(key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        self._doubts.settle(key)
+        self._batches.doubts.settle(key)
         return self._inner.cancel(key, ours=ours)
 
     def batches(self) -> Batches | None:
@@ -135,30 +110,32 @@ class BatchingRegistry:
         return self._inner.unreached()
 
     def _away(self) -> frozenset[str]:
-        return self._rests.down() if self._rests is not None else frozenset()
+        return self._batches.rests.down() if self._batches.rests is not None else frozenset()
 
     def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
-        everybody = self._questions.due(self._clock.now())
-        now = self._clock.monotonic()
-        called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._said)}
+        everybody = self._questions.due(self._batches.clock.now())
+        now = self._batches.clock.monotonic()
+        called = (
+            set(self._batches.asked) if everybody else {*away, *self._lost, *(self._batches.asked.keys() - self._said)}
+        )
         if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:
             called |= {name for name, said in self._said.items() if isinstance(said, str)}
             self._asked_troubled = now
-        due = [name for name in self._asked if name in called - just_failed]
+        due = [name for name in self._batches.asked if name in called - just_failed]
         if everybody:
             self._batches.anew()
         silent = self._batches.silent
         for name, silence in silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")
-        for name, said in zip(due, self._workers.each(self._ask, due), strict=True):
+        for name, said in zip(due, self._batches.workers.each(self._ask, due), strict=True):
             if isinstance(said, RegistryUnavailable):
                 failed[name] = str(said).removesuffix(".")
                 continue
             self._said[name] = said
             if name not in silent:
                 self._lost.pop(name, None)
-        now = self._clock.monotonic()
+        now = self._batches.clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
             silent.pop(name, None)  # it was really away: when it is back, it begins anew
@@ -173,19 +150,19 @@ class BatchingRegistry:
         try:
             if not self._required:
                 said = self._question(name)
-            if not isinstance(said, str) and not self._dry_run and (code := probed(self._asked[name])) != 404:
+            if not isinstance(said, str) and not self._dry_run and (code := probed(self._batches.asked[name])) != 404:
                 said = f"{name} answered a batch of one unknown instance with {code} instead of 404."
         except RegistryUnavailable as error:
             return error
         except RegistryError as error:
             said = refused(error)
-        if self._rests is not None:
-            self._rests.came_back(name)
+        if self._batches.rests is not None:
+            self._batches.rests.came_back(name)
         return said
 
     def _question(self, name: str) -> ServerStatus | str:
         try:
-            status = self._asked[name].server_status()
+            status = self._batches.asked[name].server_status()
         except RegistryUnavailable:
             raise
         except RegistryError as error:
@@ -194,7 +171,7 @@ class BatchingRegistry:
                 f"{name} does not say which replicas it has ({why}); if --eureka-url names all of them, use "
                 "--eureka-batch on."
             )
-        ours = {_place(one) for one in self._asked}
+        ours = {_place(one) for one in self._batches.asked}
         replicas = {_place(one): one for one in status.replicas}
         if _place(name) in replicas:
             return (
@@ -213,7 +190,7 @@ class BatchingRegistry:
         trouble = self._trouble(now)
         if trouble is not None:
             return Batching(on=False, why=f"{trouble} {SINGLY}")
-        number = len(self._asked)
+        number = len(self._batches.asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
         because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
@@ -222,7 +199,7 @@ class BatchingRegistry:
         for said in self._said.values():
             if isinstance(said, str):
                 return said
-        for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._said else ():
+        for name, (since, why) in self._lost.items() if len(self._batches.asked) > 1 or not self._said else ():
             if name not in self._said or now - since >= self._away_seconds:
                 return f"{name} does not answer ({why}), and no other server would pass a batch on to it."
         selves = [(one.instance_id, {*one.replicas}) for one in self._said.values() if not isinstance(one, str)]

@@ -85,6 +85,7 @@ class Doubts:
                 keys.discard(key)
 
 
+@dataclass(slots=True, kw_only=True)
 class EverywhereBatches:
     """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side.
 
@@ -94,38 +95,27 @@ class EverywhereBatches:
     """
 
     size = SIZE
-
-    def __init__(
-        self,
-        servers: Mapping[str, EurekaClient],
-        *,
-        asked: Mapping[str, EurekaClient],
-        clock: Clock,
-        limit: TimeLimit,
-        workers: Workers,
-        rests: Rests | None,
-        doubts: Doubts,
-    ) -> None:
-        """`asked` are the same servers with short timeouts."""
-        self._servers = dict(servers)
-        self._asked = dict(asked)
-        self._several = len(servers) > 1
-        self._clock = clock
-        self._limit = limit
-        self._workers = workers
-        self._rests = rests
-        self._doubts = doubts
-        self.trouble: str | None = None
-        self.silent: dict[str, tuple[float, str]] = {}
-        """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
-        self._used: set[str] = set()
-        """Servers that may have batches, and did not fail since the last list."""
-        self._sizes: dict[str, int] = {}
-        """How many items at a time a server gets that had no answer to more."""
-        self._registering = threading.BoundedSemaphore(_REGISTERING)
-        self._lacking: dict[InstanceKey, frozenset[str]] = {}
-        self._returned: frozenset[str] = frozenset()
-        """Servers that missed batches, or may have, and were not asked since what they lack."""
+    servers: Mapping[str, EurekaClient]
+    """By printable address, the preferred one first."""
+    asked: Mapping[str, EurekaClient]
+    """The same with short timeouts: to ask one that hangs must not eat the time of a list."""
+    clock: Clock
+    limit: TimeLimit
+    workers: Workers
+    doubts: Doubts = field(default_factory=Doubts)
+    rests: Rests | None = None
+    """None where there is one server."""
+    trouble: str | None = None
+    silent: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
+    _used: set[str] = field(default_factory=set)
+    """Servers that may have batches, and did not fail since the last list."""
+    _sizes: dict[str, int] = field(default_factory=dict)
+    """How many items at a time a server gets that had no answer to more."""
+    _registering: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_REGISTERING))
+    _lacking: dict[InstanceKey, frozenset[str]] = field(default_factory=dict)
+    _returned: set[str] = field(default_factory=set)
+    """Servers that missed batches, or may have, and were not asked since what they lack."""
 
     def anew(self) -> None:
         """All servers are asked again: forget what went wrong, and try longer batches."""
@@ -137,17 +127,17 @@ class EverywhereBatches:
         """With a new list: use these servers, and forget what was before; but those that were not used until now may
         lack what came meanwhile."""
         before, self._used = self._used, set(admitted)
-        if self._several:  # what a single one has lost, its list shows
+        if len(self.servers) > 1:  # what a single one has lost, its list shows
             self._returned = (self._returned | (self._used - before)) & self._used
         self._lacking = {}
 
     def usable(self) -> list[str]:
         """The servers that a batch goes to, the preferred one first."""
-        return [name for name in self._servers if name in self._used]
+        return [name for name in self.servers if name in self._used]
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """A heartbeat of each, everywhere. What is in doubt is looked at, and left to a single call if it differs."""
-        sure = [key for key in keys if key not in self._doubts or self._alike(key)]
+        sure = [key for key in keys if key not in self.doubts or self._alike(key)]
         codes = self._everywhere([replication.heartbeat(key) for key in sure])
         found = dict.fromkeys(keys, Batched.UNSETTLED)
         for index, key in enumerate(sure):
@@ -155,7 +145,7 @@ class EverywhereBatches:
             said = set(of_key.values())
             if said == {200}:
                 found[key] = Batched.DONE
-                self._doubts.end_partly(key)
+                self.doubts.end_partly(key)
             elif said == {404}:
                 found[key] = Batched.ABSENT
             elif said == {200, 404}:
@@ -169,8 +159,8 @@ class EverywhereBatches:
         ages = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
         if len(ages) > 1:
             return False
-        if Cause.NOT_READ not in copies and len(copies) == len(self._servers):
-            self._doubts.settle(key)
+        if Cause.NOT_READ not in copies and len(copies) == len(self.servers):
+            self.doubts.settle(key)
         return True
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
@@ -184,8 +174,8 @@ class EverywhereBatches:
             taken = self._registered(items, self.usable())
         done = [set(codes) == {200} for codes in taken]
         for item, settled in zip(items, done, strict=True):
-            if not settled and self._several:
-                self._doubts.partly(item.instance.key)
+            if not settled and len(self.servers) > 1:
+                self.doubts.partly(item.instance.key)
         return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
 
     def returned(self) -> bool:
@@ -197,11 +187,11 @@ class EverywhereBatches:
         names = [name for name in self.usable() if name in self._returned]
         heartbeats = [replication.heartbeat(key) for key in keys]
         found: set[InstanceKey] = set()
-        answers = self._workers.each(lambda name: self._sent(name, heartbeats), names)
+        answers = self.workers.each(lambda name: self._sent(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
             if codes is None:
                 continue
-            self._returned -= {name}
+            self._returned.discard(name)
             lacked = [key for key, code in zip(keys, codes, strict=True) if code == 404]
             self._lacking.update({key: self._lacking.get(key, frozenset()) | {name} for key in lacked})
             found.update(lacked)
@@ -241,12 +231,12 @@ class EverywhereBatches:
 
         None right after a registration on one server alone: the server hands it on a moment later, and what it replaces
         must not be cancelled on the others before. With single calls the first server hands on both, in order."""
-        if self._clock.monotonic() - self._doubts.last_posted < replication.REPLICATION_SECONDS:
+        if self.clock.monotonic() - self.doubts.last_posted < replication.REPLICATION_SECONDS:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
-            self._doubts.settle(key)
+            self.doubts.settle(key)
         names = self.usable()
-        gone = self._workers.each(lambda name: self._cancelled(name, keys, ours), names)
+        gone = self.workers.each(lambda name: self._cancelled(name, keys, ours), names)
         of_each = [{one[index] for one in gone} for index in range(len(keys))]
         return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
 
@@ -256,7 +246,7 @@ class EverywhereBatches:
         """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
         there = list(range(len(keys)))
         settled: list[bool] = [True] * len(keys)
-        if self._several:
+        if len(self.servers) > 1:
             registered = [self._read(name, key) for key in keys]
             settled = [one is not Cause.NOT_READ for one in registered]
             there = [i for i in there if isinstance(one := registered[i], ObservedInstance) and ours(one)]
@@ -285,7 +275,7 @@ class EverywhereBatches:
             return self._sent(name, heartbeats)
 
         found: list[list[int]] = [[] for _ in items]
-        for name, answers in zip(names, self._workers.each(send, names), strict=True):
+        for name, answers in zip(names, self.workers.each(send, names), strict=True):
             if answers is None and name in self._used:
                 return [[] for _ in items]
             for index, code in zip(places, answers or [], strict=False):
@@ -295,7 +285,7 @@ class EverywhereBatches:
     def _everywhere(self, items: Sequence[bytes]) -> dict[str, list[int]]:
         """By server the answers to all items; nothing at all when one did not give them that is not away."""
         names = self.usable()
-        answers = dict(zip(names, self._workers.each(lambda name: self._sent(name, items), names), strict=True))
+        answers = dict(zip(names, self.workers.each(lambda name: self._sent(name, items), names), strict=True))
         if any(found is None and name in self._used for name, found in answers.items()):
             return {}
         return {name: found for name, found in answers.items() if found is not None}
@@ -308,7 +298,7 @@ class EverywhereBatches:
             if self._is_over() or self.trouble is not None:
                 return None
             try:
-                found += self._servers[name].replicate(left)
+                found += self.servers[name].replicate(left)
             except RegistryUnavailable as error:
                 if not self._shortened(name, len(left), error):
                     self._fail(name, error)
@@ -327,7 +317,7 @@ class EverywhereBatches:
         if number == 1 or self._is_over():
             return False
         try:
-            probed(self._asked[name])
+            probed(self.asked[name])
         except RegistryError:
             return False
         if number <= _FEWEST:
@@ -342,7 +332,7 @@ class EverywhereBatches:
         """What this server holds; NOT_READ if it cannot be read now."""
         if name in self._used and not self._is_over():
             try:
-                return self._servers[name].read_instance(key)
+                return self.servers[name].read_instance(key)
             except RegistryUnavailable as error:
                 self._fail(name, error)
             except RegistryError:
@@ -350,15 +340,15 @@ class EverywhereBatches:
         return Cause.NOT_READ
 
     def _is_over(self) -> bool:
-        return self._limit.left() <= 0 or self._clock.stopping()
+        return self.limit.left() <= 0 or self.clock.stopping()
 
     def _fail(self, name: str, error: RegistryError) -> None:
-        if self._limit.left() <= 0:
+        if self.limit.left() <= 0:
             return  # the pass had no time left for it: no server is at fault
         self._used.discard(name)
-        self.silent.setdefault(name, (self._clock.monotonic(), str(error).removesuffix(".")))
-        if self._rests is not None:
-            self._rests.failed(name, error)
+        self.silent.setdefault(name, (self.clock.monotonic(), str(error).removesuffix(".")))
+        if self.rests is not None:
+            self.rests.failed(name, error)
 
     def _end(self, why: str) -> None:
         if self.trouble is None:

@@ -20,8 +20,8 @@ import yaml
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.adapters.eureka.address import EurekaAddress
-from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.adapters.eureka.everywhere import Doubts
+from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import HoldReason
@@ -256,14 +256,13 @@ class Town:
         return World(
             registry=BatchingRegistry(
                 client,
-                {address.url: client},
-                asked={address.url: client},
-                mode=BatchMode.AUTO,
-                clock=clock,
-                limit=limit,
-                workers=InTurn(),
-                rests=None,
-                doubts=Doubts(),
+                EverywhereBatches(
+                    servers={address.url: client},
+                    asked={address.url: client},
+                    clock=clock,
+                    limit=limit,
+                    workers=InTurn(),
+                ),
             ),
             cluster=KubernetesCluster(
                 InProcessConnection(lambda request: answer(self.kubernetes.handle, request)),

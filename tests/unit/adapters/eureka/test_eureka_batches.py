@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
+from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry
 from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
@@ -114,7 +114,7 @@ class Site:
         self,
         number: int = 2,
         *,
-        mode: BatchMode = BatchMode.AUTO,
+        required: bool = False,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
         lease_duration: float = 300,
@@ -124,7 +124,7 @@ class Site:
         self.servers = [Server(name, self.clock, self.limit) for name in NAMES[:number]]
         for server in self.servers:
             server.eureka.replicas = tuple(f"{name}/" for name in NAMES[:number] if name != server.name)
-        self.mode, self.dry_run, self.ask_seconds = mode, dry_run, ask_seconds
+        self.required, self.dry_run, self.ask_seconds = required, dry_run, ask_seconds
         self.lease_duration = lease_duration
         self.restart()
 
@@ -135,15 +135,19 @@ class Site:
         inner: Registry = clients[NAMES[0]]
         if rests is not None:
             inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts)
-        self.registry = BatchingRegistry(
-            inner,
-            clients,
-            mode=self.mode,
+        batches = EverywhereBatches(
+            servers=clients,
+            asked=clients,
             clock=self.clock,
             limit=self.limit,
             workers=InTurn(),
             rests=rests,
             doubts=doubts,
+        )
+        self.registry = BatchingRegistry(
+            inner,
+            batches,
+            required=self.required,
             dry_run=self.dry_run,
             ask_seconds=self.ask_seconds,
             lease_duration=self.lease_duration,
@@ -221,7 +225,7 @@ class TestTheQuestion:
         site = Site(1)
         site.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
         assert "use --eureka-batch on." in site.why()
-        sure = Site(1, mode=BatchMode.ON)
+        sure = Site(1, required=True)
         sure.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
         assert sure.listed().registry.batches() is not None
         assert sure.servers[0].count(STATUS) == 0
@@ -237,16 +241,16 @@ class TestTheQuestion:
             Response(status=403, body=b"{}"),
         ],
     )
-    @pytest.mark.parametrize("mode", [BatchMode.AUTO, BatchMode.ON])
+    @pytest.mark.parametrize("required", [False, True])
     def test_an_answer_of_another_form_ends_as_plain_renewals(
-        self, answer: Response, mode: BatchMode, caplog: pytest.LogCaptureFixture
+        self, answer: Response, required: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A batch of one heartbeat for an id that nothing has must be a 404; with `on` the fallback is a warning."""
-        site = Site(2, mode=mode)
+        site = Site(2, required=required)
         site.servers[1].answers[BATCH] = answer
         site.why()
         warned = [record for record in caplog.records if record.levelno >= logging.WARNING]
-        assert bool(warned) is (mode is BatchMode.ON)
+        assert bool(warned) is required
 
     def test_a_refused_batch_path_says_what_to_allow(self) -> None:
         """Spring Security may let the other path alone."""
@@ -955,13 +959,7 @@ def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     """Two batches of registrations at a time, however many workers there are; renewals are not held up."""
     clock, server = fakes.Clock(), Crowded()
     batches = EverywhereBatches(
-        {"one": server},
-        asked={},
-        clock=clock,
-        limit=TimeLimit(clock),
-        workers=InTurn(),
-        rests=None,
-        doubts=Doubts(),
+        servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()
     )
     batches.begin(["one"])
     with ThreadWorkers(8) as workers:
