@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from math import inf
 
@@ -113,7 +114,7 @@ class EverywhereBatches:
     _sizes: dict[str, int] = field(default_factory=dict)
     """How many items at a time a server gets that had no answer to more."""
     _registering: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_REGISTERING))
-    _lacking: dict[InstanceKey, frozenset[str]] = field(default_factory=dict)
+    _lacking: dict[InstanceKey, set[str]] = field(default_factory=dict)
     _returned: set[str] = field(default_factory=set)
     """Servers that missed batches, or may have, and were not asked since what they lack."""
 
@@ -138,11 +139,9 @@ class EverywhereBatches:
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """A heartbeat of each, everywhere. What is in doubt is looked at, and left to a single call if it differs."""
         sure = [key for key in keys if key not in self.doubts or self._alike(key)]
-        codes = self._everywhere([replication.heartbeat(key) for key in sure])
         found = dict.fromkeys(keys, Batched.UNSETTLED)
-        for index, key in enumerate(sure):
-            of_key = {name: one[index] for name, one in codes.items()}
-            said = set(of_key.values())
+        for key, codes in self._everywhere({key: replication.heartbeat(key) for key in sure}).items():
+            said = set(codes.values())
             if said == {200}:
                 found[key] = Batched.DONE
                 self.doubts.end_partly(key)
@@ -150,7 +149,7 @@ class EverywhereBatches:
                 found[key] = Batched.ABSENT
             elif said == {200, 404}:
                 found[key] = Batched.PARTLY
-                self._lacking[key] = frozenset(name for name, code in of_key.items() if code == 404)
+                self._lacking[key] = {name for name, code in codes.items() if code == 404}
         return [found[key] for key in keys]
 
     def _alike(self, key: InstanceKey) -> bool:
@@ -165,66 +164,67 @@ class EverywhereBatches:
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         """Those of which each server that can be reached says 404."""
-        codes = self._everywhere([replication.question(key) for key in keys])
-        return frozenset(key for key, *of_key in zip(keys, *codes.values(), strict=False) if {*of_key} == {404})
+        answers = self._everywhere({key: replication.question(key) for key in keys})
+        return frozenset(key for key, codes in answers.items() if set(codes.values()) == {404})
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
         with self._registering:
             taken = self._registered(items, self.usable())
-        done = [set(codes) == {200} for codes in taken]
+        done = [set(taken.get(item.instance.key, {}).values()) == {200} for item in items]
         for item, settled in zip(items, done, strict=True):
             if not settled and len(self.servers) > 1:
                 self.doubts.partly(item.instance.key)
         return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
 
     def returned(self) -> bool:
-        """Whether a server is used again, and was not asked yet what it lacks."""
         return not self._returned.isdisjoint(self._used)
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """A heartbeat of each to those servers alone: what they lack of these."""
+        """A heartbeat of each to the servers that are back, and to no other: what they lack of these."""
         names = [name for name in self.usable() if name in self._returned]
-        heartbeats = [replication.heartbeat(key) for key in keys]
+        heartbeats = {key: replication.heartbeat(key) for key in keys}
         found: set[InstanceKey] = set()
         answers = self.workers.each(lambda name: self._sent(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
             if codes is None:
                 continue
             self._returned.discard(name)
-            lacked = [key for key, code in zip(keys, codes, strict=True) if code == 404]
-            self._lacking.update({key: self._lacking.get(key, frozenset()) | {name} for key in lacked})
-            found.update(lacked)
+            for key in (key for key, code in codes.items() if code == 404):
+                self._lacking.setdefault(key, set()).add(name)
+                found.add(key)
         return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
         it would come up."""
-        found = [Batched.DONE if self._holds_as_wanted(item.instance) else Batched.PARTLY for item in items]
+        wanted = {item.instance.key: item for item in items}
+        found = {key: self._held_elsewhere(item.instance) for key, item in wanted.items()}
         for name in self.usable():
-            to_send: list[tuple[int, Dated]] = []
-            for index, item in enumerate(items):
-                if name not in self._lacking.get(item.instance.key, ()) or found[index] is Batched.CONFLICT:
+            to_send: list[Dated] = []
+            for key, item in wanted.items():
+                if name not in self._lacking.get(key, ()) or found[key] is Batched.CONFLICT:
                     continue
-                registered = self._read(name, item.instance.key)
+                registered = self._read(name, key)
                 if registered is Cause.NOT_READ:
-                    found[index] = Batched.UNSETTLED
+                    found[key] = Batched.UNSETTLED
                 elif isinstance(registered, ObservedInstance) and not ours(registered):
-                    found[index] = Batched.CONFLICT
-                elif found[index] is Batched.DONE:
+                    found[key] = Batched.CONFLICT
+                elif found[key] is Batched.DONE:
                     stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
-                    to_send.append((index, item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))))
-            taken = self._registered([item for _, item in to_send], [name])
-            for (index, _), codes in zip(to_send, taken, strict=True):
-                if codes != [200]:
-                    found[index] = Batched.UNSETTLED
-        return found
+                    to_send.append(item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1)))
+            taken = self._registered(to_send, [name])
+            for key in (item.instance.key for item in to_send):
+                if taken.get(key) != {name: 200}:
+                    found[key] = Batched.UNSETTLED
+        return [found[item.instance.key] for item in items]
 
-    def _holds_as_wanted(self, wanted: Instance) -> bool:
-        """Whether all servers that do not lack it hold it with this status."""
-        lacking = self._lacking.get(wanted.key, frozenset())
+    def _held_elsewhere(self, wanted: Instance) -> Batched:
+        """DONE if all servers that do not lack it hold it with this status, else PARTLY."""
+        lacking = self._lacking.get(wanted.key, ())
         copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
-        return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
+        same = all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
+        return Batched.DONE if same else Batched.PARTLY
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.
@@ -235,70 +235,68 @@ class EverywhereBatches:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self.doubts.settle(key)
-        names = self.usable()
-        gone = self.workers.each(lambda name: self._cancelled(name, keys, ours), names)
-        of_each = [{one[index] for one in gone} for index in range(len(keys))]
+        gone = self.workers.each(lambda name: self._cancelled(name, keys, ours), self.usable())
+        of_each = [{one[key] for one in gone} for key in keys]
         return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
 
     def _cancelled(
         self, name: str, keys: Sequence[InstanceKey], ours: Callable[[ObservedInstance], bool]
-    ) -> list[bool | None]:
+    ) -> dict[InstanceKey, bool | None]:
         """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
-        there = list(range(len(keys)))
-        settled: list[bool] = [True] * len(keys)
+        there, unread = list(keys), set[InstanceKey]()
         if len(self.servers) > 1:
-            registered = [self._read(name, key) for key in keys]
-            settled = [one is not Cause.NOT_READ for one in registered]
-            there = [i for i in there if isinstance(one := registered[i], ObservedInstance) and ours(one)]
-        answered = self._sent(name, [replication.cancel(keys[index]) for index in there])
-        for place, index in enumerate(there):
-            settled[index] = answered is not None and answered[place] in (200, 404)
-        return [True if one else False if name in self._used else None for one in settled]
+            registered = {key: self._read(name, key) for key in keys}
+            there = [key for key, one in registered.items() if isinstance(one, ObservedInstance) and ours(one)]
+            unread = {key for key, one in registered.items() if one is Cause.NOT_READ}
+        codes = self._sent(name, {key: replication.cancel(key) for key in there}) or {}
+        unsettled = unread | {key for key in there if codes.get(key) not in (200, 404)}
+        otherwise = False if name in self._used else None
+        return {key: otherwise if key in unsettled else True for key in keys}
 
-    def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> list[list[int]]:
-        """For each item the answers to its heartbeat on each of these servers that could be reached; none where a
+    def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> dict[InstanceKey, dict[str, int]]:
+        """Of each item the answers to its heartbeat by those servers of these that could be reached; none where a
         server did not take it, or it cannot be sent."""
-        written: list[bytes | None] = []
+        registrations: dict[InstanceKey, bytes] = {}
         for item in items:
-            try:
-                written.append(replication.register(item))
-            except RegistryRejected:  # the single call says why
-                written.append(None)
-        places = [index for index, one in enumerate(written) if one is not None]
-        registrations = [one for one in written if one is not None]
-        heartbeats = [replication.heartbeat(items[index].instance.key) for index in places]
+            with suppress(RegistryRejected):  # the single call says why
+                registrations[item.instance.key] = replication.register(item)
+        heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
-        def send(name: str) -> list[int] | None:
+        def send(name: str) -> dict[InstanceKey, int] | None:
             taken = self._sent(name, registrations, may_refuse=True)
-            if taken is None or any(code >= 400 for code in taken):
+            if taken is None or any(code >= 400 for code in taken.values()):
                 return None
             return self._sent(name, heartbeats)
 
-        found: list[list[int]] = [[] for _ in items]
-        for name, answers in zip(names, self.workers.each(send, names), strict=True):
-            if answers is None and name in self._used:
-                return [[] for _ in items]
-            for index, code in zip(places, answers or [], strict=False):
-                found[index].append(code)
+        return self._answers(names, send)
+
+    def _everywhere(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
+        return self._answers(self.usable(), lambda name: self._sent(name, items))
+
+    def _answers(
+        self, names: Sequence[str], send: Callable[[str], dict[InstanceKey, int] | None]
+    ) -> dict[InstanceKey, dict[str, int]]:
+        """To each item, by server; nothing at all when a server gave none that is not away."""
+        found: dict[InstanceKey, dict[str, int]] = {}
+        for name, codes in zip(names, self.workers.each(send, names), strict=True):
+            if codes is None and name in self._used:
+                return {}
+            for key, code in (codes or {}).items():
+                found.setdefault(key, {})[name] = code
         return found
 
-    def _everywhere(self, items: Sequence[bytes]) -> dict[str, list[int]]:
-        """By server the answers to all items; nothing at all when one did not give them that is not away."""
-        names = self.usable()
-        answers = dict(zip(names, self.workers.each(lambda name: self._sent(name, items), names), strict=True))
-        if any(found is None and name in self._used for name, found in answers.items()):
-            return {}
-        return {name: found for name, found in answers.items() if found is not None}
-
-    def _sent(self, name: str, items: Sequence[bytes], *, may_refuse: bool = False) -> list[int] | None:
+    def _sent(
+        self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
+    ) -> dict[InstanceKey, int] | None:
         """The answers of one server; None when it gave none, and then it is left out, or batches have ended, or time is
         over, or the items are at fault: one that cannot be read makes a 400 of the whole."""
-        found: list[int] = []
-        while left := replication.fitting(items[len(found) : len(found) + self._sizes.get(name, SIZE)]):
+        written = list(items.values())
+        codes: list[int] = []
+        while left := replication.fitting(written[len(codes) : len(codes) + self._sizes.get(name, SIZE)]):
             if self._is_over() or self.trouble is not None:
                 return None
             try:
-                found += self.servers[name].replicate(left)
+                codes += self.servers[name].replicate(left)
             except RegistryUnavailable as error:
                 if not self._shortened(name, len(left), error):
                     self._fail(name, error)
@@ -307,9 +305,9 @@ class EverywhereBatches:
                 if not (may_refuse and isinstance(error, RegistryRejected)):
                     self._end(refused(error))
                 return None
-        if found:
+        if codes:
             self.silent.pop(name, None)
-        return found
+        return dict(zip(items, codes, strict=True))
 
     def _shortened(self, name: str, number: int, error: RegistryUnavailable) -> bool:
         """Whether the server that had no answer to so many items still has one to a single item: then it gets half as
