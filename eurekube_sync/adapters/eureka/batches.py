@@ -82,9 +82,11 @@ class BatchingRegistry:
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
-        self._batches.doubts.end_partly(instance.key)
+        doubts = self._batches.doubts
+        doubts.end_partly(instance.key)
         if len(self._batches.asked) > 1:
-            self._batches.doubts.posted(instance.key, self._batches.clock.monotonic())
+            doubts.posted.add(instance.key)
+            doubts.last_posted = self._batches.clock.monotonic()
 
     def renew(self, key: InstanceKey) -> bool:
         """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered anew by
@@ -106,25 +108,22 @@ class BatchingRegistry:
         return self._batching or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
 
     def unreached(self) -> tuple[str, ...]:
-        """Of the single calls."""
         return self._inner.unreached()
 
     def _away(self) -> frozenset[str]:
         return self._batches.rests.down() if self._batches.rests is not None else frozenset()
 
     def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
+        asked, silent = self._batches.asked, self._batches.silent
         everybody = self._questions.due(self._batches.clock.now())
         now = self._batches.clock.monotonic()
-        called = (
-            set(self._batches.asked) if everybody else {*away, *self._lost, *(self._batches.asked.keys() - self._said)}
-        )
+        called = set(asked) if everybody else {*away, *self._lost, *(asked.keys() - self._said)}
         if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:
             called |= {name for name, said in self._said.items() if isinstance(said, str)}
             self._asked_troubled = now
-        due = [name for name in self._batches.asked if name in called - just_failed]
+        due = [name for name in asked if name in called - just_failed]
         if everybody:
             self._batches.anew()
-        silent = self._batches.silent
         for name, silence in silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")

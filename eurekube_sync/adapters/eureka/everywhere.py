@@ -37,53 +37,35 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Doubts:
-    """Which instances may differ between servers; safe in several threads. A heartbeat in a batch cannot show it: it
-    has no timestamp.
+    """Which instances may differ between servers; safe in several threads, for each change is a single one of a set.
 
-    A single renewal can: its server replicates it with the instance's timestamp, and servers that differ then exchange
-    the younger copy (`PeerEurekaNode.heartbeat`). So what is in doubt is renewed singly until all copies are the same
-    age.
+    A heartbeat in a batch does not show it, for it has no timestamp. A single renewal does: its server replicates it
+    with the instance's timestamp, and servers that differ then exchange the younger copy (`PeerEurekaNode.heartbeat`).
+    So what is in doubt is renewed singly until all copies are the same age.
     """
 
+    posted: set[InstanceKey] = field(default_factory=set)
+    """Written to one server; the others may not have heard of it."""
     last_posted: float = -inf
-    """When one server alone was written to last, in monotonic seconds."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _posted: set[InstanceKey] = field(default_factory=set)
-    _partly: set[InstanceKey] = field(default_factory=set)
-    _differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
+    """When, in monotonic seconds."""
+    partly: set[InstanceKey] = field(default_factory=set)
+    """A batch may have brought it to some servers only, and no server hands a batch on."""
+    differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
+    """What each server's last list showed with another age than the preferred one's."""
 
     def __contains__(self, key: InstanceKey) -> bool:
-        with self._lock:
-            return key in self._posted or any(key in keys for keys in self._differing.values())
-
-    def posted(self, key: InstanceKey, now: float) -> None:
-        """It was written to one server, and the others may not have heard of it; `now` in monotonic seconds."""
-        with self._lock:
-            self._posted.add(key)
-            self.last_posted = now
-
-    def partly(self, key: InstanceKey) -> None:
-        """A batch may have brought it to some servers only, and no server hands a batch on."""
-        with self._lock:
-            self._partly.add(key)
+        return any(key in keys for keys in (self.posted, *self.differing.values()))
 
     def end_partly(self, key: InstanceKey) -> bool:
-        """Whether that was so; from now on it is not."""
-        with self._lock:
-            was = key in self._partly
-            self._partly.discard(key)
+        """Whether it was there partly; from now on it is not."""
+        was = key in self.partly
+        self.partly.discard(key)
         return was
-
-    def differing(self, name: str, keys: Iterable[InstanceKey]) -> None:
-        """What this server's list showed with another age than the preferred one's, this time."""
-        with self._lock:
-            self._differing[name] = set(keys)
 
     def settle(self, key: InstanceKey) -> None:
         """All servers hold the same, or it is cancelled."""
-        with self._lock:
-            for keys in (self._posted, self._partly, *self._differing.values()):
-                keys.discard(key)
+        for keys in (self.posted, self.partly, *self.differing.values()):
+            keys.discard(key)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,7 +156,7 @@ class EverywhereBatches:
         done = [set(taken.get(item.instance.key, {}).values()) == {200} for item in items]
         for item, settled in zip(items, done, strict=True):
             if not settled and len(self.servers) > 1:
-                self.doubts.partly(item.instance.key)
+                self.doubts.partly.add(item.instance.key)
         return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
 
     def returned(self) -> bool:

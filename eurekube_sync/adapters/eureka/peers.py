@@ -335,7 +335,7 @@ class EurekaPeers(Registry):
             unknown = (one for one in theirs.data if one.key not in known)
             self._strays[name] = {one.key: one for one in unknown if OWNER in one.metadata}
             ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
-            self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
+            self._doubts.differing[name] = {key for key, age in ages if known.get(key, age) != age}
 
 
 class UnnamedEureka(Registry):
