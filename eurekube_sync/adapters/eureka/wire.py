@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -100,12 +100,9 @@ _ONE = msgspec.json.Decoder(_One)
 _LIST = msgspec.json.Decoder(_List)
 _APPLICATION = msgspec.json.Decoder(_Application)
 _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
-
-
-class _Known(NamedTuple):
-    document: _Document | None
-    """Without its last renewal. None for one with numbers in its metadata: 1 equals true, which reads differently."""
-    observed: ObservedInstance
+_Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
+"""By app and id the document without its last renewal, and what it was read as. None in place of a document with
+numbers in its metadata: 1 equals true, which reads differently."""
 
 
 class Decoded:
@@ -116,32 +113,32 @@ class Decoded:
     """
 
     def __init__(self) -> None:
-        self._known: Mapping[tuple[str | None, str | None], _Known] | None = None
+        self._known: _Known | None = None
 
     @contextmanager
     def reading(self, afresh: _Read) -> Iterator[_Read]:
         """How each instance of a list is read, `afresh` where it changed. All others are forgotten at its end, unless
         the list cannot be read."""
         before = self._known
-        now: dict[tuple[str | None, str | None], _Known] = {}
+        now: _Known = {}
 
         def read(document: _Document, app: str | None) -> ObservedInstance:
             lease = document.lease_info
             renewal = 0
             if lease is not None:
                 renewal, lease.last_renewal_timestamp = int(lease.last_renewal_timestamp or 0), None
-            known = before.get((document.app or app, document.instance_id)) if before else None
-            if known is None or known.document != document:
-                text = _TEXT.issuperset(map(type, (document.metadata or {}).values()))
-                known = _Known(document if text else None, afresh(document, app))
-            observed = known.observed
+            key = (document.app or app, document.instance_id)
+            known, observed = before.get(key, (None, None)) if before else (None, None)
+            if observed is None or known != document:
+                known = document if _TEXT.issuperset(map(type, (document.metadata or {}).values())) else None
+                observed = afresh(document, app)
             if observed.last_renewal != renewal:
-                dirty = observed.last_dirty_timestamp
                 observed = ObservedInstance(
-                    instance=observed.instance, last_dirty_timestamp=dirty, last_renewal=renewal
+                    instance=observed.instance,
+                    last_dirty_timestamp=observed.last_dirty_timestamp,
+                    last_renewal=renewal,
                 )
-                known = _Known(known.document, observed)
-            now[observed.key] = known
+            now[observed.key] = known, observed
             return observed
 
         yield read if before is not None else afresh
@@ -194,15 +191,11 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
 def decode_instance(body: bytes) -> ObservedInstance:
     """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
     try:
-        instance = _ONE.decode(body).instance
-    except msgspec.ValidationError as error:
-        raise RegistryUnusable(f"Eureka's answer is JSON but not an instance ({reason(error)}).") from error
+        return _observed(_ONE.decode(body).instance, None)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RegistryUnusable(f"Eureka's answer is not an instance ({reason(error)}).") from error
     except UNREADABLE as error:
         raise _not_whole(error) from error
-    try:
-        return _observed(instance, None)
-    except ValueError as error:
-        raise RegistryUnusable(f"Eureka's answer is an instance with {reason(error)}.") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
