@@ -36,7 +36,7 @@ from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.observe.own_writes import OwnWrites
+from eurekube_sync.observe.memory import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient

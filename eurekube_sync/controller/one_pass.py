@@ -25,11 +25,9 @@ from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.last_seen import LastSeen
-from eurekube_sync.observe.left_scope import Unserved
-from eurekube_sync.observe.other_owner import OtherOwner
-from eurekube_sync.observe.own_writes import OwnWrites
-from eurekube_sync.observe.same_cluster import SameCluster
+from eurekube_sync.observe.installations import OtherOwner, Unserved
+from eurekube_sync.observe.kubernetes import SameCluster
+from eurekube_sync.observe.memory import LastSeen, OwnWrites
 from eurekube_sync.plan import Plan
 from eurekube_sync.plan.ours import EarlierPlan
 

@@ -50,9 +50,15 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
 from eurekube_sync.observe.eureka import Observed, marked_cluster, observe
-from eurekube_sync.observe.kubernetes import absent_namespaces, living_pods, read_cluster, read_pods, read_syncers
-from eurekube_sync.observe.other_owner import OtherOwner, other_owners
-from eurekube_sync.observe.same_cluster import SameCluster
+from eurekube_sync.observe.installations import OtherOwner, other_owners
+from eurekube_sync.observe.kubernetes import (
+    SameCluster,
+    absent_namespaces,
+    living_pods,
+    read_cluster,
+    read_pods,
+    read_syncers,
+)
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:

@@ -31,8 +31,8 @@ from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed, held_by_owner, observe
+from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import unread_cluster
-from eurekube_sync.observe.other_owner import OtherOwner
 from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
 
 

@@ -29,9 +29,8 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
+from eurekube_sync.observe.installations import AGAIN, Unserved, living, served_by_others, unserved
 from eurekube_sync.observe.kubernetes import pods_behind
-from eurekube_sync.observe.left_scope import AGAIN, Unserved, living, unserved
-from eurekube_sync.observe.other_owner import served_by_others
 from eurekube_sync.plan import Choice, Plan, plan_blind, plan_renewals, warned, with_unread
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_for

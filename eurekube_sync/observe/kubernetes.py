@@ -1,28 +1,69 @@
-"""Reads from Kubernetes all that one pass needs, each source for itself."""
+"""Reads from Kubernetes all that one pass needs, each source for itself. Pods and Nodes cost time and rights, so they
+are read only where a syncer cannot do without."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.desired.claims import Desired, NotServed, Serving
+from eurekube_sync.desired.catalog import Catalog, Catalogs
+from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, selected_namespace
+from eurekube_sync.desired.services import address_kind
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Mode, ServiceAddress, Syncer, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
-from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, Pods, SyncerObject, SyncerRef
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of
-from eurekube_sync.model.ports import Cluster
+from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.needs import drain_needs_of, needs_of
 
 T = TypeVar("T")
 U = TypeVar("U")
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
+_MOMENT = 10.0
+"""Seconds for which an answer to `SameCluster` holds: an object that is written after it bears a UID or a version all
+the same."""
+
+
+class SameCluster:
+    """Whether the cluster that answers is still the one whose UID is known. A kubeconfig that is read again after a
+    401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
+    changed for it, and before anything is written there.
+
+    One that does not say who it is may be any: its lists prove nothing. So does a process that begins in that
+    moment, and a daemon is to do no more for having known it once. It costs a pass, and is asked again in the next.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._known = known
+        self._confirmed = -inf
+
+    def doubt(self, otherwise: str) -> Unknown | None:
+        """Why it may be another one, and what is done `otherwise`; None when it is the same, or was a moment ago."""
+        if self._clock.monotonic() - self._confirmed < _MOMENT:
+            return None
+        found = self._cluster.identity(anew=True)
+        if found == self._known:
+            self._confirmed = self._clock.monotonic()
+            return None
+        if isinstance(found, Unknown):
+            why = "it is unknown whether the Kubernetes API still serves the same cluster"
+            return replace(found, message=f"{why}: {found.message}; {otherwise}")
+        message = (
+            f"the Kubernetes API now serves another cluster: the UID of kube-system was {self._known.data} and is "
+            f"{found.data}; {otherwise}. If this is intended, restart eurekube-sync"
+        )
+        return Unknown(cause=Cause.UNUSABLE, message=message)
 
 
 def unread_cluster(identity: Source[str]) -> ClusterView:
@@ -62,38 +103,47 @@ def read_cluster(
     `drains` are the kinds whose drain annotations are looked for, beside those of Services.
     """
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
-    live: Source[bool] = Complete(data=True)
-    installed = 0.0
-    there = {syncer.ref for syncer in _all(syncers)}
+    view = replace(unread_cluster(identity), syncers=syncers)
+    listed = list(every(syncers))
+    there = {syncer.ref for syncer in listed}
     missing = [
         ref
         for ref in marked
         if ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete)
     ]
-    taken = [syncer for syncer in _all(syncers) if scope.takes(syncer)]
+    taken = [syncer for syncer in listed if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
         crd = cluster.crd_live()
         installed = crd.data if isinstance(crd, Complete) else 0.0
-        live = _crd_live(crd, syncers)
+        view = replace(view, crd_live=_crd_live(crd, listed), crd_installed=installed)
     selected = {selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)}
-    used = sorted(selected | {ref.namespace for ref in missing})
+    used = selected | {ref.namespace for ref in missing}
     if not used:
-        return replace(unread_cluster(identity), syncers=syncers, crd_live=live, crd_installed=installed)
-    needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None
+        return view
     granting = None if scope.namespaces is None else sorted({syncer.namespace for syncer in taken})
-    view = ClusterView(
-        identity=identity,
-        syncers=syncers,
+    view = replace(
+        view,
         namespaces=cluster.list_namespaces(granting) if scope.granted_only else None,
-        services=cluster.list_services(needed),
-        slices=cluster.list_slices(needed),
-        crd_live=live,
-        crd_installed=installed,
+        services=cluster.list_services(_one_by_one(used, scope)),
+        slices=cluster.list_slices(_one_by_one(used, scope)),
     )
-    return _with_drains(cluster, _with_needs(cluster, view, scope), scope, drains)
+    needs = needs_of(view, scope)
+    if needs.nodes:
+        view = replace(view, nodes=cluster.list_nodes())
+    if needs.pods:
+        view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
+    if needs.readiness:
+        view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
+    return _with_drains(cluster, view, scope, drains)
 
 
-def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[bool]:
+def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
+    """None: in one walk of the whole cluster."""
+    few = scope.namespaces is not None or len(namespaces) <= _FEW_NAMESPACES
+    return sorted(namespaces) if few else None
+
+
+def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bool]:
     """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
 
     A replica of the API server may answer a list as it was while an earlier CRD went, and the CRD beside it is the one
@@ -109,7 +159,7 @@ def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[boo
     """
     if isinstance(found, Unknown):
         return found
-    older = [syncer.ref for syncer in _all(syncers) if syncer.deleted is not None and syncer.deleted < found.data]
+    older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data]
     if not older:
         return Complete(data=True)
     message = (
@@ -120,17 +170,72 @@ def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[boo
     return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 
 
-def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterView:
-    """The view with Pods and Nodes, where a syncer cannot do without."""
-    needs = needs_of(view, scope)
-    if needs.nodes:
-        view = replace(view, nodes=cluster.list_nodes())
-    if needs.pods:
-        many = scope.namespaces is None and len(needs.pods) > _FEW_NAMESPACES
-        view = replace(view, pods=cluster.list_pods(None if many else sorted(needs.pods)))
-    if needs.readiness:
-        view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
-    return view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What has to be read beside Services and slices, or where the drain annotation is looked for."""
+
+    pods: frozenset[str] = frozenset()
+    """Namespaces."""
+    nodes: bool = False
+    readiness: frozenset[str] = frozenset()
+    """Namespaces."""
+
+
+def needs_of(view: ClusterView, scope: Scope) -> Needs:
+    """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
+    where the endpoints do not tell them, whole Pods for a readiness gate."""
+    catalogs = Catalogs(view)
+    pods: set[str] = set()
+    readiness: set[str] = set()
+    nodes = False
+    for syncer in every(view.syncers):
+        # Most syncers have none of the fields that could need more: their specs are not parsed twice.
+        wishes = any(syncer.spec.get(field) for field in ("metadataFrom", "zone", "readinessGate"))
+        if not wishes and syncer.spec.get("mode") != "service":
+            continue
+        namespace = selected_namespace(syncer)
+        if not scope.takes(syncer) or not scope.may_select(syncer):
+            continue
+        catalog = catalogs.of(namespace)
+        if isinstance(catalog, Unknown):
+            continue
+        try:
+            spec = parse(syncer)
+            nodes = nodes or _needs_nodes(spec, catalog.data)
+        except InvalidSyncer:
+            continue  # it will freeze, and says why
+        if spec.needs_pods and syncer.deleted is None:
+            pods.add(namespace)
+        if spec.conduct.readiness_gate:
+            readiness.add(namespace)
+    return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
+
+
+def _needs_nodes(spec: Syncer, catalog: Catalog) -> bool:
+    if spec.mode is Mode.SERVICE:
+        services = catalog.matching(spec.selector) if spec.service.hostname is None else ()
+        return any(address_kind(service, spec) is ServiceAddress.NODE_PORT for service in services)
+    if not spec.zone.from_endpoint:
+        return False
+    slices = [piece for service in catalog.matching(spec.selector) for piece in catalog.slices_of(service)]
+    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)
+
+
+def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
+    """Where the drain annotation is looked for, as far as it is `wanted`: Pods where syncers of mode pod select, and
+    Nodes for these, and for node ports, for which they were read. What is being deleted is not drained any more."""
+    namespaces = {
+        selected_namespace(syncer)
+        for syncer in (every(view.syncers) if wanted else ())
+        if syncer.deleted is None
+        and syncer.spec.get("mode") != "service"
+        and scope.takes(syncer)
+        and scope.may_select(syncer)
+    }
+    return Needs(
+        pods=frozenset(namespaces if Kind.POD in wanted else ()),
+        nodes=Kind.NODE in wanted and (view.nodes is not None or bool(namespaces)),
+    )
 
 
 def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> ClusterView:
@@ -139,26 +244,27 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
     needs = drain_needs_of(view, scope, wanted)
     if needs.pods:
         read = view.pods or _NOTHING
-        here = {name: _made_of(read.of(name), _drained_pods) for name in needs.pods if not _is_unread(read.of(name))}
-        rest = sorted(needs.pods - here.keys())
-        many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
-        more = cluster.list_pod_drains(None if many else rest) if rest else _NOTHING
-        by_namespace = {**{name: _hinting(source, "services") for name, source in more.by_namespace.items()}, **here}
+        here = {name: _made_of(read.of(name), _drained) for name in needs.pods if not _is_unread(read.of(name))}
+        rest = needs.pods - here.keys()
+        more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
+        by_namespace = {name: _hinting(source, "services") for name, source in more.by_namespace.items()}
+        elsewhere = _hinting(more.elsewhere, "services")
+        view = replace(view, pod_drains=Listed(by_namespace={**by_namespace, **here}, elsewhere=elsewhere))
+    if needs.nodes and view.nodes is not None:
         view = replace(
-            view, pod_drains=Listed(by_namespace=by_namespace, elsewhere=_hinting(more.elsewhere, "services"))
+            view,
+            node_drains=_made_of(
+                view.nodes,
+                lambda nodes: tuple(Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes),
+            ),
         )
-    if needs.nodes:
-        read_nodes = _made_of(view.nodes, _drained_nodes) if view.nodes is not None else None
-        view = replace(view, node_drains=read_nodes or _hinting(cluster.list_node_drains(), "pods"))
+    elif needs.nodes:
+        view = replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
     return view
 
 
-def _drained_pods(pods: Iterable[Pod]) -> tuple[Drainable, ...]:
+def _drained(pods: Iterable[Pod]) -> tuple[Drainable, ...]:
     return tuple(drainable(pod.uid, pod.annotations) for pod in pods)
-
-
-def _drained_nodes(nodes: Iterable[Node]) -> tuple[Drainable, ...]:
-    return tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes)
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
@@ -201,11 +307,15 @@ def pods_behind(
     marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in going)
     namespaces = {name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)}
     read = view.pods or _NOTHING
-    here = {name: read.of(name) for name in namespaces if not _is_unread(read.of(name))}
-    rest = sorted(namespaces - here.keys())
-    many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
-    more = cluster.list_pods(None if many else rest) if rest else _NOTHING
-    return {name: _made_of(here.get(name) or more.of(name), _uids) for name in sorted(namespaces)}
+    rest = {name for name in namespaces if _is_unread(read.of(name))}
+    more = cluster.list_pods(_one_by_one(rest, scope)) if rest else _NOTHING
+    return {name: _made_of((more if name in rest else read).of(name), _uids) for name in sorted(namespaces)}
+
+
+def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
+    """UIDs of the pods of each namespace whose list is complete."""
+    listed = view.pods.by_namespace.items() if view.pods else ()
+    return {name: Complete(data=_uids(source.data)) for name, source in listed if isinstance(source, Complete)}
 
 
 def _uids(pods: Iterable[Pod]) -> frozenset[str]:
@@ -220,54 +330,40 @@ def _is_unread(source: Source[Any]) -> bool:
     return isinstance(source, Unknown) and source.cause is Cause.NOT_READ
 
 
-def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
-    """UIDs of the pods of each namespace whose list is complete."""
-    listed = view.pods.by_namespace if view.pods else {}
-    return {
-        namespace: Complete(data=_uids(source.data))
-        for namespace, source in listed.items()
-        if isinstance(source, Complete)
-    }
-
-
 def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """All that could not be read, by name; what tells of drains, too, and each failed list once."""
     told = list(unknown_sources(view))
     yield from told
     failed = {source for _, source in told}
-    for name, source in _failed("drain annotations of Pods", view.pod_drains) if view else ():
-        if source not in failed:
-            yield name, source
-    if view and isinstance(view.node_drains, Unknown) and view.node_drains not in failed:
-        yield "drain annotations of Nodes", view.node_drains
+    if view is not None:
+        drains = (("drain annotations of Pods", view.pod_drains), ("drain annotations of Nodes", view.node_drains))
+        yield from ((name, source) for name, source in _failed(drains) if source not in failed)
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """What could not be read and holds something up, by name; a source that was not needed is not among it."""
     if view is None:
-        return
-    if isinstance(view.identity, Unknown):
-        yield "Kubernetes API", view.identity
-    yield from _failed("EurekaSyncers", view.syncers)
-    yield from _failed("Services", view.services)
-    yield from _failed("EndpointSlices", view.slices)
-    yield from _failed("Namespaces", view.namespaces)
-    yield from _failed("Pods", view.pods)
-    yield from _failed("Pods", view.readiness)
-    if isinstance(view.nodes, Unknown):
-        yield "Nodes", view.nodes
-    if isinstance(view.crd_live, Unknown):
-        yield "CRD", view.crd_live
+        return iter(())
+    return _failed(
+        (
+            ("Kubernetes API", view.identity),
+            ("EurekaSyncers", view.syncers),
+            ("Services", view.services),
+            ("EndpointSlices", view.slices),
+            ("Namespaces", view.namespaces),
+            ("Pods", view.pods),
+            ("Pods", view.readiness),
+            ("Nodes", view.nodes),
+            ("CRD", view.crd_live),
+        )
+    )
 
 
-def _failed(name: str, listed: Listed[Any] | None) -> Iterator[tuple[str, Unknown]]:
-    sources = [("", listed.elsewhere), *sorted(listed.by_namespace.items())] if listed else []
-    for namespace, source in sources:
-        if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
-            yield f"{name} of {namespace}" if namespace else name, source
-
-
-def _all(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
-    for source in syncers.by_namespace.values():
-        if isinstance(source, Complete):
-            yield from source.data
+def _failed(read: Iterable[tuple[str, Listed[Any] | Source[Any] | None]]) -> Iterator[tuple[str, Unknown]]:
+    for name, listed in read:
+        sources = [("", listed)]
+        if isinstance(listed, Listed):
+            sources = [("", listed.elsewhere), *sorted(listed.by_namespace.items())]
+        for namespace, source in sources:
+            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+                yield f"{name} of {namespace}" if namespace else name, source

@@ -18,8 +18,8 @@ from eurekube_sync.model.eureka import OUR_LEASE, Instance, ObservedInstance
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
 from eurekube_sync.model.sources import Complete, Server
 from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
-from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import (
     SHOWN,
     Address,

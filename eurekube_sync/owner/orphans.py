@@ -23,7 +23,7 @@ from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
-from eurekube_sync.observe.other_owner import nothing_of
+from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.moves import refuse_clash
 
 

@@ -28,7 +28,7 @@ from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.observe.other_owner import nothing_of
+from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.moves import Move, names, observation_time
 
 _AT_ONCE = 200

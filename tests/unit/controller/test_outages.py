@@ -18,7 +18,7 @@ from eurekube_sync.model.errors import (
     RegistryUnavailable,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.observe.installations import OtherOwner
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, key, syncer
 

@@ -21,7 +21,7 @@ from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Po
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unread
-from eurekube_sync.observe.last_seen import LastSeen
+from eurekube_sync.observe.memory import LastSeen
 from tests.unit.worlds.build import DENIED, NS, REF, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

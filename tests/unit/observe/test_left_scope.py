@@ -17,7 +17,7 @@ from eurekube_sync.model.errors import ClusterUnavailable
 from eurekube_sync.model.kubernetes import Pod, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Complete, Listed
-from eurekube_sync.observe.left_scope import Unserved, living
+from eurekube_sync.observe.installations import Unserved, living
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER, DENIED, NS, changed, foreign, instance, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld

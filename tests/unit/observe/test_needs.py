@@ -11,7 +11,7 @@ from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.needs import Needs, drain_needs_of, needs_of
+from eurekube_sync.observe.kubernetes import Needs, drain_needs_of, needs_of
 from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, service, syncer, view
 
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "a", "podLabel": "b"}]}

@@ -17,7 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.observe.installations import OtherOwner
 from tests.unit.controller.test_reconcile import add_app, article, pods
 from tests.unit.worlds.build import NS, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.build import OWNER as RIGHT
