@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eurekube_sync.cli.monitoring.definitions import METRICS
+from eurekube_sync.cli.monitoring.metrics import METRICS
 
 PAGE = Path(__file__).parent / "metrics.md"
 _BEGIN, _END = "<!-- Made by `python docs/metrics_page.py` -->\n", "<!-- Until here -->\n"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.threads import repeating
-from eurekube_sync.cli.monitoring.measure import scope_text
+from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.output.summary import summary
@@ -155,7 +155,7 @@ def under_lock(
     copy takes over.
     """
     monitor = watched.monitor
-    monitor.has_lock(lambda: f"Lock {lock.name}: {'held' if lock.held else 'not held'}.", lambda: lock.held)
+    monitor.has_lock(str(lock.name), lambda: lock.held)
 
     def waits() -> None:
         monitor.waits()

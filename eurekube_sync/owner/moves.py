@@ -16,7 +16,7 @@ from eurekube_sync.model.actions import Result
 from eurekube_sync.model.errors import ClusterError, EurekubeError, OwnerClash
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
+from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
@@ -93,33 +93,6 @@ class Move:
             # Under its own id the server still knows the override, and an echo could bring back one just removed.
             override=InstanceStatus.UNKNOWN if self.in_place else current.instance.override,
         )
-
-
-def handed_over(
-    registry: Iterable[ObservedInstance], before: Ownership, after: Ownership, *, why: str
-) -> tuple[Move, ...]:
-    """All that `before` holds becomes that of `after`. An id names the owner, and no cluster."""
-    return tuple(
-        Move(
-            source=one,
-            target=one.key if before.owner == after.owner else _renamed(one, before.owner, after.owner),
-            expects={OWNER: before.owner, CLUSTER: before.cluster},
-            put={OWNER: after.owner, CLUSTER: after.cluster},
-            why=why,
-        )
-        for one in in_order(registry)
-        if before.holds(one)
-    )
-
-
-def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
-    app, id_ = one.key
-    if id_.startswith(f"{old}:"):
-        return InstanceKey(app, new + id_.removeprefix(old))
-    syncer = syncer_of(one)
-    namespace = syncer.namespace if syncer else ""
-    address, port = one.instance.ip_addr, one.instance.main_port
-    return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=address, port=port))
 
 
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:

@@ -8,18 +8,13 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from prometheus_client import (
-    CollectorRegistry,
-    ProcessCollector,
-    generate_latest,
-    pushadd_to_gateway,
-)
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest, pushadd_to_gateway
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from eurekube_sync.adapters.threads import in_side_thread
-from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
+from eurekube_sync.cli.monitoring.metrics import DURATION, LAST_GOOD, METRICS, SUM
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.files import open_regular, write_new
 
@@ -39,30 +34,32 @@ class _Collector(Collector):
         """Each metric that has a value."""
         values = self._monitor.values()
         for metric in METRICS:
+            found = dict(values.get(metric, {}))
+            if not found:
+                continue
             if metric is DURATION:
-                buckets, total = self._monitor.durations()
+                total = found.pop(SUM)
+                buckets = [(bound, count) for (bound,), count in found.items()]
                 yield HistogramMetricFamily(metric.name, metric.help, buckets=buckets, sum_value=total)
                 continue
             kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.labels)
-            for labels, value in sorted(values.get(metric, {}).items()):
+            for labels, value in sorted(found.items()):
                 family.add_metric(labels, value)
-            if family.samples:
-                yield family
+            yield family
 
 
-def registry_of(monitor: Monitor, *, process: bool = False) -> CollectorRegistry:
-    """One of our own; `process` adds what the machine says of this process."""
+def _registry(monitor: Monitor) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(_Collector(monitor))
-    if process:
-        ProcessCollector(registry=registry)
     return registry
 
 
 def text(monitor: Monitor) -> bytes:
-    """What a scrape gets."""
-    return generate_latest(registry_of(monitor, process=True))
+    """What a scrape gets, with what the machine says of this process."""
+    registry = _registry(monitor)
+    ProcessCollector(registry=registry)
+    return generate_latest(registry)
 
 
 def write_file(monitor: Monitor, path: Path) -> None:
@@ -70,7 +67,7 @@ def write_file(monitor: Monitor, path: Path) -> None:
     fails is logged."""
     try:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_new(path, part, generate_latest(registry_of(monitor)), mode=0o644)  # another user collects it
+        write_new(path, part, generate_latest(_registry(monitor)), mode=0o644)  # another user collects it
     except OSError as error:
         _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
 
@@ -89,7 +86,7 @@ def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
     """To a Pushgateway; what is not known now keeps its value there. What fails, or takes too long, is logged."""
 
     def send() -> None:
-        pushadd_to_gateway(url, "eurekube-sync", registry_of(monitor), grouping_key=group, timeout=PUSH_SECONDS)
+        pushadd_to_gateway(url, "eurekube-sync", _registry(monitor), grouping_key=group, timeout=PUSH_SECONDS)
 
     try:
         in_side_thread(send).result(PUSH_SECONDS)  # its own timeout bounds no name server, and no answer as a whole

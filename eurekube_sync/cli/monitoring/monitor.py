@@ -7,8 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from eurekube_sync import __version__
-from eurekube_sync.cli.monitoring.definitions import BUCKETS, BUILD, CALLS, LAST_GOOD, LOCK, Metric
-from eurekube_sync.cli.monitoring.measure import GOOD, Values, measured
+from eurekube_sync.cli.monitoring.metrics import BUILD, CALLS, GOOD, LAST_GOOD, LOCK, Metric, Values, measured, took
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
@@ -54,20 +53,18 @@ class Monitor:
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
-        self._durations: Counter[float] = Counter()
-        self._seconds = 0.0
         self._passes: deque[Passed] = deque(maxlen=KEPT_PASSES)
         self._syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()
         self._turned = clock.monotonic()
-        self._ready = False
-        self._lock: Callable[[], str] = lambda: ""
-        self._lock_held: Callable[[], bool] | None = None
+        self._lock: tuple[str, Callable[[], bool]] | None = None
+        self.ready = False
+        """Whether a pass ended, or another copy is at work."""
 
     # --- Told by the process ----------------------------------------------------------------------------------------
 
-    def has_lock(self, told: Callable[[], str], held: Callable[[], bool]) -> None:
-        """There is a lock: how the page shows it, and whether it is held."""
-        self._lock, self._lock_held = told, held
+    def has_lock(self, name: str, held: Callable[[], bool]) -> None:
+        """There is a lock of this name."""
+        self._lock = (name, held)
 
     def called(self, server: Server, code: str) -> None:
         """One try of a call ended with this status, or without one."""
@@ -80,7 +77,7 @@ class Monitor:
 
     def waits(self) -> None:
         """Another copy has the lock: this one is ready to replace it, and knows nothing of instances any more."""
-        self._ready = True
+        self.ready = True
         with self._guard:
             self._gauges = {one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)}
             self._syncers = ()
@@ -99,13 +96,11 @@ class Monitor:
         gauges, added = measured(report, code, now=now)
         with self._guard:
             self._gauges = {**self._gauges, **gauges}
-            self._add(added)
-            self._durations[next((bound for bound in BUCKETS if seconds <= bound), float("inf"))] += 1
-            self._seconds += seconds
+            self._add({**added, **took(seconds)})
             self._passes.appendleft(Passed(at=now, seconds=seconds, code=code, summary=summary))
             if report.all_statuses or code in GOOD:
                 self._syncers = tuple(sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0])))
-        self._ready = True
+        self.ready = True
 
     def _add(self, values: Values) -> None:
         for metric, added in values.items():
@@ -118,42 +113,28 @@ class Monitor:
         """Whether the loop still turns. A server that is away does not stop it."""
         return self._clock.monotonic() - self._turned <= self._allowed
 
-    @property
-    def ready(self) -> bool:
-        """Whether a pass ended, or another copy is at work."""
-        return self._ready
-
     def values(self) -> Values:
         """Gauges and counters as they are now."""
         with self._guard:
             found = {**self._gauges, **{metric: dict(counts) for metric, counts in self._counters.items()}}
-        if self._lock_held is not None:
-            found[LOCK] = {(self._scope,): float(self._lock_held())}
-        return found
-
-    def durations(self) -> tuple[list[tuple[str, float]], float]:
-        """The cumulative buckets of how long passes took, and the sum."""
-        with self._guard:
-            counts, total = dict(self._durations), self._seconds
-        buckets, sum_ = [], 0.0
-        for bound in (*BUCKETS, float("inf")):
-            sum_ += counts.get(bound, 0)
-            buckets.append(("+Inf" if bound == float("inf") else f"{bound:g}", sum_))
-        return buckets, total
+        return {**found, LOCK: {(self._scope,): float(self._lock[1]())}} if self._lock else found
 
     def picture(self) -> Picture:
         """For the page."""
-        values = self.values()
+        values, lock = self.values(), ""
+        if self._lock:
+            lock = f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}."
         with self._guard:
-            return Picture(
-                owner=self._owner,
-                scope=self._scope,
-                lock=self._lock(),
-                now=self._clock.now(),
-                passes=tuple(self._passes),
-                syncers=self._syncers,
-                values=values,
-            )
+            passes, syncers = tuple(self._passes), self._syncers
+        return Picture(
+            owner=self._owner,
+            scope=self._scope,
+            lock=lock,
+            now=self._clock.now(),
+            passes=passes,
+            syncers=syncers,
+            values=values,
+        )
 
 
 def is_ready(status: SyncerStatus) -> bool:

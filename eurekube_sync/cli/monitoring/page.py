@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
 
-from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.cli.monitoring.measure import GOOD
-from eurekube_sync.cli.monitoring.monitor import Picture, is_ready
+from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, HELD, INSTANCES, UNKNOWN
+from eurekube_sync.cli.monitoring.monitor import Passed, Picture, is_ready
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.wording import counted
@@ -32,6 +32,7 @@ dt{font-size:.8rem;opacity:.75}dd{margin:0;font-size:1.3rem}
 td{display:block;border:0;padding:.05rem 0}td:empty{display:none}
 td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
 """
+_BAD = ' class="bad"'
 
 
 def html_of(picture: Picture) -> str:
@@ -45,46 +46,37 @@ def _parts(picture: Picture) -> Iterator[str]:
     yield f"<title>eurekube-sync {_text(picture.owner)}</title><style>{_STYLE}</style></head><body>"
     yield f"<h1>eurekube-sync: {_text(picture.owner)}</h1>"
     yield f'<p class="quiet">Scope: {_text(picture.scope)}. {_text(picture.lock)} Made {_time(picture.now)}.</p>'
-    yield from _state(picture)
+    if picture.passes:
+        last = picture.passes[0]
+        how = "was good" if last.code in GOOD else f"ended with {last.code.name} ({last.code:d})"
+        yield f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: {_text(last.summary)}</p>"
+    else:
+        yield "<p>No pass has ended yet in this process.</p>"
     yield from _counts(picture)
-    yield from _syncers(picture)
-    yield from _passes(picture)
+    yield "<h2>Syncers</h2>"
+    if picture.syncers:
+        yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, picture.syncers[:KEPT_SYNCERS]))
+    else:
+        yield "<p>None is known.</p>"
+    if (left := len(picture.syncers) - KEPT_SYNCERS) > 0:
+        yield f"<p>{counted(left, 'syncer')} more; those that are not ready come first.</p>"
+    yield "<h2>Last passes</h2>"
+    yield from _table(("Ended", "Took", "Result", "Summary"), map(_pass, picture.passes))
     yield '<p class="quiet"><a href="/metrics">Metrics</a></p></body></html>'
 
 
-def _state(picture: Picture) -> Iterator[str]:
-    if not picture.passes:
-        yield "<p>No pass has ended yet in this process.</p>"
-        return
-    last = picture.passes[0]
-    how = "was good" if last.code in GOOD else f"ended with {_text(last.code.name)} ({last.code:d})"
-    class_ = "" if last.code in GOOD else ' class="bad"'
-    yield f"<p{class_}>The last pass {how}: {_text(last.summary)}</p>"
-
-
 def _counts(picture: Picture) -> Iterator[str]:
-    states: dict[str, float] = {}
+    states: Counter[str] = Counter()
     for (_, state), number in picture.values.get(INSTANCES, {}).items():
-        states[state] = states.get(state, 0) + number
+        states[state] += int(number)
     found = [(f"instances {state}", number, state != "UP") for state, number in sorted(states.items(), reverse=True)]
     for metric, what in ((HELD, "removals held: {}"), (AT_RISK, "leases at risk"), (UNKNOWN, "sources of {} not read")):
         values = sorted(picture.values.get(metric, {}).items())
-        found += [(what.format(*labels), number, True) for labels, number in values if number]
+        found += [(what.format(*labels), int(number), True) for labels, number in values if number]
     yield "<dl>"
     for name, number, bad in found:
-        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad else ''}>{number:g}</dd></div>"
+        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad else ''}>{number}</dd></div>"
     yield "</dl>"
-
-
-def _syncers(picture: Picture) -> Iterator[str]:
-    yield "<h2>Syncers</h2>"
-    if not picture.syncers:
-        yield "<p>None is known.</p>"
-        return
-    yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, picture.syncers[:KEPT_SYNCERS]))
-    left = len(picture.syncers) - KEPT_SYNCERS
-    if left > 0:
-        yield f"<p>{counted(left, 'syncer')} more; those that are not ready come first.</p>"
 
 
 def _syncer(one: tuple[SyncerRef, SyncerStatus]) -> tuple[tuple[str, ...], bool]:
@@ -94,21 +86,15 @@ def _syncer(one: tuple[SyncerRef, SyncerStatus]) -> tuple[tuple[str, ...], bool]
     return (str(ref), status.app_name or ", ".join(status.apps), status.ready, *why), not is_ready(status)
 
 
-def _passes(picture: Picture) -> Iterator[str]:
-    yield "<h2>Last passes</h2>"
-    rows = (
-        ((_time(one.at), f"{one.seconds:.1f} s", one.code.name, one.summary), one.code not in GOOD)
-        for one in picture.passes
-    )
-    yield from _table(("Ended", "Took", "Result", "Summary"), rows)
+def _pass(one: Passed) -> tuple[tuple[str, ...], bool]:
+    return (_time(one.at), f"{one.seconds:.1f} s", one.code.name, one.summary), one.code not in GOOD
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> Iterator[str]:
     yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
-    for cells, bad in rows:
-        yield '<tr class="bad">' if bad else "<tr>"
-        yield "".join(f'<td data-name="{name}">{_text(cell)}</td>' for name, cell in zip(names, cells, strict=True))
-        yield "</tr>"
+    for texts, bad in rows:
+        cells = (f'<td data-name="{name}">{_text(text)}</td>' for name, text in zip(names, texts, strict=True))
+        yield f"<tr{_BAD if bad else ''}>{''.join(cells)}</tr>"
     yield "</tbody></table>"
 
 

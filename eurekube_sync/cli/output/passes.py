@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
-from eurekube_sync.cli.monitoring.measure import scope_text
+from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.layout import Line, marked
@@ -113,7 +114,7 @@ def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
     if registrations:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
-        lines += [*_cut(list(_markdown_table(registrations)), left), "", "</details>", ""]
+        lines += [*_markdown_table(registrations, left), "", "</details>", ""]
     told = [f"- {_text(one.text)}" for one in gathered(_beside_the_rows(report, notices))]
     lines += [*told, ""] if told else []
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
@@ -123,21 +124,17 @@ def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_table(rows: Sequence[Row]) -> Iterator[str]:
+def _markdown_table(rows: Sequence[Row], most: float = inf) -> Iterator[str]:
+    """As many whole rows as fit into so many characters, and how many do not."""
     yield "| | app | instance | status | why | syncer |"
     yield "|---|---|---|---|---|---|"
-    for row in rows:
-        cells = (row.app, row.id, row.status, row.why, row.syncer)
-        yield f"| `{row.sign}` | {' | '.join(map(_text, cells))} |"
-
-
-def _cut(lines: list[str], most: int) -> Iterator[str]:
-    """As many whole rows as fit, and how many do not."""
     used = 0
-    for number, line in enumerate(lines):
+    for number, row in enumerate(rows):
+        cells = map(_text, (row.app, row.id, row.status, row.why, row.syncer))
+        line = f"| `{row.sign}` | {' | '.join(cells)} |"
         used += len(line) + 1
-        if used > most and number > 1:
-            yield f"\n... and {len(lines) - number} more; `-o json` has them all"
+        if used > most:
+            yield f"\n... and {len(rows) - number} more; `-o json` has them all"
             return
         yield line
 
@@ -190,7 +187,7 @@ def as_data(
             for hold in (held.holds if held else ())
         ],
         "held": [_action(action, report) for action in (held.removals if held else ())],
-        "syncers": syncers_data(report),
+        "syncers": list(syncers_data(report)),
         "unknown": [
             {"source": name, "cause": source.cause.value, "message": source.message}
             for name, source in (*eureka, *unread(report.view))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -78,8 +79,8 @@ def row_of(
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """By danger, then by app and instance."""
-    return sorted(rows, key=lambda row: (row.danger, row.app, row.id))
+    """By danger, then by app and instance; 10.0.0.9 before 10.0.0.10."""
+    return sorted(rows, key=lambda row: (row.danger, row.app, re.sub(r"\d+", lambda one: one[0].zfill(5), row.id)))
 
 
 def rows_of(report: PassReport) -> list[Row]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, assert_never
 
 from eurekube_sync.apply.conditions import nothing_wanted
-from eurekube_sync.brake import Held
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
 from eurekube_sync.cli.output.summary import not_tried
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Result
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
@@ -70,12 +69,9 @@ def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
 
 def _sentences(report: PassReport) -> Iterator[Sentence]:
     yield from map(Sentence, _of_owners(report))
-    yield from map(Sentence, _of_eureka(report))
-    yield from map(Sentence, _of_kubernetes(report))
+    yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
-    yield from map(Sentence, _of_approval(report))
-    if report.held:
-        yield Sentence(_held(report.held, approve_command(report.held.plan_id, report.options)))
+    yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
     yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
     yield from _come_to_nothing(report)
@@ -113,8 +109,8 @@ def _of_owners(report: PassReport) -> Iterator[str]:
     yield from (other.sentence for other in report.other_owners)
 
 
-def _of_eureka(report: PassReport) -> Iterator[str]:
-    """Why it could not be read, and how many writes met the same; or that `keepalive` found nothing there."""
+def _of_sources(report: PassReport) -> Iterator[str]:
+    """What could not be read, one sentence for all that failed for one cause; or that `keepalive` found nothing."""
     registry = report.registry
     if isinstance(registry, Unknown):
         sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
@@ -122,10 +118,6 @@ def _of_eureka(report: PassReport) -> Iterator[str]:
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
         yield "no instance in Eureka has this owner and cluster: is --owner right?"
-
-
-def _of_kubernetes(report: PassReport) -> Iterator[str]:
-    """What could not be read of it; one sentence for all that failed for one cause."""
     identity = report.view.identity if report.view else None
     whole = identity.cause if isinstance(identity, Unknown) else None
     by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
@@ -141,50 +133,45 @@ def _nobody_in_scope(report: PassReport) -> Iterator[str]:
     """That no syncer is served, or no such namespace is there."""
     if report.desired is None or report.view is None:
         return
-    syncers = report.view.syncers
-    sources = [*syncers.by_namespace.values(), *([] if report.scope.namespaces else [syncers.elsewhere])]
+    scope, syncers = report.scope, report.view.syncers
+    sources = [*syncers.by_namespace.values(), *([] if scope.namespaces else [syncers.elsewhere])]
     if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
         yield from (f"namespace {name} does not exist" for name in report.absent)
         return
-    yield f"no EurekaSyncer in scope ({_why_nobody(report, list(every(syncers)))})"
-
-
-def _why_nobody(report: PassReport, listed: list[SyncerObject]) -> str:
-    scope = report.scope
+    listed = list(every(syncers))
     names = ", ".join(sorted(scope.namespaces or ()))
     where = f"{one_or_more(len(scope.namespaces or ()), 'namespace', 'namespaces')} {names}" if names else "the cluster"
     if scope.namespaces and len(report.absent) == len(scope.namespaces):
-        return f"{where} {one_or_more(len(report.absent), 'does', 'do')} not exist"
-    if not listed:
-        return f"there is none in {where}"
-    if any(class_of(one) == scope.syncer_class for one in listed):
-        return f"none of {len(listed)} is selected by {' '.join(scope.options)}"
-    if scope.syncer_class:
-        return f"no syncer has class {scope.syncer_class}"
-    return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
+        why = f"{where} {one_or_more(len(report.absent), 'does', 'do')} not exist"
+    elif not listed:
+        why = f"there is none in {where}"
+    elif any(class_of(one) == scope.syncer_class for one in listed):
+        why = f"none of {len(listed)} is selected by {' '.join(scope.options)}"
+    elif scope.syncer_class:
+        why = f"no syncer has class {scope.syncer_class}"
+    else:
+        why = f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
+    yield f"no EurekaSyncer in scope ({why})"
 
 
-def _of_approval(report: PassReport) -> Iterator[str]:
-    """What became of what a person released."""
+def _of_held(report: PassReport) -> Iterator[str]:
+    """What became of what a person released, and what waits for that."""
     if report.approval_refused is not None:
         yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
-    elif report.approved is None:
-        return
-    elif not report.released:
+    elif report.approved is not None and not report.released:
         nothing = "it releases nothing" if report.dry_run else "nothing was released"
         yield f"--approve {report.approved}: no such set of removals is planned now; {nothing}"
     elif isinstance(report.approved, SavedDryRun):
         removals = counted(len(report.approved.removals), "removal")
         are = one_or_more(len(report.released), "is", "are")
         yield f"--approve {report.approved}: {len(report.released)} of its {removals} {are} planned now"
-
-
-def _held(held: Held, command: str) -> str:
-    count = len(held.removals)
-    waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs: {command}"
-    return f"held: {waits}, because {held.reason}. {keeps} renewed. {release}"
+    if report.held:
+        count = len(report.held.removals)
+        waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
+        keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
+        release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs:"
+        command = approve_command(report.held.plan_id, report.options)
+        yield f"held: {waits}, because {report.held.reason}. {keeps} renewed. {release} {command}"
 
 
 def _of_failures(report: PassReport) -> Iterator[str]:
@@ -206,32 +193,27 @@ def _of_failures(report: PassReport) -> Iterator[str]:
 
 def _of_claims(report: PassReport) -> Iterator[Sentence]:
     told = {source.message for _, source in unread(report.view)}
-    claims = report.desired.claims if report.desired else {}
-    for ref, claim in sorted(claims.items()):
+    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
             yield Sentence(f"syncer {ref}: {ignored}")
-        if not (isinstance(claim, NotServed) and claim.unknown and claim.message in told):
-            yield from _of_claim(report, ref, claim, told)
-
-
-def _of_claim(report: PassReport, ref: SyncerRef, claim: Claim, told: Collection[str]) -> Iterator[Sentence]:
-    match claim:
-        case NotServed():
-            yield _of_syncer(ref, claim.reason, claim.message)
-        case Serving():
-            yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
-            yield from (_of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
-            # A sentence about all syncers may say the same already.
-            untold = (warning for warning in claim.warnings if not any(message in warning for message in told))
-            yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in untold)
-            rivals = claim.rivals.items()
-            yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
-        case Deleting():
-            status = report.all_statuses.get(ref)
-            synced = status.condition("Synced") if status and not report.dry_run else None
-            yield from [Sentence(f"syncer {ref}: deleting: {synced.message}")] if synced else []
-        case _:  # pragma: no cover
-            assert_never(claim)
+        match claim:
+            case NotServed():
+                if not (claim.unknown and claim.message in told):
+                    yield _of_syncer(ref, claim.reason, claim.message)
+            case Serving():
+                yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
+                yield from (_of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
+                # A sentence about all syncers may say the same already.
+                untold = (warning for warning in claim.warnings if not any(message in warning for message in told))
+                yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in untold)
+                rivals = claim.rivals.items()
+                yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
+            case Deleting():
+                status = report.all_statuses.get(ref)
+                if status and not report.dry_run and (synced := status.condition("Synced")):
+                    yield Sentence(f"syncer {ref}: deleting: {synced.message}")
+            case _:  # pragma: no cover
+                assert_never(claim)
 
 
 def _come_to_nothing(report: PassReport) -> Iterator[Sentence]:
@@ -278,36 +260,27 @@ def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
             yield one.ref, f"{own}, and this installation serves {served}"
 
 
-def syncers_data(report: PassReport) -> list[dict[str, Any]]:
+def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
     """Every syncer that was listed: how many instances it wants, how many are UP in Eureka, how many endpoints are
     ready, each null while unknown; a machine word, and why."""
-    claims = report.desired.claims if report.desired else {}
-    data = [_entry(report, ref, claim) for ref, claim in sorted(claims.items())]
+    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
+        status = report.all_statuses.get(ref)
+        ready = status.condition("Ready") if status else None
+        reason, message = _account(claim)
+        if isinstance(claim, NotServed):
+            reason, message = claim.reason, claim.message
+        elif not reason and ready is not None:
+            reason, message = ready.reason, ready.message
+        yield {
+            "syncer": str(ref),
+            "state": _STATES[type(claim)],
+            "desired": status.desired if status else None,
+            "up": status.up if status and isinstance(report.registry, Complete) else None,
+            "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,
+            "reason": reason,
+            "message": message,
+            **({"notes": list(claim.notes)} if isinstance(claim, Serving) and claim.notes else {}),
+        }
     unknown = dict.fromkeys(("desired", "up", "ready"))
-    others = [
-        {"syncer": str(ref), "state": "notServed", **unknown, "reason": "OtherClass", "message": message}
-        for ref, message in _of_other_classes(report)
-    ]
-    return [*data, *others]
-
-
-def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
-    status = report.all_statuses.get(ref)
-    ready = status.condition("Ready") if status else None
-    reason, message = _account(claim)
-    if isinstance(claim, NotServed):
-        reason, message = claim.reason, claim.message
-    elif not reason and ready is not None:
-        reason, message = ready.reason, ready.message
-    data: dict[str, Any] = {
-        "syncer": str(ref),
-        "state": _STATES[type(claim)],
-        "desired": status.desired if status else None,
-        "up": status.up if status and isinstance(report.registry, Complete) else None,
-        "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,
-        "reason": reason,
-        "message": message,
-    }
-    if isinstance(claim, Serving) and claim.notes:
-        data["notes"] = list(claim.notes)
-    return data
+    for ref, message in _of_other_classes(report):
+        yield {"syncer": str(ref), "state": "notServed", **unknown, "reason": "OtherClass", "message": message}

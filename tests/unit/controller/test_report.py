@@ -20,8 +20,10 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.plan import Blocked, Obstacle
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, endpoint, foreign, instance, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -122,6 +124,15 @@ def test_what_is_dangerous_comes_first(world: FakeWorld) -> None:
     world.registry.refuse[instance(201, app="aaa").key] = RegistryUnusable("answered 400")
     signs = [line[6] for line in lines(world.run()) if line[6:8].strip() in ("!", "=", "-", "~", "x", "+")]
     assert signs == ["!", "-", "~", "x", "+"]
+
+
+def test_an_id_of_very_many_digits_is_a_row(world: FakeWorld) -> None:
+    """Python makes no number of more than 4300, and anybody may register such a name."""
+    key = InstanceKey("RATING", "9" * 5000)
+    blocked = Blocked(key=key, syncer=SyncerRef(NS, "rating"), why="it is taken", obstacle=Obstacle.TAKEN)
+    report = world.run(dry_run=True)
+    report = replace(report, plan=replace(report.plan, blocked=(blocked,)))
+    assert any(key.id in line for line in lines(report))
 
 
 def test_held_removals_of_one_text_are_one_row_at_a_terminal() -> None:

@@ -31,10 +31,9 @@ from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
+from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
 from eurekube_sync.owner.moves import Address, OwnerReport
 from eurekube_sync.owner.purge import look_again, look_before_purge, purge
-from eurekube_sync.owner.rename import rename_owner
 from eurekube_sync.owner.world import OwnerWorld
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from eurekube_sync.cli.monitoring.definitions import (
+from eurekube_sync.cli.monitoring.metrics import (
     ACTIONS,
     AT_RISK,
     EXIT_CODE,
@@ -18,8 +18,10 @@ from eurekube_sync.cli.monitoring.definitions import (
     SYNCERS,
     UNKNOWN,
     Metric,
+    Values,
+    measured,
+    scope_text,
 )
-from eurekube_sync.cli.monitoring.measure import Values, measured, scope_text
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eurekube_sync.cli.monitoring import exposition
-from eurekube_sync.cli.monitoring.definitions import METRICS
+from eurekube_sync.cli.monitoring.metrics import METRICS
 from eurekube_sync.cli.monitoring.monitor import KEPT_PASSES, Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
@@ -101,7 +101,7 @@ def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) ->
 
 def test_a_copy_that_waits_is_ready_and_shows_no_instances(world: FakeWorld, monitor: Monitor) -> None:
     """But when the last good pass was, whoever made it; never an older one."""
-    monitor.has_lock(lambda: "Lock a/b: not held.", lambda: False)
+    monitor.has_lock("a/b", lambda: False)
     monitor.waits()
     assert monitor.ready
     monitor.passed(world.run(), ExitCode.OK, "", 1)

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.cli.monitoring.measure import Values
+from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Values
 from eurekube_sync.cli.monitoring.monitor import Monitor, Passed, Picture
 from eurekube_sync.cli.monitoring.page import KEPT_SYNCERS, html_of
 from eurekube_sync.controller.exit_codes import ExitCode

@@ -12,7 +12,7 @@ import promql_parser
 import pytest
 import yaml
 
-from eurekube_sync.cli.monitoring.definitions import METRICS
+from eurekube_sync.cli.monitoring.metrics import METRICS
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "cronjob" / "monitoring"

@@ -1,0 +1,134 @@
+"""Which metrics there are, and their values after a pass, from its report alone. Pure. docs/metrics.md is made of this
+table, and rules and dashboard may name nothing else.
+
+By app, and not by instance or syncer: 6,000 apps are some ten thousand series, which one scrape carries. 60,000
+instances that come and go would be new series each day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from eurekube_sync.brake import HoldReason
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.sources import Complete, Server, Unknown
+from eurekube_sync.model.values import dataclass
+from eurekube_sync.observe.kubernetes import unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One name, as Prometheus has it."""
+
+    name: str
+    kind: Literal["gauge", "counter", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names that a query may use."""
+        parts = ("_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
+        return tuple(f"{self.name}{part}" for part in parts)
+
+
+def _gauge(name: str, help: str, *labels: str) -> Metric:
+    return Metric(name=f"eurekube_sync_{name}", kind="gauge", help=help, labels=labels)
+
+
+def _counter(name: str, help: str, *labels: str) -> Metric:
+    return Metric(name=f"eurekube_sync_{name}_total", kind="counter", help=help, labels=labels)
+
+
+BUILD = _gauge("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
+INSTANCES = _gauge("instances", "Our instances in Eureka after the last pass that could list Eureka.", "app", "state")
+SYNCERS = _gauge("syncers", "Syncers in the scope, by the status of each condition.", "condition", "status")
+HELD = _gauge("held_removals", "Removals that the brake holds.", "reason")
+UNKNOWN = _gauge("unknown_sources", "Lists and other sources that the last pass could not read.", "server")
+AT_RISK = _gauge("leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not.")
+LAST_PASS = _gauge("last_pass_timestamp_seconds", "When the last pass ended.")
+LAST_GOOD = _gauge(
+    "last_good_pass_timestamp_seconds", "When the last good pass ended. A good pass did all that it had to do.", "scope"
+)
+EXIT_CODE = _gauge("last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings.")
+LOCK = _gauge("lock_held", "1 while this process has the lock, 0 while it waits. Missing without a lock.", "scope")
+PASSES = _counter("passes", "Passes that ended, by the name of their exit code.", "result")
+ACTIONS = _counter("actions", "Actions on instances in Eureka, by their result.", "kind", "result")
+CALLS = _counter(
+    "calls", "Calls to both servers, each try counted; code is `none` without an answer.", "server", "code"
+)
+DURATION = Metric(
+    name="eurekube_sync_pass_duration_seconds", kind="histogram", help="How long a pass took, from list to report."
+)
+METRICS = (
+    *(BUILD, INSTANCES, SYNCERS, HELD, UNKNOWN, AT_RISK, LAST_PASS, LAST_GOOD, EXIT_CODE, LOCK),
+    *(PASSES, ACTIONS, CALLS, DURATION),
+)
+
+Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
+"""The values of metrics, by the values of their labels. A metric that is missing is not known, and not zero."""
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+"""Upper bounds of `DURATION`, in seconds."""
+SUM = ("sum",)
+"""Of `DURATION`, beside its buckets."""
+GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})
+"""The exit codes of a pass that did all it had to do: to hold removals is to do that."""
+
+
+def scope_text(scope: Scope) -> str:
+    """Whose syncers: `all`, or the options that say it."""
+    return " ".join(scope.options) or "all"
+
+
+def took(seconds: float) -> Values:
+    """What a pass of so many seconds adds to each bucket, and to the sum."""
+    buckets: dict[tuple[str, ...], float] = {(f"{bound:g}",): float(seconds <= bound) for bound in _BUCKETS}
+    return {DURATION: {**buckets, ("+Inf",): 1.0, SUM: seconds}}
+
+
+def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
+    """The gauges that the pass knows, whose older values say nothing any more; and what it adds to counters. `now` in
+    Unix seconds, when the pass ended."""
+    gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
+        LAST_PASS: {(): now},
+        EXIT_CODE: {(): float(code)},
+        UNKNOWN: {
+            (Server.KUBERNETES.value,): float(len(list(unread(report.view)))),
+            (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
+        },
+    }
+    if not report.dry_run:
+        gauges[AT_RISK] = {(): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))}
+        if code in GOOD:
+            gauges[LAST_GOOD] = {(scope_text(report.scope),): now}
+    if isinstance(report.registry, Complete) and report.desired is not None:
+        conditions = (one for status in report.all_statuses.values() for one in status.conditions)
+        # Also those of no removal: a Pushgateway keeps the last number of what is not pushed.
+        held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HoldReason})
+        for hold in report.held.holds if report.held else ():
+            held[hold.reason.value,] += len(hold.removals)
+        gauges |= {
+            INSTANCES: _instances(report, {key: one.status for key, one in report.registry.data.ours.items()}),
+            SYNCERS: Counter[tuple[str, ...]]((one.type, one.status.value) for one in conditions),
+            HELD: held,
+        }
+    outcomes = report.outcomes.by_key.values()
+    actions: Counter[tuple[str, ...]] = Counter((type(o.action).__name__, o.result.value) for o in outcomes)
+    actions["Renew", "Done"] += report.renewed_between
+    return gauges, {PASSES: {(code.name,): 1.0}, ACTIONS: +actions}
+
+
+def _instances(report: PassReport, states: dict[InstanceKey, InstanceStatus]) -> Counter[tuple[str, ...]]:
+    """App and status of each of our instances after the pass, from those before."""
+    for key, outcome in report.outcomes.by_key.items():
+        if outcome.status is not None:
+            states[key] = outcome.status
+        elif not outcome.failed:
+            states.pop(key, None)
+    return Counter((key.app, status.value) for key, status in states.items())
