@@ -17,7 +17,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.commands.demo import LABELS, NAMESPACE, SYNCER
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
@@ -47,12 +47,12 @@ def draw() -> Console:
         story.prepare(playground)
         playground.create(SYNCER)
         story.bring_review(playground)
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
             kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
             calls=Calls(concurrency=1),
         )
-        with connect(connection, clock) as world:
+        with connect(installation, clock) as world:
             _pass(console, world, "eurekube-sync run --dry-run", dry_run=True)
             _pass(console, world, "eurekube-sync run")
             playground.set_ready(NAMESPACE, "rating-2", ready=False)

@@ -20,7 +20,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.options import scope as options
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import group
-from eurekube_sync.cli.options.passes import Leases, Passes, brake_options
+from eurekube_sync.cli.options.passes import Leases, brake_options
 from eurekube_sync.cli.options.scope import LockChoice
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.process import Waits
@@ -31,7 +31,7 @@ from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
@@ -49,21 +49,28 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Where both servers are, and how to call them. Times in seconds."""
+class Installation:
+    """Whose instances and which, where both servers are, and how they are called; as much of it as a command needs.
+    Times in seconds."""
 
+    owner: str = ""
+    """Empty where a command may do without."""
     eureka: EurekaAccess
     kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
     calls: Calls = field(default_factory=Calls)
-    registry_cache: float = CACHE_SECONDS
+    scope: Scope = field(default_factory=Scope)
+    drains: frozenset[Kind] = frozenset()
+    """Kinds beside Services whose drain annotations are looked for."""
+    lock: LockChoice = "off"
+    brake: BrakeLimits = field(default_factory=BrakeLimits)
+    leases: Leases = field(default_factory=Leases)
+    """Those that are renewed."""
     renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
-    lease_duration: float = OUR_LEASE.duration
-    """Of the leases that are renewed."""
     eureka_batch: str = "off"
     """`auto`, `on` or `off`."""
-    dry_run: bool = False
+    only_looks: bool = False
     """Nothing is asked that is a write in form."""
     count: Callable[[Server, str], None] = lambda _server, _code: None
     """Given the status of each call to a server."""
@@ -74,43 +81,10 @@ class Connection:
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for what the leases need."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
-    """One installation, or the part of it that a command needs."""
-
-    owner: str = ""
-    """Empty where a command may do without."""
-    eureka: EurekaAccess
-    kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
-    scope: Scope = field(default_factory=Scope)
-    calls: Calls
-    drains: frozenset[Kind] = frozenset()
-    """Kinds beside Services whose drain annotations are looked for."""
-    lock: LockChoice = "off"
-    brake: BrakeLimits = field(default_factory=BrakeLimits)
-
     def settings(self, **more: Any) -> PassSettings:
         """Of a pass over it, with `more` of its fields."""
-        return PassSettings(
-            **{"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more},
-            named=options.named_owner(self.owner),
-        )
-
-    def connection(self, *, dry_run: bool = True, **more: Any) -> Connection:
-        """To its servers, with `more` of its fields."""
-        return Connection(eureka=self.eureka, kubernetes=self.kubernetes, calls=self.calls, dry_run=dry_run, **more)
-
-    def writing(self, eureka_batch: str, passes: Passes, leases: Leases, **more: Any) -> Connection:
-        """To its servers, for passes that renew leases, with `more` of its fields."""
-        return self.connection(
-            eureka_batch=eureka_batch,
-            dry_run=passes.dry_run,
-            renewal_slack=passes.renewal_slack,
-            lease_duration=leases.lease_duration,
-            registry_cache=leases.registry_cache,
-            **more,
-        )
+        given = {"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more}
+        return PassSettings(**given, named=options.named_owner(self.owner))
 
 
 installation_options = partial(group, "installation", Installation)
@@ -131,63 +105,63 @@ look_options = installation_options(*looked_at, options.look_for_drains_option, 
 
 
 @contextmanager
-def connect(connection: Connection, clock: Clock) -> Iterator[World]:
+def connect(ours: Installation, clock: Clock) -> Iterator[World]:
     """Connects to both; raises ConfigurationError."""
-    with _connected(connection, clock) as (world, _, _):
+    with _connected(ours, clock) as (world, _, _):
         yield world
 
 
 @contextmanager
 def _connected(
-    connection: Connection, clock: Clock
+    ours: Installation, clock: Clock
 ) -> Iterator[tuple[World, cluster_api.Connection, Mapping[str, EurekaClient]]]:
-    to_cluster = connection.dumped or _to_cluster(connection)
-    with _eureka(connection, clock) as (seen, servers):
+    to_cluster = ours.dumped or _to_cluster(ours)
+    with _eureka(ours, clock) as (seen, servers):
         cluster: Cluster = cluster_api.KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
-            endpoints_source=connection.kubernetes.endpoints_source,
-            count=partial(connection.count, Server.KUBERNETES),
+            endpoints_source=ours.kubernetes.endpoints_source,
+            count=partial(ours.count, Server.KUBERNETES),
         )
         world = World(
             registry=seen.registry,
-            cluster=connection.waits.of(cluster, "the Kubernetes API"),
+            cluster=ours.waits.of(cluster, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
             time_limit=seen.time_limit,
-            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=connection.registry_cache)),
+            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=ours.leases.registry_cache)),
         )
         yield world, to_cluster, servers
 
 
 @contextmanager
-def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) -> Iterator[LookWorld]:
+def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
-    with _connected(connection, clock) as (world, to_cluster, servers):
+    with _connected(ours, clock) as (world, to_cluster, servers):
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
-            own, scopes = installed_in(connection.kubernetes), (replace(scope, namespaces=None), scope)
-            names = dict.fromkeys(options.lock_name(choice, owner, one, own) for one in scopes)
+            own, scopes = installed_in(ours.kubernetes), (replace(scope, namespaces=None), scope)
+            names = dict.fromkeys(options.lock_name(ours.lock, owner, one, own) for one in scopes)
             store = partial(cluster_api.LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
         yield LookWorld(world=world, details=details, servers=servers, locks=locks)
 
 
-def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:
+def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     """The lock of what these passes do, on a connection of its own; None where there is none. Raises
     ConfigurationError."""
-    namespace = _own_namespace(connection.kubernetes) if choice == "auto" else None
-    name = options.lock_name(choice, settings.owner, settings.scope, namespace)
+    namespace = _own_namespace(ours.kubernetes) if ours.lock == "auto" else None
+    name = options.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
-    to_cluster, count = _to_cluster(connection), partial(connection.count, Server.KUBERNETES)
+    to_cluster, count = _to_cluster(ours), partial(ours.count, Server.KUBERNETES)
     store = cluster_api.LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
@@ -201,45 +175,45 @@ def _own_namespace(access: KubernetesAccess) -> str | None:
     return cluster_api.own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
 
 
-def _to_cluster(connection: Connection) -> cluster_api.Connection:
+def _to_cluster(ours: Installation) -> cluster_api.Connection:
     settings = cluster_api.ConnectionSettings(
-        kubeconfig=connection.kubernetes.kubeconfig or "",
-        context=connection.kubernetes.context or "",
-        connect_seconds=min(5.0, connection.calls.call_timeout),
-        read_seconds=connection.calls.call_timeout,
-        threads=connection.calls.concurrency,
+        kubeconfig=ours.kubernetes.kubeconfig or "",
+        context=ours.kubernetes.context or "",
+        connect_seconds=min(5.0, ours.calls.call_timeout),
+        read_seconds=ours.calls.call_timeout,
+        threads=ours.calls.concurrency,
     )
     return cluster_api.connect(settings)
 
 
 @contextmanager
-def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryWorld]:
+def connect_registry(ours: Installation, clock: Clock) -> Iterator[RegistryWorld]:
     """Connects to Eureka alone; raises ConfigurationError."""
-    with _eureka(connection, clock) as (world, _):
+    with _eureka(ours, clock) as (world, _):
         yield world
 
 
 @contextmanager
-def _eureka(connection: Connection, clock: Clock) -> Iterator[tuple[RegistryWorld, Mapping[str, EurekaClient]]]:
+def _eureka(ours: Installation, clock: Clock) -> Iterator[tuple[RegistryWorld, Mapping[str, EurekaClient]]]:
     limit = TimeLimit(clock)
     with ExitStack() as opened:
-        registry, servers = _registry(connection, clock, limit, opened)
+        registry, servers = _registry(ours, clock, limit, opened)
         world = RegistryWorld(
-            registry=connection.waits.of(registry, "Eureka"),
+            registry=ours.waits.of(registry, "Eureka"),
             clock=clock,
-            workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency)),
+            workers=opened.enter_context(ThreadWorkers(ours.calls.concurrency)),
             time_limit=limit,
-            renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
+            renewals=RenewalLedger(period=ours.renewal_interval, slack=ours.renewal_slack),
         )
         yield world, servers
 
 
 def _registry(
-    connection: Connection, clock: Clock, limit: TimeLimit, opened: ExitStack
+    ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack
 ) -> tuple[Registry, Mapping[str, EurekaClient]]:
     """All servers as one, and each by itself, by its address; none where no URL is given. The clients are imported
     here: they are slow to load, and `--help` needs none."""
-    if not connection.eureka.eureka_url:
+    if not ours.eureka.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
@@ -248,47 +222,47 @@ def _registry(
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 
-    to_servers = _server_options(connection, clock)
-    for warning in connection.eureka.warnings:
+    to_servers = _server_options(ours, clock)
+    for warning in ours.eureka.warnings:
         _log.warning("%s", warning)
-    sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
+    sweep = sweep_seconds(ours.leases.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
     rests, doubts = None if len(to_servers) == 1 else Rests(clock), Doubts()
-    clients = partial(_clients, connection, clock, limit, opened)
+    clients = partial(_clients, ours, clock, limit, opened)
     servers = clients(to_servers)
     registry: Registry = next(iter(servers.values()))
     if rests is not None:
         peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
         opened.callback(peers.renew_strays)
         registry = peers
-    if connection.eureka_batch == "off":
+    if ours.eureka_batch == "off":
         return registry, servers
-    short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
+    short = min(_ASK_TIMEOUT, ours.calls.call_timeout)
     batches = EverywhereBatches(
         servers=servers,
         asked=clients([replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in to_servers]),
         clock=clock,
         limit=limit,
-        workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency * len(servers))),
+        workers=opened.enter_context(ThreadWorkers(ours.calls.concurrency * len(servers))),
         rests=rests,
         doubts=doubts,
     )
     batching = BatchingRegistry(
         registry,
         batches,
-        required=connection.eureka_batch == "on",
-        dry_run=connection.dry_run,
+        required=ours.eureka_batch == "on",
+        dry_run=ours.only_looks,
         ask_seconds=sweep,
-        lease_duration=connection.lease_duration,
+        lease_duration=ours.leases.lease_duration,
     )
     return batching, servers
 
 
-def _server_options(connection: Connection, clock: Clock) -> Sequence[ConnectionOptions]:
+def _server_options(ours: Installation, clock: Clock) -> Sequence[ConnectionOptions]:
     """For each server of Eureka."""
     from eurekube_sync.adapters.eureka import ConnectionOptions
     from eurekube_sync.adapters.eureka.address import parse_addresses
 
-    addresses, calls = parse_addresses(connection.eureka.eureka_url), connection.calls
+    addresses, calls = parse_addresses(ours.eureka.eureka_url), ours.calls
     first = ConnectionOptions(
         address=addresses[0],
         connect_timeout=min(5.0, calls.call_timeout),
@@ -296,17 +270,17 @@ def _server_options(connection: Connection, clock: Clock) -> Sequence[Connection
         concurrency=calls.concurrency,
         retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
     )
-    first = server_options.with_access(first, connection.eureka, addresses, clock)
+    first = server_options.with_access(first, ours.eureka, addresses, clock)
     return [replace(first, address=address) for address in addresses]
 
 
 def _clients(
-    connection: Connection, clock: Clock, limit: TimeLimit, opened: ExitStack, to_servers: Sequence[ConnectionOptions]
+    ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack, to_servers: Sequence[ConnectionOptions]
 ) -> dict[str, EurekaClient]:
     """A client of each server, by its address; `opened` closes them."""
     from eurekube_sync.adapters.eureka import EurekaClient
     from eurekube_sync.adapters.eureka.wire import Decoded
 
-    chance, count = random.Random(), partial(connection.count, Server.EUREKA)
+    chance, count = random.Random(), partial(ours.count, Server.EUREKA)
     client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
     return {one.address.url: opened.enter_context(client(one)) for one in to_servers}

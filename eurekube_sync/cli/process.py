@@ -56,9 +56,7 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
 
 
 @contextmanager
-def ended_by_signals(
-    handler: Callable[[int, FrameType | None], None] = signal.default_int_handler,
-) -> Iterator[None]:
+def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.default_int_handler) -> Iterator[None]:
     """While a person is asked: SIGTERM and Ctrl-C end the process at once, for nothing has begun."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

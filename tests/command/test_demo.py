@@ -19,7 +19,7 @@ from rich.console import Console
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.commands import demo as story
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -102,12 +102,12 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) 
     """What the story expects of a pass says nothing of one that was stopped."""
     clock = SystemClock()
     with story.new_playground() as playground:
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
             kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
             calls=Calls(concurrency=4),
         )
-        with connect(connection, clock) as world, pytest.raises(Stopped):
+        with connect(installation, clock) as world, pytest.raises(Stopped):
             story.Story(_Interrupts(clock, number), playground, world, lambda _: None).tell()
 
 

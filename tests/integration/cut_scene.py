@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Installation, connect
+from eurekube_sync.cli.options.passes import Leases
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
@@ -177,18 +178,17 @@ class Scene:
 @contextmanager
 def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterator[World]:
     """One process's worth of the program, with every renewal in time for short leases."""
-    connection = Connection(
+    installation = Installation(
         eureka=EurekaAccess(eureka_url=",".join(urls)),
         kubernetes=KubernetesAccess(kubeconfig=str(kubeconfig)),
         calls=Calls(call_timeout=CALL_SECONDS),
-        registry_cache=3,
+        leases=Leases(lease_duration=lease, registry_cache=3),
         renewal_interval=RENEWAL,
         renewal_slack=0.5,
-        lease_duration=lease,
         sweep_interval=1,
         eureka_batch=batch,
     )
-    with connect(connection, SystemClock()) as world:
+    with connect(installation, SystemClock()) as world:
         yield world
 
 

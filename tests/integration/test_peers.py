@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
@@ -122,14 +122,14 @@ def pair(
             registry=Registry(url=first.url),
         )
         config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=urls),
             kubernetes=KubernetesAccess(kubeconfig=str(config)),
             calls=Calls(call_timeout=call_seconds),
             sweep_interval=1,
             eureka_batch=request.param,
         )
-        with connect(connection, SystemClock()) as world:
+        with connect(installation, SystemClock()) as world:
             uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
             yield Pair(first=first, second=second, program=program, world=world, cluster_uid=uid)
 

@@ -12,7 +12,7 @@ import click
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake.approval import PlanId
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
@@ -77,12 +77,12 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
         if clock.stopping():
             raise Stopped("a signal ended the demo")
 
-    connection = Connection(
+    installation = Installation(
         eureka=EurekaAccess(eureka_url=playground.eureka_url),
         kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
         calls=Calls(concurrency=4),
     )
-    with connect(connection, clock) as world:
+    with connect(installation, clock) as world:
         try:
             Story(Stage(console_for(sys.stdout)), playground, world, pause).tell()
         except Stopped as stopped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -65,31 +66,21 @@ T = TypeVar("T")
 @contextmanager
 def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
     """Until a signal, with what is waited for shown at a terminal."""
-    connection, clock = installation.connection(**more), SystemClock()
-    looking = connect.connect_to_look(connection, clock, installation.lock)
-    with stopped_by_signals(clock), connection.waits.seen(), looking as seen:
+    clock = SystemClock()
+    looking = connect.connect_to_look(replace(installation, **more), clock)
+    with stopped_by_signals(clock), installation.waits.seen(), looking as seen:
         yield seen
 
 
 @click.command(cls=Command, short_help="Show the state of every syncer, the broken first.")
 @option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
-@option(
-    "--condition",
-    type=NAME,
-    variable=False,
-    help="Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
-)
+@option("--condition", type=NAME, variable=False)
 @option("--all", "-a", "everything", is_flag=True, variable=False, help="Show syncers that are in sync as well.")
 @option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
 @connect.look_options
 @report_options
 def status_command(
-    app: str | None,
-    condition: str | None,
-    everything: bool,
-    watch: bool,
-    installation: Installation,
-    form: ReportForm,
+    app: str | None, condition: str | None, everything: bool, watch: bool, installation: Installation, form: ReportForm
 ) -> ExitCode:
     """Show the state of every syncer. The broken come first, each with the reason and since when it is broken.
 
@@ -97,11 +88,11 @@ def status_command(
     options or variables as run.
     """
     form.set_up_logs()
-    connection, clock, settings = installation.connection(), SystemClock(), installation.settings()
+    clock, settings = SystemClock(), installation.settings()
     servers, notices = installation.eureka.printable_urls, installation.eureka.notices
-    with stopped_by_signals(clock), connect.connect_to_look(connection, clock, installation.lock) as seen:
+    with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
         while True:
-            with connection.waits.seen():
+            with installation.waits.seen():
                 found = chosen(_overview(seen, settings), app=app, condition=condition)
             if watch and form.at_terminal:
                 click.clear()
@@ -181,7 +172,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     """
     form.set_up_logs()
     lock, access = installation.lock, installation.kubernetes
-    with _looking(installation, eureka_batch="auto") as seen:
+    with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
         checks = all_findings(
             seen,
             installation.settings(),
@@ -209,9 +200,9 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     are no orphans.
     """
     form.set_up_logs()
-    connection = installation.connection(dry_run=False, sweep_interval=1.0)  # what one peer alone holds counts as well
+    installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
     clock, notices = SystemClock(), installation.eureka.notices
-    with stopped_by_signals(clock), connection.waits.seen(), connect.connect(connection, clock) as world:
+    with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
         orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
     return form.answer(code, lambda: orphans_table(orphans), lambda: orphans_data(orphans), notices)

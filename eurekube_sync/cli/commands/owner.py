@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import click
 
@@ -37,13 +38,7 @@ from eurekube_sync.owner.world import OwnerWorld
 _NAMED = 10
 """The most instances that the question of `purge` names."""
 _dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
-_observe_option = option(
-    "--observe",
-    variable=False,
-    type=Duration(least=1),
-    help="How long to watch whether somebody still renews the instances.  [default: twice the renewal period of the "
-    "instances, plus 5s]",
-)
+_observe_option = option("--observe", variable=False, type=Duration(least=1))
 _cluster_help = "UID of the cluster. With it, the command makes no call to Kubernetes."
 _cluster_option = option("--cluster", variable=False, type=NAME, metavar="UID", help=_cluster_help)
 
@@ -66,7 +61,7 @@ def _carry_out(
     """Connects, works until a signal, and reports. An exit code needs no report."""
     form.set_up_logs()
     # A sweep each second: every list is of all peers.
-    clock, to = SystemClock(), installation.connection(dry_run=False, sweep_interval=1.0)
+    clock, to = SystemClock(), replace(installation, sweep_interval=1.0)
     both: AbstractContextManager[World | RegistryWorld]
     both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
     with stopped_by_signals(clock), progress_line() as tell, both as found:
@@ -83,14 +78,7 @@ def _carry_out(
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
 @installation_options(*written)
 @option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that nobody owns.")
-@option(
-    "--address",
-    "addresses",
-    variable=False,
-    type=HOST_AND_PORT,
-    multiple=True,
-    help="Only the instance at this address; may be repeated. Default: all instances of the app that a syncer wants.",
-)
+@option("--address", "addresses", variable=False, type=HOST_AND_PORT, multiple=True)
 @option(
     "--cluster",
     variable=False,

@@ -200,12 +200,7 @@ def _end(text: str) -> datetime:
 @click.command(cls=Command, short_help="Say what recorded passes decided, and why.")
 @click.argument("folder", metavar="DIR", type=File())
 @click.argument("what", metavar="[WHAT]", required=False, type=NAME)
-@option(
-    "--at",
-    variable=False,
-    type=Value("time", _end),
-    help="Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are UTC.",
-)
+@option("--at", variable=False, type=Value("time", _end))
 @report_options
 def replay_command(folder: str, what: str | None, at: datetime | None, form: ReportForm) -> ExitCode:
     """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli import process
 from eurekube_sync.cli.connect import (
-    Connection,
     Installation,
     connect,
     connect_lock,
@@ -19,12 +17,12 @@ from eurekube_sync.cli.connect import (
     installation_options,
     written,
 )
-from eurekube_sync.cli.options import passes as pass_choices
+from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
-from eurekube_sync.cli.options.passes import Leases, Monitoring, Passes
+from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
-from eurekube_sync.cli.options.scope import LockChoice, drain_option, lock_option, name_scope_options, owner_option
+from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
 from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import Tell, good_pass, teller
@@ -41,15 +39,11 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 
-if TYPE_CHECKING:
-    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
-
 
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
-@pass_choices.pass_options
+@choices.pass_options
 @from_option
-@installation_options(*written, lock_option, drain_option, pass_choices.brake_options)
-@batch_option
+@installation_options(*written, lock_option, drain_option, choices.brake_options, batch_option, choices.lease_options)
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -65,19 +59,16 @@ if TYPE_CHECKING:
     is_flag=True,
     help=f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
 )
-@pass_choices.lease_options
-@pass_choices.approve_option
-@pass_choices.monitoring_options
+@choices.approve_option
+@choices.monitoring_options
 @pass_report_options
 def run_command(
     installation: Installation,
-    eureka_batch: str,
     passes: Passes,
     dumps: tuple[str, ...],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     fail_on_broken: bool,
-    leases: Leases,
     approve: str | None,
     monitoring: Monitoring,
     form: ReportForm,
@@ -88,8 +79,8 @@ def run_command(
     from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
     """
     schedule = _schedule(
+        installation,
         passes,
-        leases,
         form,
         fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
         fail_on_broken=fail_on_broken,
@@ -97,16 +88,16 @@ def run_command(
     )
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
-    installation, dumped = _of_files(installation, dumps, passes) if dumps else (installation, None)
+    installation = _of_files(installation, dumps, passes) if dumps else installation
     process.look_rarely_for_cycles()
     clock = SystemClock()
     settings = installation.settings(
-        lease=leases.times,
-        approved=pass_choices.read_approval(approve, now=clock.now()) if approve else None,
+        lease=installation.leases.times,
+        approved=choices.read_approval(approve, now=clock.now()) if approve else None,
         dry_run=passes.dry_run,
-        looks=dumped is not None,
+        looks=bool(dumps),
         deadline=passes.timeout,
-        registry_cache=leases.registry_cache,
+        registry_cache=installation.leases.registry_cache,
     )
     tell = teller(form, passes, installation.eureka.notices)
     if monitoring.record is not None:
@@ -115,28 +106,30 @@ def run_command(
         tell = Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).beside(tell)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
     with process.stopped_by_signals(clock), watching as watch:
-        connection = installation.writing(eureka_batch, passes, leases, dumped=dumped, count=watch.monitor.called)
-        ours = _Process(connection=connection, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch)
-        code = ours.run(installation.lock, settings)
+        ours = replace(_renewing(installation, passes), count=watch.monitor.called)
+        whole = _Process(ours=ours, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch)
+        code = whole.run(settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
-        minutes = counted(2 * leases.lease_duration / 60, "minute")
+        minutes = counted(2 * installation.leases.lease_duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
 
 
-def _schedule(passes: Passes, leases: Leases, form: ReportForm, **more: bool) -> Schedule:
+def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
     """When passes are made, with logs set up. Raises click.UsageError for what does not go together."""
     form.set_up_logs()
-    leases.check(passes)
+    installation.leases.check(passes)
     form.check(dry_run=passes.dry_run)
     return Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal, **more)
 
 
-def _of_files(
-    installation: Installation, files: tuple[str, ...], passes: Passes
-) -> tuple[Installation, DumpedConnection]:
-    """The installation over the namespaces that these files hold, and they in the cluster's place."""
+def _renewing(installation: Installation, passes: Passes) -> Installation:
+    return replace(installation, only_looks=passes.dry_run, renewal_slack=passes.renewal_slack)
+
+
+def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
+    """With these files in the cluster's place, over the namespaces that they hold."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
 
     if not passes.dry_run:
@@ -146,26 +139,26 @@ def _of_files(
     dumped, scope = DumpedConnection(read_dumps(files, stdin=sys.stdin.buffer)), installation.scope
     if scope.namespaces is None:
         scope = replace(scope, namespaces=dumped.namespaces)
-    return replace(installation, scope=scope), dumped
+    return replace(installation, scope=scope, dumped=dumped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Process:
     """What all passes of this process share."""
 
-    connection: Connection
+    ours: Installation
     clock: SystemClock
     schedule: Schedule
     passes: Passes
     tell: Tell
     watch: process.Watched
 
-    def run(self, choice: LockChoice, settings: PassSettings) -> ExitCode:
+    def run(self, settings: PassSettings) -> ExitCode:
         """All passes, under the lock where there is one."""
         daemon = self.passes.number is None
         # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
         without_lock = self.passes.dry_run or (settings.approved is not None and not daemon)
-        held = None if without_lock else connect_lock(self.connection, self.clock, choice, settings)
+        held = None if without_lock else connect_lock(self.ours, self.clock)
 
         def work() -> ExitCode:
             nonlocal settings
@@ -178,13 +171,13 @@ class _Process:
     def _passes(self, lock: Lock | None, settings: PassSettings) -> ExitCode:
         """All passes, or those until this process loses the lock."""
         clock, passes, watch = self.clock, self.passes, self.watch
-        with connect(self.connection, clock) as world:
+        with connect(self.ours, clock) as world:
             under = UnderLock(lock, world.time_limit.only_while) if lock else None
             begun = clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
                 watch.monitor.turned()
-                with self.connection.waits.seen():
+                with self.ours.waits.seen():
                     return reconcile(world, replace(settings, renew_only=renew_only))
 
             def one_pass() -> PassReport:
@@ -207,26 +200,19 @@ class _Process:
 
 
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
-@option(
-    "--cluster",
-    type=NAME,
-    metavar="UID",
-    help="Renew only instances of the cluster with this UID. Default: all instances of the owner.",
+@option("--cluster", type=NAME, metavar="UID")
+@installation_options(
+    owner_option, eureka_options, name_scope_options, call_options, batch_option, choices.kept_lease_options
 )
-@installation_options(owner_option, eureka_options, name_scope_options, call_options)
-@batch_option
-@pass_choices.pass_options
-@pass_choices.kept_lease_options
+@choices.pass_options
 @pass_report_options
-def keepalive_command(
-    cluster: str | None, installation: Installation, eureka_batch: str, passes: Passes, leases: Leases, form: ReportForm
-) -> ExitCode:
+def keepalive_command(cluster: str | None, installation: Installation, passes: Passes, form: ReportForm) -> ExitCode:
     """Renew all of our instances: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
 
     Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two programs that renew
     the same leases disturb Eureka's self-preservation.
     """
-    schedule = _schedule(passes, leases, form)
+    schedule = _schedule(installation, passes, form)
     settings = KeepaliveSettings(
         owner=installation.owner,
         cluster=cluster,
@@ -234,15 +220,14 @@ def keepalive_command(
         dry_run=passes.dry_run,
         deadline=passes.timeout,
     )
-    connection = installation.writing(eureka_batch, passes, leases)
     tell = teller(form, passes, installation.eureka.notices)
     process.look_rarely_for_cycles()
     clock = SystemClock()
-    with process.stopped_by_signals(clock), connect_registry(connection, clock) as world:
+    with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
         between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.number is None else None
 
         def one_pass() -> PassReport:
-            with connection.waits.seen():
+            with installation.waits.seen():
                 return keepalive(world, settings)
 
         return run_passes(one_pass, clock, schedule, tell, process.looking_for_cycles(between))

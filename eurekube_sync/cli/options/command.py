@@ -7,7 +7,7 @@ rich-click 11 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 import click
@@ -79,10 +79,9 @@ class Command(click.Command):
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """What each does, and below it the line to copy, never broken."""
     _, _, name = ctx.command_path.partition(" ")
-    examples = EXAMPLES.get(name, ())
-    if examples:
-        with formatter.section("Examples"):
-            for what, line in examples:
+    with formatter.section("Examples"):
+        for command, what, line in EXAMPLES:
+            if command == name:
                 formatter.write_text(f"# {what}")
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
@@ -113,111 +112,64 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "": (
-        ("See it work, with neither a cluster nor a Eureka:", "eurekube-sync demo"),
-        ("See what a pass would do:", "eurekube-sync run --dry-run"),
-        ("Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
+EXAMPLES = (
+    ("", "See it work, with neither a cluster nor a Eureka:", "eurekube-sync demo"),
+    ("", "See what a pass would do:", "eurekube-sync run --dry-run"),
+    ("", "Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
+    ("run", "See what a pass would do:", "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run"),
+    ("run", "Go on until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
+    ("run", "Release held removals by the plan id that a report names:", "eurekube-sync run --approve a73bb933c352"),
+    ("keepalive", "Renew all of our instances once:", "eurekube-sync keepalive"),
+    ("keepalive", "Renew until run is back:", "eurekube-sync keepalive --daemon"),
+    ("keepalive", "Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
+    ("status", "All that is broken, and why:", "eurekube-sync status"),
+    ("status", "Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
+    ("status", "Watch what the brake holds:", "eurekube-sync status --condition RemovalHeld --watch"),
+    ("explain", "Why is this Service not in Eureka?", "eurekube-sync explain svc/shop/orders"),
+    ("explain", "Why is this pod not registered?", "eurekube-sync explain pod/shop/orders-7d9f-x2x4k"),
+    ("explain", "Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
+    ("check", "Can this installation work?", "eurekube-sync check"),
+    ("check", "Before the installation, with the account of whoever installs it:", "eurekube-sync check --pre"),
+    ("check", "In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
+    ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
+    ("orphans", "In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
+    ("orphans", "As data:", "eurekube-sync orphans -o json"),
+    ("owner", "Take over what pods of this app registered themselves:", "eurekube-sync owner adopt --app RATING"),
+    ("owner", "Change the name of the owner:", "eurekube-sync owner rename old-name new-name"),
+    ("owner", "See what an uninstallation would cancel:", "eurekube-sync owner purge --dry-run"),
+    ("owner adopt", "See what would be taken over:", "eurekube-sync owner adopt --app RATING --dry-run"),
+    ("owner adopt", "Only one instance:", "eurekube-sync owner adopt --app RATING --address 10.0.0.7:8080"),
+    ("owner adopt", "All of a cluster that is replaced:", "eurekube-sync owner adopt --cluster 341a66fe-0d2c-4b54"),
+    ("owner rename", "See what would move:", "eurekube-sync owner rename old-name new-name --dry-run"),
+    ("owner rename", "Move all instances to the new name:", "eurekube-sync owner rename old-name new-name"),
+    ("owner rename", "Watch two minutes who renews:", "eurekube-sync owner rename old-name new-name --observe 2m"),
+    ("owner purge", "See what would be cancelled:", "eurekube-sync owner purge --dry-run"),
+    ("owner purge", "Only one namespace:", "eurekube-sync owner purge -n shop"),
+    (
+        "owner purge",
+        "Of a lost cluster, without a question:",
+        "eurekube-sync owner purge --cluster 341a66fe-0d2c --yes",
     ),
-    "run": (
-        (
-            "See what a pass would do, and write nothing:",
-            "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run",
-        ),
-        (
-            "Go on until a signal, with metrics; owner and URL are given as variables:",
-            "eurekube-sync run --daemon --listen :8080",
-        ),
-        ("Release held removals by the plan id that a report names:", "eurekube-sync run --approve a73bb933c352"),
-    ),
-    "keepalive": (
-        ("Renew all of our instances once:", "eurekube-sync keepalive"),
-        ("Renew until run is back:", "eurekube-sync keepalive --daemon"),
-        ("Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
-    ),
-    "status": (
-        ("All that is broken, and why:", "eurekube-sync status"),
-        ("Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
-        ("Watch what the brake holds:", "eurekube-sync status --condition RemovalHeld --watch"),
-    ),
-    "explain": (
-        ("Why is this Service not in Eureka?", "eurekube-sync explain svc/shop/orders"),
-        ("Why is this pod not registered?", "eurekube-sync explain pod/shop/orders-7d9f-x2x4k"),
-        ("Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
-    ),
-    "check": (
-        ("Can this installation work?", "eurekube-sync check"),
-        ("Before the installation, with the account of the person who installs it:", "eurekube-sync check --pre"),
-        ("In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
-    ),
-    "orphans": (
-        ("Which of our instances have no syncer any more?", "eurekube-sync orphans"),
-        ("In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
-        ("As data:", "eurekube-sync orphans -o json"),
-    ),
-    "owner": (
-        ("Take over what pods of this app registered themselves:", "eurekube-sync owner adopt --app RATING"),
-        ("Change the name of the owner:", "eurekube-sync owner rename old-name new-name"),
-        ("See what an uninstallation would cancel:", "eurekube-sync owner purge --dry-run"),
-    ),
-    "owner adopt": (
-        ("See what would be taken over:", "eurekube-sync owner adopt --app RATING --dry-run"),
-        ("Only one instance:", "eurekube-sync owner adopt --app RATING --address 10.0.0.7:8080"),
-        (
-            "All instances of a cluster that this one replaces:",
-            "eurekube-sync owner adopt --cluster 341a66fe-0d2c-4b54-9f39-2f6d1c9a8a11",
-        ),
-    ),
-    "owner rename": (
-        ("See what would move:", "eurekube-sync owner rename old-name new-name --dry-run"),
-        ("Move all instances to the new name:", "eurekube-sync owner rename old-name new-name"),
-        (
-            "Watch longer whether somebody still renews the instances:",
-            "eurekube-sync owner rename old-name new-name --observe 2m",
-        ),
-    ),
-    "owner purge": (
-        ("See what would be cancelled:", "eurekube-sync owner purge --dry-run"),
-        ("Only one namespace:", "eurekube-sync owner purge -n shop"),
-        (
-            "The instances of a cluster that is lost, without a question:",
-            "eurekube-sync owner purge --cluster 341a66fe-0d2c-4b54-9f39-2f6d1c9a8a11 --yes",
-        ),
-    ),
-    "replay": (
-        ("What did the recorded passes decide?", "eurekube-sync replay /var/lib/eurekube-sync"),
-        ("Why was this address removed?", "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7"),
-        ("All that one pass decided, planned again:", "eurekube-sync replay /var/lib/eurekube-sync --at 03:12"),
-    ),
-    "validate": (
-        ("All manifests of a folder:", "eurekube-sync validate manifests/"),
-        ("What a chart makes:", "helm template my-app | eurekube-sync validate -"),
-        ("For a program:", "eurekube-sync validate -o json syncer.yaml"),
-    ),
-    "crd": (
-        ("Install it, or bring it to this version:", "eurekube-sync crd | kubectl apply --server-side -f -"),
-        ("See what would change in the cluster:", "eurekube-sync crd | kubectl diff -f -"),
-        ("Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
-    ),
-    "demo": (
-        ("See the story:", "eurekube-sync demo"),
-        ("Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
-        ("Only its report, without pauses:", "eurekube-sync demo | cat"),
-    ),
-    "version": (
-        ("All versions, and whether Eureka answers:", "eurekube-sync version"),
-        ("Only the program and its Python, without asking a server:", "eurekube-sync version --client"),
-        ("For a program:", "eurekube-sync version -o json"),
-    ),
-    "help": (
-        ("What a command does, with its options:", "eurekube-sync help run"),
-        ("What an exit code means:", "eurekube-sync help exit-codes"),
-        ("Which variables there are:", "eurekube-sync help environment"),
-    ),
-    "completion": (
-        ("In bash, for this shell; in ~/.bashrc for every shell:", "source <(eurekube-sync completion bash)"),
-        ("In zsh, after compinit:", "source <(eurekube-sync completion zsh)"),
-        ("In fish:", "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish"),
-    ),
-}
-"""By the words after `eurekube-sync`."""
+    ("replay", "What did the recorded passes decide?", "eurekube-sync replay /var/lib/eurekube-sync"),
+    ("replay", "Why was this address removed?", "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7"),
+    ("replay", "All that one pass decided:", "eurekube-sync replay /var/lib/eurekube-sync --at 03:12"),
+    ("validate", "All manifests of a folder:", "eurekube-sync validate manifests/"),
+    ("validate", "What a chart makes:", "helm template my-app | eurekube-sync validate -"),
+    ("validate", "For a program:", "eurekube-sync validate -o json syncer.yaml"),
+    ("crd", "Install it, or bring it to this version:", "eurekube-sync crd | kubectl apply --server-side -f -"),
+    ("crd", "See what would change in the cluster:", "eurekube-sync crd | kubectl diff -f -"),
+    ("crd", "Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
+    ("demo", "See the story:", "eurekube-sync demo"),
+    ("demo", "Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
+    ("demo", "Only its report, without pauses:", "eurekube-sync demo | cat"),
+    ("version", "All versions, and whether Eureka answers:", "eurekube-sync version"),
+    ("version", "Only the program and its Python:", "eurekube-sync version --client"),
+    ("version", "For a program:", "eurekube-sync version -o json"),
+    ("help", "What a command does, with its options:", "eurekube-sync help run"),
+    ("help", "What an exit code means:", "eurekube-sync help exit-codes"),
+    ("help", "Which variables there are:", "eurekube-sync help environment"),
+    ("completion", "In bash, for this shell; in ~/.bashrc for every shell:", "source <(eurekube-sync completion bash)"),
+    ("completion", "In zsh, after compinit:", "source <(eurekube-sync completion zsh)"),
+    ("completion", "In fish:", "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish"),
+)
+"""The words of a command, what a line does, and the line to copy. Owner and URL of Eureka are given as variables."""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from eurekube_sync.cli.options.help import HELP
 from eurekube_sync.model.foreign_text import printable
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
@@ -62,6 +63,7 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
     """
     if variable:
         settings.setdefault("envvar", variable_of(names))
+    settings.setdefault("help", HELP.get(next(name for name in names if name.startswith("--"))))
     return click.option(*names, cls=Option, show_default=True, **settings)
 
 

@@ -63,19 +63,9 @@ def _passes(passes: int, daemon: bool, interval: float, pass_timeout: float, dry
 pass_options = group(
     "passes",
     _passes,
-    option(
-        "--passes",
-        type=click.IntRange(1),
-        default=1,
-        help="How many passes to run. The exit code is that of the last one.",
-    ),
+    option("--passes", type=click.IntRange(1), default=1),
     option("--daemon", is_flag=True, help="Run pass after pass, until SIGTERM."),
-    option(
-        "--interval",
-        type=Duration(least=1),
-        default="30s",
-        help="Time from the start of a pass to the start of the next.",
-    ),
+    option("--interval", type=Duration(least=1), default="30s"),
     option("--pass-timeout", type=Duration(least=1), default="120s", help="After this time a pass starts nothing new."),
     option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
     section=Section.PASSES,
@@ -86,7 +76,7 @@ pass_options = group(
 class Leases:
     """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
 
-    lease_duration: float
+    lease_duration: float = OUR_LEASE.duration
     registry_cache: float = CACHE_SECONDS
     """How old Eureka's lists may be."""
 
@@ -119,12 +109,7 @@ lease_options = group(
         "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it for twice this "
         "time."
     ),
-    option(
-        "--registry-cache",
-        type=Duration(),
-        default=f"{CACHE_SECONDS:g}s",
-        help="The greatest age of Eureka's cached lists. The finalizer of a deleted syncer stays at least this long.",
-    ),
+    option("--registry-cache", type=Duration(), default=f"{CACHE_SECONDS:g}s"),
     section=Section.LEASES,
 )
 kept_lease_options = group(
@@ -149,49 +134,15 @@ def _limits(brake_percent: float, brake_count: float, brake_ceiling: float, brak
 brake_options = group(
     "brake",
     _limits,
-    option(
-        "--brake-percent",
-        variable=False,
-        type=Percent(),
-        default=_LIMITS.loss_percent,
-        help="Hold removals if they are more than this percentage of all our UP instances, or of the UP instances of "
-        "one app. Removals with evidence, such as a terminating pod, do not count.",
-    ),
-    option(
-        "--brake-count",
-        variable=False,
-        type=click.IntRange(0),
-        default=_LIMITS.loss_floor,
-        help="With this number of removals or fewer, --brake-percent holds nothing.",
-    ),
-    option(
-        "--brake-ceiling",
-        variable=False,
-        type=click.IntRange(0),
-        default=_LIMITS.loss_ceiling,
-        help="Hold removals of more than this number of UP instances, whatever their percentage.",
-    ),
-    option(
-        "--brake-apps-percent",
-        variable=False,
-        type=Percent(),
-        default=_LIMITS.apps_percent,
-        help="Hold removals if more than this percentage of our apps, and more than one app, would have no UP "
-        "instance left.",
-    ),
+    option("--brake-percent", variable=False, type=Percent(), default=_LIMITS.loss_percent),
+    option("--brake-count", variable=False, type=click.IntRange(0), default=_LIMITS.loss_floor),
+    option("--brake-ceiling", variable=False, type=click.IntRange(0), default=_LIMITS.loss_ceiling),
+    option("--brake-apps-percent", variable=False, type=Percent(), default=_LIMITS.apps_percent),
     section=Section.BRAKE,
 )
 """The command gets them as `brake`, one `BrakeLimits`. A variable of a whole session would weaken every command."""
 
-approve_option = option(
-    "--approve",
-    variable=False,
-    section=Section.BRAKE,
-    type=NAME,
-    metavar="PLAN_ID|FILE",
-    help="Release held removals. A plan id releases exactly the removals that were held under it. A file is a dry run "
-    "saved with -o json; it releases those of its removals that are still planned.",
-)
+approve_option = option("--approve", variable=False, section=Section.BRAKE, type=NAME, metavar="PLAN_ID|FILE")
 
 
 def read_approval(text: str, *, now: float) -> Approval:
@@ -273,30 +224,10 @@ def _url(text: str) -> str:
 monitoring_options = group(
     "monitoring",
     Monitoring,
-    option(
-        "--listen",
-        type=Value("[host]:port", _address),
-        help="Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
-        "reach the address can read them.",
-    ),
-    option(
-        "--metrics-file",
-        type=File(dir_okay=False, path_type=Path),
-        help="Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
-    ),
+    option("--listen", type=Value("[host]:port", _address)),
+    option("--metrics-file", type=File(dir_okay=False, path_type=Path)),
     option("--push-metrics", type=Value("url", _url), help="Push the metrics to this Pushgateway after each pass."),
-    option(
-        "--record",
-        metavar="DIR",
-        type=File(file_okay=False, path_type=Path),
-        help="Keep in this folder what each pass read and decided, for eurekube-sync replay. Secrets are left out.",
-    ),
-    option(
-        "--record-limit",
-        metavar="MIB",
-        type=click.IntRange(1, 1024 * 1024),
-        default=256,
-        help="The greatest size of the folder of --record. The oldest records are deleted first.",
-    ),
+    option("--record", metavar="DIR", type=File(file_okay=False, path_type=Path)),
+    option("--record-limit", metavar="MIB", type=click.IntRange(1, 1024 * 1024), default=256),
     section=Section.WATCHING,
 )

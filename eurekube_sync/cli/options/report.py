@@ -113,11 +113,7 @@ pass_report_options = group(
     "form",
     ReportForm,
     _output("Format of the report. markdown is for a dry run in a comment on a pull request.", "markdown"),
-    option(
-        "--list-renewals",
-        is_flag=True,
-        help="With -o json or yaml: list each renewed instance, and not only their number.",
-    ),
+    option("--list-renewals", is_flag=True),
     *_LOGS,
     section=Section.REPORT,
 )

@@ -26,13 +26,7 @@ from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope, Sha
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.lock import LockName
 
-owner_option = option(
-    "--owner",
-    section=Section.WHERE,
-    type=OWNER,
-    required=True,
-    help="Name of this installation. It is part of each instance id; use a different one in each cluster.",
-)
+owner_option = option("--owner", section=Section.WHERE, type=OWNER, required=True)
 
 optional_owner_option = option(
     "--owner",
@@ -97,35 +91,11 @@ scope_options = group(
     _scope,
     *_by_name(),
     option("--selector", "-l", type=SELECTOR, help="Only the syncers with these labels."),
-    option(
-        "--syncer-class",
-        type=SYNCER_CLASS,
-        help="Only the syncers with this spec.syncerClass. Default: those without one.",
-    ),
-    option(
-        "--allow-namespace",
-        type=NAMESPACE_PAIRS,
-        multiple=True,
-        help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
-    ),
-    option(
-        "--require-app-grant",
-        is_flag=True,
-        help="Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the annotations "
-        "eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
-    ),
-    option(
-        "--max-syncers-per-namespace",
-        type=click.IntRange(1),
-        default=MOST_SYNCERS,
-        help="Serve at most this number of syncers in a namespace, the oldest first.",
-    ),
-    option(
-        "--max-instances-per-namespace",
-        type=click.IntRange(1),
-        default=MOST_INSTANCES,
-        help="Register nothing new for a namespace that has this number of instances.",
-    ),
+    option("--syncer-class", type=SYNCER_CLASS),
+    option("--allow-namespace", type=NAMESPACE_PAIRS, multiple=True),
+    option("--require-app-grant", is_flag=True),
+    option("--max-syncers-per-namespace", type=click.IntRange(1), default=MOST_SYNCERS),
+    option("--max-instances-per-namespace", type=click.IntRange(1), default=MOST_INSTANCES),
     section=Section.SCOPE,
 )
 """All of it; the command gets a `Scope`."""
@@ -174,10 +144,6 @@ lock_option = option(
     type=Value("auto|off|namespace/name", _lock),
     metavar="auto|off|NAMESPACE/NAME",
     default="auto",
-    help="Lease object by which only one of several copies of run works at a time. It also shows when the last good "
-    "pass was. auto: the Lease in the pod's own namespace. Outside of a cluster, run takes no lock, and other commands "
-    "read the Lease in the namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve without "
-    "--daemon.",
 )
 
 

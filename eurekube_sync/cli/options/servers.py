@@ -43,29 +43,12 @@ class Calls:
 call_options = group(
     "calls",
     Calls,
-    option(
-        "--concurrency",
-        type=click.IntRange(1, 256),
-        default=Calls().concurrency,
-        help="How many calls to Eureka or Kubernetes may run at the same time.",
-    ),
-    option(
-        "--call-timeout",
-        type=Duration(least=0.1),
-        default=f"{Calls().call_timeout:g}s",
-        help="The longest time to wait for one answer.",
-    ),
+    option("--concurrency", type=click.IntRange(1, 256), default=Calls().concurrency),
+    option("--call-timeout", type=Duration(least=0.1), default=f"{Calls().call_timeout:g}s"),
     section=Section.CALLS,
 )
 
-batch_option = option(
-    "--eureka-batch",
-    section=Section.CALLS,
-    type=click.Choice(["auto", "on", "off"]),
-    default="auto",
-    help="Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if the servers "
-    "say that --eureka-url names all of their replicas. on: without asking the servers.",
-)
+batch_option = option("--eureka-batch", section=Section.CALLS, type=click.Choice(["auto", "on", "off"]), default="auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,37 +61,13 @@ class KubernetesAccess:
 kubernetes_options = group(
     "kubernetes",
     KubernetesAccess,
-    option(
-        "--kubeconfig",
-        type=File(),
-        envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
-        help="Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
-    ),
-    option(
-        "--context",
-        type=NAME,
-        shell_complete=complete_contexts,
-        help="Context of the kubeconfig. Default: its current one.",
-    ),
-    option(
-        "--endpoints-source",
-        type=click.Choice(["slices", "endpoints"]),
-        default="slices",
-        help="Where the addresses of pods are read from. An old cluster has Endpoints only.",
-    ),
+    option("--kubeconfig", type=File(), envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"]),
+    option("--context", type=NAME, shell_complete=complete_contexts),
+    option("--endpoints-source", type=click.Choice(["slices", "endpoints"]), default="slices"),
     section=Section.WHERE,
 )
 
-from_option = option(
-    "--from",
-    "dumps",
-    variable=False,
-    section=Section.COMMAND,
-    metavar="FILE",
-    multiple=True,
-    help="With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for standard "
-    "input. May be repeated. Only namespaces in the files are planned.",
-)
+from_option = option("--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,26 +230,15 @@ def _eureka_options(*, required: bool) -> Any:
         "eureka",
         EurekaAccess,
         option(
-            "--eureka-url",
-            required=required,
-            callback=_one_text,
-            section=Section.WHERE,
-            metavar="URL",
-            multiple=True,
-            help="Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
-            "repeat the option, or put commas between the addresses. The preferred one comes first.",
+            "--eureka-url", required=required, callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True
         ),
         option("--eureka-username", metavar="NAME", help=_username_help),
-        _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
-        _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
-        _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka. Default: the public ones."),
-        _file("--eureka-client-cert", help="PEM file of the client certificate for Eureka."),
-        _file("--eureka-client-key", help="PEM file of the certificate's key.  [default: the file of the certificate]"),
-        option(
-            "--eureka-insecure-skip-tls-verify",
-            is_flag=True,
-            help="Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
-        ),
+        _file("--eureka-username-file"),
+        _file("--eureka-password-file"),
+        _file("--eureka-ca-file"),
+        _file("--eureka-client-cert"),
+        _file("--eureka-client-key"),
+        option("--eureka-insecure-skip-tls-verify", is_flag=True),
         option("--eureka-proxy", metavar="URL", help=_proxy_help),
         section=Section.LOGIN,
     )

@@ -12,7 +12,7 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.cli.connect import Connection, connect, connect_registry
+from eurekube_sync.cli.connect import Installation, connect, connect_registry
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
@@ -45,12 +45,12 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
     """A pass of two seconds ends, with nothing read, long before either answer would."""
     clock = SystemClock()
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
             kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
             calls=Calls(concurrency=2),
         )
-        with connect(connection, clock) as world:
+        with connect(installation, clock) as world:
             watch = Stopwatch()
             report = reconcile(world, PassSettings(owner="prod", deadline=2))
             assert watch.seconds < SOON_SECONDS
@@ -65,12 +65,12 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     clock = SystemClock()
     server = FullKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
             kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
             calls=Calls(concurrency=2),
         )
-        with connect(connection, clock) as world:
+        with connect(installation, clock) as world:
             report = reconcile(world, PassSettings(owner="prod", deadline=10))
     assert isinstance(report.registry, Unknown)
     assert report.view is not None
@@ -98,7 +98,7 @@ def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> N
     with LoopbackServer(other.handle) as one, LoopbackServer(second) as two:
         registered(two.url)
         urls = f"{one.url}/eureka,{two.url}/eureka"
-        with connect_registry(Connection(eureka=EurekaAccess(eureka_url=urls), sweep_interval=1), clock) as world:
+        with connect_registry(Installation(eureka=EurekaAccess(eureka_url=urls), sweep_interval=1), clock) as world:
             assert isinstance(world.registry.list_instances(), Complete)
             assert not world.registry.renew(key(1))
             assert puts == []
@@ -117,12 +117,12 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
     plugin = {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
     eurekas, cluster = FullEureka(clock.now), FullKubernetes(clock.now)
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
-        connection = Connection(
+        installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
             kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin})),
             calls=Calls(call_timeout=2),
         )
-        with connect(connection, clock) as world:
+        with connect(installation, clock) as world:
             identity = world.cluster.identity()
             assert isinstance(identity, Complete)
             ours = instance(1)

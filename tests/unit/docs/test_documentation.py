@@ -121,10 +121,10 @@ def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) 
     parse_all(command_lines(page.read_text()), monkeypatch)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _, _ in EXAMPLES))
 def test_every_example_of_a_help_parses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three for each command, each of that command."""
-    lines = [line for _, line in EXAMPLES[name]]
+    lines = [line for command, _, line in EXAMPLES if command == name]
     found = command_lines("".join(f"```sh\n{line}\n```\n" for line in lines))
     assert [" ".join(arguments).startswith(name) for arguments in found] == [True] * 3
     assert max(map(len, lines)) <= 78
@@ -137,7 +137,7 @@ def test_every_command_has_examples() -> None:
     inner = {
         f"{name} {one}" for name, group in found.items() if isinstance(group, click.Group) for one in group.commands
     }
-    assert set(EXAMPLES) == {"", *found, *inner}
+    assert {name for name, _, _ in EXAMPLES} == {"", *found, *inner}
 
 
 def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
