@@ -9,15 +9,8 @@ import msgspec
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
-from eurekube_sync.model.errors import (
-    ClusterCredentialsLate,
-    ClusterDenied,
-    ClusterError,
-    ClusterRejected,
-    ClusterUnavailable,
-    ConfigurationError,
-    unknown_from,
-)
+from eurekube_sync.model import errors
+from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause, Unknown
 
@@ -25,7 +18,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
-
 
 T = TypeVar("T")
 
@@ -35,20 +27,14 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
-_STATUS = msgspec.json.Decoder(_Status)
-
-
 class Calls:
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
         self._tries = tries
 
     def send(self, call: Call) -> Answer:
-        """The answer, whatever its status, but for 401 and the transient ones.
-
-        Raises ClusterUnavailable after the last try or when no time is left, ClusterDenied on a 401 that new
-        credentials do not end.
-        """
+        """The answer, whatever its status, but for 401 and the transient ones. Raises ClusterUnavailable after the last
+        try or when no time is left, ClusterDenied on a 401 that new credentials do not end."""
 
         def once(within: AnswerTime) -> Came[Answer]:
             try:
@@ -56,9 +42,9 @@ class Calls:
                 if answer.status == 401:
                     self._connection.renew(within)
                     answer = self._send(call, within)
-            except ConfigurationError as error:
+            except errors.ConfigurationError as error:
                 raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
-            except ClusterCredentialsLate:
+            except errors.ClusterCredentialsLate:
                 raise
             except ClusterUnavailable as error:
                 self._tries.count(NO_ANSWER)
@@ -126,20 +112,17 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 
 def said(answer: Answer) -> str:
     """The message of a Status, else the beginning of the body; never all of it, and no credential."""
-    status = _status(answer)
-    if status is None and is_page(answer):
+    try:
+        status = msgspec.json.decode(answer.body, type=_Status)
+    except UNREADABLE:
+        status = _Status()
+    if status.kind == "Status":
+        return excerpt(status.message, most=300, secrets=answer.secrets) or "no message"
+    if is_page(answer):
         return "a web page: a login or a proxy answers in its place"
-    most, text = (300, status.message) if status else (120, answer.body[: 5 * LOOKED_AT].decode(errors="replace"))
-    return excerpt(text, most=most, secrets=answer.secrets) or "no message"
+    text = answer.body[: 5 * LOOKED_AT].decode(errors="replace")
+    return excerpt(text, most=120, secrets=answer.secrets) or "no message"
 
 
 def is_page(answer: Answer) -> bool:
     return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
-
-
-def _status(answer: Answer) -> _Status | None:
-    try:
-        status = _STATUS.decode(answer.body)
-    except UNREADABLE:
-        return None
-    return status if status.kind == "Status" else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
 from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
-from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Earlier, Kind, list_all, list_cluster_scoped
+from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, NOT_READ, Earlier, Kind, list_all
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
@@ -119,7 +119,7 @@ class KubernetesCluster:
         return list_all(self._calls, _POD_DRAINS, namespaces)
 
     def list_node_drains(self) -> Source[tuple[model.Drainable, ...]]:
-        return list_cluster_scoped(self._calls, _NODE_DRAINS)
+        return list_all(self._calls, _NODE_DRAINS, None).of("")
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return list_all(self._calls, _WHOLE_PODS, namespaces)
@@ -142,14 +142,13 @@ class KubernetesCluster:
             raise calls.refusal(call, answer)
 
     def list_nodes(self) -> Source[tuple[model.Node, ...]]:
-        return list_cluster_scoped(self._calls, _NODES)
+        return list_all(self._calls, _NODES, None).of("")
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """A Role can allow to read its own namespace, and none to list them."""
         if names is not None:
-            not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-            return Listed(by_namespace=self._namespaces_of(names), elsewhere=not_read)
-        found = list_cluster_scoped(self._calls, _NAMESPACES)
+            return Listed(by_namespace=self._namespaces_of(names), elsewhere=NOT_READ)
+        found = list_all(self._calls, _NAMESPACES, None).of("")
         if isinstance(found, Unknown):
             return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
         return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))

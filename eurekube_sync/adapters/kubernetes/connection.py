@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
@@ -96,7 +96,6 @@ _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 1.0
 """How long the credentials that were read are sent without another look, which takes a thread: thousands of statuses
 are written in a row. The client itself reads a token's file once a minute."""
-_PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    read: Callable[[], _Loaded]
+    anew: bool  # the configuration, too
     call: Future[_Loaded]
     begun: float
 
@@ -138,13 +137,13 @@ class _ClientConnection:
         return str(self._loaded.configuration.host)
 
     def renew(self, within: AnswerTime) -> None:
-        self._read(within, self._reload)
+        self._read(within, anew=True)
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
         import urllib3
 
         fresh = not self._by_program and time.monotonic() - self._refreshed < _FRESH_SECONDS
-        loaded = self._loaded if fresh else self._read(within, self._refresh)
+        loaded = self._loaded if fresh else self._read(within, anew=False)
         host = loaded.configuration.host
         headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
         headers |= {} if call.body is None else {"Content-Type": call.content_type}
@@ -179,28 +178,21 @@ class _ClientConnection:
             secrets=tuple(secret for value in loaded.credentials.values() for secret in header_secrets(value)),
         )
 
-    def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
-        """What `read` gives, by one thread at a time: the client's hook is not made for several, and the program that a
-        kubeconfig names takes no timeout. One that hangs is left to itself; after a while all is loaded anew, so that
-        nothing is shared with it."""
+    def _read(self, within: AnswerTime, *, anew: bool) -> _Loaded:
+        """The credentials of now, by one thread at a time: the client's hook is not made for several, and the program
+        that a kubeconfig names takes no timeout. One that hangs is left to itself; after a while all is loaded anew, so
+        that nothing is shared with it."""
         while True:
-            reading = self._under_way(read)
+            reading = self._under_way(anew)
             try:
                 within.wait_for(reading.call, self._settings.read_seconds)
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
                     raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
-                raise ClusterCredentialsLate(
-                    f"the credentials for the Kubernetes API do not come: {self._hanging}"
-                ) from None
-            try:
-                loaded = reading.call.result()
-            except (ClusterUnavailable, ConfigurationError):
-                if reading.read == read:
-                    raise
-            else:
-                if reading.read == read:
-                    return loaded
+                why = f"the credentials for the Kubernetes API do not come: {self._hanging}"
+                raise ClusterCredentialsLate(why) from None
+            if reading.anew == anew:
+                return reading.call.result()
 
     @property
     def _hanging(self) -> str:
@@ -208,7 +200,7 @@ class _ClientConnection:
             return "the program that the kubeconfig names for them (exec) has not ended"
         return "their file is not read in time"
 
-    def _under_way(self, read: Callable[[], _Loaded]) -> _Reading:
+    def _under_way(self, anew: bool) -> _Reading:
         """The reading to wait for: the one that goes on, or one that is begun here."""
         with self._lock:
             before = self._reading
@@ -216,31 +208,22 @@ class _ClientConnection:
                 if time.monotonic() - before.begun < self._patience:
                     return before
                 self._patience *= 2
-                read = self._reload
-            self._reading = self._begin(read)
+                anew = True
+            number = self._begun = self._begun + 1
+            call = in_side_thread(lambda: self._credentials_of_now(anew, number))
+            self._reading = _Reading(anew, call, time.monotonic())
             return self._reading
 
-    def _begin(self, read: Callable[[], _Loaded]) -> _Reading:
-        """To be called with the lock. What is read counts from its end on, unless it was left behind before."""
-        number = self._begun = self._begun + 1
-
-        def keep() -> _Loaded:
-            loaded = read()
-            with self._lock:
-                if self._begun == number:
-                    self._loaded, self._patience = loaded, self._settings.hang_seconds
-                    self._refreshed = time.monotonic()
-            return loaded
-
-        return _Reading(read, in_side_thread(keep), time.monotonic())
-
-    def _refresh(self) -> _Loaded:
-        """With the token of now: the client reads it again when it is old."""
-        return replace(self._loaded, credentials=_credentials(self._loaded.configuration))
-
-    def _reload(self) -> _Loaded:
-        loaded = self._load()
-        return replace(loaded, credentials=_credentials(loaded.configuration))
+    def _credentials_of_now(self, anew: bool, number: int) -> _Loaded:
+        """From a token's file the client reads them again when they are old. They count from their end on, unless this
+        reading was left behind before."""
+        loaded = self._load() if anew else self._loaded
+        loaded = replace(loaded, credentials=_credentials(loaded.configuration))
+        with self._lock:
+            if self._begun == number:
+                self._loaded, self._patience = loaded, self._settings.hang_seconds
+                self._refreshed = time.monotonic()
+        return loaded
 
     def _load(self) -> _Loaded:
         _import_no_more_than_is_used()
@@ -248,6 +231,9 @@ class _ClientConnection:
         from kubernetes.client.rest import RESTClientObject
 
         configuration: Any = Configuration()
+        what = (
+            "this runs in a cluster, but its service account" if self._in_cluster else f"the kubeconfig {self._paths}"
+        )
         try:
             if self._in_cluster:
                 _load_in_cluster(configuration)
@@ -257,9 +243,12 @@ class _ClientConnection:
             configuration.retries = False
             configuration.connection_pool_maxsize = self._settings.threads
             rest: Any = RESTClientObject(configuration)
+        except ConfigurationError:
+            raise
         except OSError as error:
-            what = "the service account" if self._in_cluster else f"the kubeconfig {self._paths}"
             raise ConfigurationError(f"{what} cannot be read: {first_line(error)}") from error
+        except Exception as error:
+            raise ConfigurationError(f"{what} cannot be used: {first_line(error)}") from error
         bound_answers(rest.pool_manager)
         self._tell_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager)
@@ -295,24 +284,16 @@ def _import_no_more_than_is_used() -> None:
 
 def _load_in_cluster(configuration: Any) -> None:
     from kubernetes.config import incluster_config
-    from kubernetes.config.config_exception import ConfigException
 
     load: Any = incluster_config.load_incluster_config
-    try:
-        load(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
-        why = first_line(error)
-        raise ConfigurationError(f"this runs in a cluster, but its service account cannot be used: {why}") from error
+    load(client_configuration=configuration)
 
 
 def _load_kubeconfig(configuration: Any, paths: str, context: str) -> None:
     from kubernetes.config import kube_config
 
     load: Any = kube_config.load_kube_config
-    try:
-        load(config_file=paths, context=context or None, client_configuration=configuration, persist_config=False)
-    except Exception as error:
-        raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {first_line(error)}") from error
+    load(config_file=paths, context=context or None, client_configuration=configuration, persist_config=False)
     if not configuration.host.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"

@@ -5,6 +5,7 @@ What no file has is unknown, and never empty.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,11 +40,8 @@ class DumpedConnection:
     server = "the files of --from"
 
     def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
-        self._by_kind: dict[str, list[Mapping[str, Any]]] = {}
         self._objects = objects
-        for one in objects:
-            if _VERSIONS.get(one["kind"]) == one["apiVersion"]:
-                self._by_kind.setdefault(one["kind"], []).append(one)
+        self._known = [one for one in objects if _VERSIONS.get(one["kind"]) == one["apiVersion"]]
 
     @property
     def namespaces(self) -> frozenset[str] | None:
@@ -59,26 +57,24 @@ class DumpedConnection:
         if call.path == DEFINITION:
             return self._one("CustomResourceDefinition", "eurekasyncers.eurekube.io")
         for kind, (prefix, plural) in _PREFIXES.items():
-            if call.path == f"{prefix}/{plural}":
-                return self._list(kind, plural, None, call)
-            namespace = call.path.removeprefix(f"{prefix}/namespaces/").removesuffix(f"/{plural}")
-            if call.path == f"{prefix}/namespaces/{namespace}/{plural}":
-                return self._list(kind, plural, namespace, call)
+            if listing := re.fullmatch(f"{prefix}(?:/namespaces/([^/]+))?/{plural}", call.path):
+                return self._list(kind, plural, listing[1], call)
         return self._one("Namespace", call.path.removeprefix("/api/v1/namespaces/"))
 
     def renew(self, within: AnswerTime) -> None:
         """There are no credentials."""
 
     def _list(self, kind: str, plural: str, namespace: str | None, call: Call) -> Answer:
-        if kind not in self._by_kind:
+        found = [one for one in self._known if one["kind"] == kind]
+        if not found:
             raise ClusterRejected(f"no file of --from has any {kind}: add what kubectl get {plural} -A -o json writes")
-        items = [one for one in self._by_kind[kind] if namespace in (None, one["metadata"].get("namespace"))]
+        items = [one for one in found if namespace in (None, one["metadata"].get("namespace"))]
         as_ = METADATA_ONLY if METADATA_ONLY in call.accept else f"{kind}List"
         return _answer({"kind": as_, "metadata": {"resourceVersion": "1"}, "items": items})
 
     def _one(self, kind: str, name: str) -> Answer:
-        for one in self._by_kind.get(kind, ()):
-            if one["metadata"]["name"] == name:
+        for one in self._known:
+            if (one["kind"], one["metadata"]["name"]) == (kind, name):
                 return _answer(one)
         raise ClusterRejected(f"no file of --from has the {kind} {name}")
 

@@ -50,9 +50,8 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
     if not found and Path(paths).expanduser().is_dir():
         raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
     if not found:
-        raise ConfigurationError(
-            f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
-        )
+        why = "and this does not run in a cluster: give --kubeconfig FILE"
+        raise ConfigurationError(f"there is no kubeconfig {paths}, {why}")
     for path in found:
         try:
             with open_regular(path, follow=True) as file:

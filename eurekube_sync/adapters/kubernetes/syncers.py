@@ -81,6 +81,7 @@ class _StatusItem(objects.Wire):
     eureka_unknown_since: datetime | None = None
 
 
+_NAMES = {one.name: one.encode_name for one in msgspec.structs.fields(_StatusItem)}
 _STATUS: msgspec.json.Decoder[_StatusItem | None] = msgspec.json.Decoder(_StatusItem | None)
 
 
@@ -122,22 +123,10 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         }
         for condition in status.conditions
     ]
-    return {
-        "observedGeneration": status.observed_generation,
-        "conditions": conditions or None,
-        "ready": status.ready or None,
-        "desired": status.desired,
-        "registered": status.registered,
-        "up": status.up,
-        "down": status.down,
-        "appName": status.app_name or None,
-        "vipAddress": status.vip_address or None,
-        "apps": list(status.apps) or None,
-        "errors": list(status.errors) or None,
-        "unconfirmedRemoval": status.unconfirmed_removal or None,
-        "unconfirmedSince": _moment(status.unconfirmed_since),
-        "eurekaUnknownSince": _moment(status.eureka_unknown_since),
-    }
+    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()}
+    fields |= {"conditions": conditions, "unconfirmedSince": _moment(status.unconfirmed_since)}
+    fields |= {"eurekaUnknownSince": _moment(status.eureka_unknown_since)}
+    return {name: value if isinstance(value, int) else value or None for name, value in fields.items()}
 
 
 def _moment(at: int | None) -> str | None:

@@ -23,6 +23,7 @@ from eurekube_sync.model.values import dataclass
 
 PAGE = 500
 METADATA_ONLY = "PartialObjectMetadataList"
+NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 _WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
 
@@ -98,26 +99,17 @@ class _NotWhole(Exception):
 def list_all(
     calls: Calls, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None
 ) -> Listed[T]:
-    """The whole cluster in one walk, or each of the namespaces by itself. Never raises. What it reads is kept in
-    `earlier`."""
+    """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in "". Never
+    raises. What it reads is kept in `earlier`."""
     earlier = {} if earlier is None else earlier
     if namespaces is not None:
-        not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-        return Listed(by_namespace=_one_by_one(calls, kind, namespaces, earlier), elsewhere=not_read)
+        return Listed(by_namespace=_one_by_one(calls, kind, namespaces, earlier), elsewhere=NOT_READ)
     try:
         found, read = _walk(calls, kind, None, earlier)
     except ClusterError as error:
         return Listed(by_namespace={}, elsewhere=unknown_from(error))
     earlier[kind.item] = {None: read}
     return Listed(by_namespace=found, elsewhere=Complete(data=()))
-
-
-def list_cluster_scoped(calls: Calls, kind: Kind[T]) -> Source[tuple[T, ...]]:
-    """All objects of a kind that lives in no namespace. Never raises."""
-    try:
-        return _together(_walk(calls, kind, None, {})[0])
-    except ClusterError as error:
-        return unknown_from(error)
 
 
 def _one_by_one(calls: Calls, kind: Kind[T], namespaces: Sequence[str], earlier: Earlier) -> _Sources[T]:
@@ -127,7 +119,7 @@ def _one_by_one(calls: Calls, kind: Kind[T], namespaces: Sequence[str], earlier:
     for name in dict.fromkeys(namespaces):
         try:
             found, read[name] = _walk(calls, kind, name, earlier)
-            sources[name] = _together(found)
+            sources[name] = found.get(name, Complete(data=()))
         except ClusterError as error:
             sources[name] = unknown_from(error)
             if isinstance(error, ClusterUnavailable):
@@ -136,15 +128,6 @@ def _one_by_one(calls: Calls, kind: Kind[T], namespaces: Sequence[str], earlier:
                 return dict.fromkeys(namespaces, rest) | sources
     earlier[kind.item] = read
     return sources
-
-
-def _together(found: _Sources[T]) -> Source[tuple[T, ...]]:
-    together: list[T] = []
-    for source in found.values():
-        if isinstance(source, Unknown):
-            return source
-        together += source.data
-    return Complete(data=tuple(together))
 
 
 def _walk(calls: Calls, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
@@ -192,14 +175,13 @@ def _pages(calls: Calls, kind: Kind[T], namespace: str | None, known: Read) -> t
                     item = decode(raw)
                     again = item.metadata.namespace, item.read()
                 except UNREADABLE as error:
-                    where, unknown = _unreadable(kind, raw, error, namespace)
-                    unreadable[where] = unknown
-                    continue
-            read[name] = again
-            where, value = again
+                    again = _unreadable(kind, raw, error, namespace)
+            read[name] = where, value = again
             if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                 raise _unusable(call, f"an item of the namespace {where!r}")
-            if value is not None:
+            if isinstance(value, Unknown):
+                unreadable[where] = value
+            elif value is not None:
                 objects.setdefault(where, []).append(value)
         following = page.metadata.continue_
         if not following:
