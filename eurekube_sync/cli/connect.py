@@ -32,7 +32,7 @@ from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
-from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass

@@ -22,13 +22,12 @@ from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, wait_for
+from eurekube_sync.controller.lock import EVERY, PATIENCE, Held, HeldBy, Lock, wait_for
 from eurekube_sync.controller.loop import Between
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.lock import EVERY
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 

@@ -2,7 +2,7 @@
 
 A copy writes only while its own monotonic clock says that nobody else can have the lock yet, so no two machines compare
 their clocks. The holder stops `RENEW_WITHIN` after the beginning of its last renewal that worked. Another copy begins
-when the holder has not renewed it for `DURATION`, which is longer. The duration that the object names is for people.
+when the holder has not renewed it for `LOCK_SECONDS`, which is longer. The duration in the object is for people.
 That one works at a time spares calls and keeps Eureka's self-preservation exact; what a pass may remove never rests on
 it.
 
@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeError, LockLost
-from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
@@ -29,7 +29,11 @@ log = logging.getLogger(__name__)
 
 _TRIES = 3
 """How often it is read and written again when somebody else was first."""
-PATIENCE = DURATION + 2 * EVERY
+RENEW_WITHIN = 10.0
+"""Seconds after the beginning of its last renewal for which the holder works. Less than `LOCK_SECONDS`: it stops before
+another one begins, however different their clocks go."""
+EVERY = 2.0  # seconds from one renewal, or one look of a copy that waits, to the next
+PATIENCE = LOCK_SECONDS + 2 * EVERY
 """Seconds that a run of single passes waits: a killed holder's lock is free by then; one that renews is at work."""
 
 
@@ -88,7 +92,7 @@ class Lock:
         """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
         if self.held:
             return Held()
-        recent = self._clock.monotonic() - self._read_at < DURATION
+        recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
         if self._record and self._is_anothers(self._record) and (self._why is None or recent):
             return HeldBy(self._record.holder)
         return self._why or self._unknown(Cause.UNAVAILABLE, "it was not renewed in time")
@@ -125,7 +129,7 @@ class Lock:
             try:
                 self._store.replace(free)
             except ClusterError as error:
-                log.warning("the lock %s was not released, and ends in %g s: %s", self.name, DURATION, error)
+                log.warning("the lock %s was not released, and ends in %g s: %s", self.name, LOCK_SECONDS, error)
 
     def _try(self) -> None:
         if self._record is not None and self._record.holder == self.identity and self._write(self._record):
@@ -139,7 +143,7 @@ class Lock:
                 self._since = self._read_at
             self._record = record
             # Seen after the read and held against a moment before it: a renewal never looks older than it is.
-            if record and self._is_anothers(record) and asked - self._since < DURATION:
+            if record and self._is_anothers(record) and asked - self._since < LOCK_SECONDS:
                 self._held_until = -inf
                 return
             if self._write(record):
@@ -152,7 +156,7 @@ class Lock:
         now, good = self._clock.now(), self._good
         record = LockRecord(holder=self.identity, acquired=now, renewed=now, good=good)
         if before is not None and before.holder == self.identity:
-            record = replace(before, duration=DURATION, renewed=now, good=good)
+            record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good)
         elif before is not None:
             record = replace(record, transitions=before.transitions + 1, version=before.version)
         self.term += before is None or before.holder != self.identity

@@ -18,8 +18,7 @@ from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.errors import ClusterError, RegistryError, unknown_from
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.lock import LockName, LockRecord
+from eurekube_sync.model.kubernetes import LockName, LockRecord, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown

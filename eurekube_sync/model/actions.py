@@ -102,8 +102,6 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """Cancel an instance of ours."""
-
     key: InstanceKey
     syncer: SyncerRef
     why: str
@@ -150,8 +148,6 @@ def comes_last(action: Action) -> bool:
 
 
 class Result(StrEnum):
-    """How an action ended."""
-
     DONE = "Done"
     REGISTERED_AGAIN = "RegisteredAgain"  # a renewal met a 404, and the instance was registered anew
     GONE = "Gone"  # a renewal met a 404, and nothing says that the instance lives
@@ -163,8 +159,6 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One action and its end."""
-
     action: Action
     result: Result
     detail: str = ""
@@ -218,7 +212,6 @@ class Outcomes:
 
     @property
     def renewed(self) -> int:
-        """How many renewals were done."""
         return len(self.by_key) - len(self.others)
 
     @cached_property
@@ -228,9 +221,7 @@ class Outcomes:
 
     @property
     def succeeded(self) -> int:
-        """How many did what they were to do."""
         return self.count(Result.DONE) + self.count(Result.REGISTERED_AGAIN)
 
     def count(self, result: Result) -> int:
-        """How many ended so."""
         return sum(one.result is result for one in self.others) + (self.renewed if result is Result.DONE else 0)

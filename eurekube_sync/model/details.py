@@ -13,8 +13,6 @@ from eurekube_sync.model.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCondition:
-    """One entry of a Pod's `status.conditions`."""
-
     type: str
     true: bool
     reason: str = ""
@@ -24,8 +22,6 @@ class PodCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDetail:
-    """A Pod as a person looks at it."""
-
     name: str
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +38,6 @@ class PodDetail:
     """The seconds that each `preStop` sleeps; None for one whose time nobody can read."""
 
     def condition(self, type_: str) -> PodCondition | None:
-        """The condition of that type, if there is one."""
         return next((one for one in self.conditions if one.type == type_), None)
 
 

@@ -1,7 +1,5 @@
-"""What a cluster holds, as immutable values: syncers, Services, slices, pods, nodes, and all of it as one view.
-
-Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the adapters.
-"""
+"""What a cluster holds, as immutable values: syncers, Services, slices, pods, nodes, the lock; and what one pass reads
+of it. Names are ours: camelCase lives in the adapters."""
 
 from __future__ import annotations
 
@@ -25,8 +23,6 @@ class SyncerRef(NamedTuple):
 
 
 class ConditionStatus(StrEnum):
-    """The three values of a Kubernetes condition."""
-
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"
@@ -66,7 +62,6 @@ class SyncerStatus:
     """Since when no pass could read Eureka, in Unix seconds; None: the last one could."""
 
     def condition(self, type_: str) -> Condition | None:
-        """The condition of that type, if there is one."""
         return next((c for c in self.conditions if c.type == type_), None)
 
 
@@ -104,8 +99,6 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What a pass needs of a Service."""
-
     namespace: str
     name: str
     labels: Mapping[str, str]
@@ -125,7 +118,6 @@ class Service:
 
     @property
     def headless(self) -> bool:
-        """Whether it has no address of its own."""
         return self.cluster_ips == ("None",)
 
     @property
@@ -135,8 +127,6 @@ class Service:
 
 
 class Namespace(NamedTuple):
-    """What a pass needs of a Namespace."""
-
     name: str
     annotations: Mapping[str, str]
 
@@ -172,8 +162,6 @@ class PodReadiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What a pass needs of a Node."""
-
     name: str
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
@@ -211,16 +199,14 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPort:
-    """One port of a slice; `port` is None when the API gave none."""
+    """As the API has it, too: it is read without a struct of its own."""
 
-    name: str
-    port: int | None
+    name: str = ""
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSlice:
-    """What a pass needs of an EndpointSlice."""
-
     namespace: str
     name: str
     service: str  # label `kubernetes.io/service-name`; slices without it belong to no Service and are not read
@@ -266,3 +252,42 @@ class ClusterView:
 
 
 Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods of a namespace, by its name
+
+
+LOCK_SECONDS = 15.0
+"""Without a renewal, after which another copy may take the lock: a Lease object of `coordination.k8s.io`, where it is
+written as `leaseDurationSeconds`. Elsewhere the word lease always means an instance's lease in Eureka."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockName:
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoodPass:
+    """The last pass that did all that it had to do, as the lock's annotations show it."""
+
+    at: float  # Unix seconds
+    holder: str
+    owner: str
+    scope: str  # `all`, or the options that give it
+    result: str  # the summary of its report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockRecord:
+    """What the object says, or is to say."""
+
+    holder: str  # who has it; empty when nobody does
+    duration: float = LOCK_SECONDS  # seconds, as the holder wrote it, for people to read
+    acquired: float | None = None
+    """Unix seconds by the holder's clock, for people to read; so is the next. Nothing is decided by them."""
+    renewed: float | None = None
+    transitions: int = 0  # how often it went from one holder to another
+    good: GoodPass | None = None  # None in a record to write: what is there stays
+    version: str = ""  # the resourceVersion that was read

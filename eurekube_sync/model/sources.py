@@ -11,8 +11,6 @@ T = TypeVar("T")
 
 
 class Server(StrEnum):
-    """Whom a call goes to."""
-
     KUBERNETES = "Kubernetes"
     EUREKA = "Eureka"
 
@@ -78,5 +76,4 @@ class Listed(Generic[T]):
     """What holds for a namespace that has no entry: `Complete(())` after a complete list of the whole cluster."""
 
     def of(self, namespace: str) -> Source[tuple[T, ...]]:
-        """The objects of one namespace."""
         return self.by_namespace.get(namespace, self.elsewhere)

@@ -15,7 +15,7 @@ from eurekube_sync.adapters.kubernetes import ConnectionSettings, LeaseObject, c
 from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
-from eurekube_sync.model.lock import GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import GoodPass, LockName, LockRecord
 from tests.contract.test_cluster_client import SERVERS, Subject
 from tests.embedded.kubernetes import FullKubernetes
 

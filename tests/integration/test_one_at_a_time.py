@@ -15,7 +15,7 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.model.lock import DURATION
+from eurekube_sync.model.kubernetes import LOCK_SECONDS
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
@@ -168,7 +168,7 @@ def test_the_other_one_takes_over(copies: list[Copy], registry: Registry, kubern
     assert (code, "Traceback" in err) == (0, False)
     released = time.monotonic()
     wait_until(lambda: any(ids[2] in call for call in second.writes()), "the second did not take over again")
-    assert time.monotonic() - released < DURATION
+    assert time.monotonic() - released < LOCK_SECONDS
     code, err = second.end()
     assert code == 0, err
     assert "holds the lock lock/shop now: this process did not renew it in time, and has changed nothing since" in err

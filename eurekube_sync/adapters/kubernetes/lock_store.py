@@ -18,7 +18,7 @@ from eurekube_sync.adapters.kubernetes.syncers import WholeMeta
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterDenied
-from eurekube_sync.model.lock import DURATION, GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
 
@@ -103,7 +103,7 @@ class LeaseObject:
         spec = lease.spec
         return LockRecord(
             holder=spec.holder_identity or "",
-            duration=float(spec.lease_duration_seconds or DURATION),
+            duration=float(spec.lease_duration_seconds or LOCK_SECONDS),
             acquired=objects.seconds(spec.acquire_time) if spec.acquire_time else None,
             renewed=objects.seconds(spec.renew_time) if spec.renew_time else None,
             transitions=spec.lease_transitions or 0,

@@ -49,7 +49,7 @@ from eurekube_sync.explain.what import What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans

@@ -24,7 +24,7 @@ from eurekube_sync.cli.values import (
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope, Shard
 from eurekube_sync.desired.selector import Expression
-from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.kubernetes import LockName
 
 owner_option = option("--owner", section=Section.WHERE, type=OWNER, required=True)
 

@@ -24,7 +24,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.lock import GoodPass
+from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.kubernetes import unread

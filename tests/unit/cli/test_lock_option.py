@@ -23,7 +23,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.errors import ConfigurationError, LockLost
-from eurekube_sync.model.lock import LockName, LockRecord
+from eurekube_sync.model.kubernetes import LockName, LockRecord
 from tests.unit.worlds.lock import NAME, Store
 
 

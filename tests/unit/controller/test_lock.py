@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, UnderLock, wait_for
+from eurekube_sync.controller.lock import EVERY, PATIENCE, RENEW_WITHIN, Held, HeldBy, Lock, UnderLock, wait_for
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
-from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import Clock, FakeWorld
@@ -97,7 +97,7 @@ def test_a_killed_holder_is_replaced_when_its_time_is_over() -> None:
         pair.b.attempt()
         pair.later(EVERY)
         waited += EVERY
-    assert DURATION <= waited <= DURATION + 2 * EVERY
+    assert LOCK_SECONDS <= waited <= LOCK_SECONDS + 2 * EVERY
     assert pair.store.record is not None
     assert (pair.store.record.holder, pair.store.record.transitions) == ("b", 1)
 
@@ -111,7 +111,7 @@ def test_a_holder_stops_before_another_one_may_begin() -> None:
     assert not pair.a.held
     pair.b.attempt()
     assert not pair.b.held
-    pair.later(DURATION - RENEW_WITHIN)
+    pair.later(LOCK_SECONDS - RENEW_WITHIN)
     pair.b.attempt()
     assert pair.b.held
 
@@ -179,7 +179,7 @@ def test_the_time_of_day_of_two_machines_may_differ(skew: float) -> None:
     pair = Pair(skew=skew, offset=12_345)
     pair.a.attempt()
     pair.b.attempt()
-    pair.later(DURATION - 1)
+    pair.later(LOCK_SECONDS - 1)
     pair.b.attempt()
     assert not pair.b.held
     pair.later(1)
@@ -266,7 +266,7 @@ def test_what_cannot_be_read_is_unknown() -> None:
     assert (pair.a.standing(), pair.b.standing()) == (Held(), HeldBy("a"))
     pair.later(1)
     assert isinstance(pair.a.standing(), Unknown)
-    pair.later(DURATION)
+    pair.later(LOCK_SECONDS)
     pair.b.attempt()
     assert isinstance(pair.b.standing(), Unknown)
     assert not pair.b.held
@@ -360,7 +360,7 @@ def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture
         "waiting for the lock eurekube-sync/shop, which a holds",
         "took the lock eurekube-sync/shop",
     ]
-    assert pair.real.time <= DURATION + EVERY
+    assert pair.real.time <= LOCK_SECONDS + EVERY
 
 
 def test_a_free_lock_is_taken_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
@@ -396,7 +396,7 @@ def test_a_dead_holders_lock_is_taken_whatever_duration_it_names() -> None:
         pair.store.record = replace(pair.store.record, holder="a", duration=written, version=f"{written}")
         begun = pair.real.time
         assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
-        assert pair.real.time - begun >= DURATION
+        assert pair.real.time - begun >= LOCK_SECONDS
 
 
 def test_a_dead_holders_lock_is_taken_though_something_else_in_the_object_changes() -> None:
@@ -454,7 +454,7 @@ def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
     passes, _ = under(pair)
     assert passes.before() is None
     pair.b.attempt()
-    pair.later(DURATION)
+    pair.later(LOCK_SECONDS)
     pair.b.attempt()
     for check in (passes.after, passes.before):
         with pytest.raises(LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"):
@@ -468,7 +468,7 @@ def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it
     passes, limit = under(pair)
     assert passes.before() is None
     pair.b.attempt()
-    pair.later(DURATION)
+    pair.later(LOCK_SECONDS)
     pair.b.attempt()
     pair.b.release()
     pair.a.attempt()
@@ -485,7 +485,7 @@ def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_th
     passes, limit = under(pair)
     assert passes.before() is None
     pair.b.attempt()
-    pair.later(DURATION)
+    pair.later(LOCK_SECONDS)
     pair.b.attempt()
     pair.b.release()
     pair.store.back = unavailable

@@ -16,8 +16,7 @@ from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model import ports
 from eurekube_sync.model.details import PodDetail, ServiceSelector
-from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
-from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.kubernetes import Endpoint, LockName, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ports import EurekaServer, LockStore, Registry
 from eurekube_sync.model.sources import Complete, Source
 from tests.unit.worlds.build import NS, piece, service, syncer

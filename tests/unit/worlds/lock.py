@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.model.lock import LockName, LockRecord
+from eurekube_sync.model.kubernetes import LockName, LockRecord
 
 NAME = LockName(namespace="eurekube-sync", name="shop")
 

@@ -16,7 +16,7 @@ from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 from eurekube_sync.embedded.http import Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError
-from eurekube_sync.model.lock import LockName, LockRecord
+from eurekube_sync.model.kubernetes import LockName, LockRecord
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from tests.unit.adapters.kubernetes.world import Half, World, answer
 
