@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests.crd import load_crd
 
 PAGE = Path(__file__).parent / "eurekasyncer.md"
 Schema = Mapping[str, Any]

@@ -16,7 +16,7 @@ import requests
 
 from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests.crd import load_crd
 from tests.integration.program import Registry
 from tests.servers.process import free_port
 from tests.servers.world import KubernetesWorld

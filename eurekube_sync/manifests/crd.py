@@ -33,15 +33,15 @@ def load_crd() -> dict[str, Any]:
     return cast(dict[str, Any], document.value)
 
 
-@cache
+def _stored_version() -> dict[str, Any]:
+    return next(version for version in load_crd()["spec"]["versions"] if version["storage"])
+
+
 def object_schema() -> dict[str, Any]:
     """The structural schema of the stored version. Shared: not to be changed."""
-    (version,) = (version for version in load_crd()["spec"]["versions"] if version["storage"])
-    return cast(dict[str, Any], version["schema"]["openAPIV3Schema"])
+    return cast(dict[str, Any], _stored_version()["schema"]["openAPIV3Schema"])
 
 
 def api_version() -> str:
     """`eurekube.io/v1`."""
-    spec = load_crd()["spec"]
-    (version,) = (version["name"] for version in spec["versions"] if version["storage"])
-    return f"{spec['group']}/{version}"
+    return f"{load_crd()['spec']['group']}/{_stored_version()['name']}"

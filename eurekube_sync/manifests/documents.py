@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.manifests.findings import Finding, Path, json_path
-from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
+from eurekube_sync.manifests.findings import Finding
+from eurekube_sync.manifests.yaml_text import Problem, Unparsable, YamlDocument, parse_yaml
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import Path, written
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
@@ -48,29 +49,40 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     text = text.removeprefix("\ufeff")
     if match := _SURROGATE.search(text):
         line = text.count("\n", 0, match.start()) + 1
-        return (_broken(file, 1, Unparsable("half of a surrogate pair is no character", line), 0),)
+        return (_document(file, 1, None, [Problem(line, (), "half of a surrogate pair is no character")]),)
+    json_error = None
     if text.lstrip().startswith("{"):
         try:
             return tuple(_documents(text, _json_cuts(text), file, is_json=True))
         except json.JSONDecodeError as error:
-            json_error = Unparsable(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", error.lineno)
-        documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
-        if any(document.yaml is None and document.findings for document in documents):
-            return (replace(_broken(file, 1, json_error, 0), template=_template_line(text, 0)),)
-        return documents
-    return tuple(_documents(text, _yaml_cuts(text), file))
+            json_error = Problem(error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
+    documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
+    if json_error and any(document.yaml is None and document.findings for document in documents):
+        return (replace(_document(file, 1, None, [json_error]), template=_template_line(text, 0)),)
+    return documents
 
 
 def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False) -> Iterator[Document]:
     """Each document is read by itself."""
     for number, (start, end) in enumerate(cuts, start=1):
-        offset = text.count("\n", 0, start)
-        part = text[start:end]
+        offset, part = text.count("\n", 0, start), text[start:end]
         try:
-            document = _read(file, number, parse_yaml(_json_as_yaml(part) if is_json else part), offset)
+            yaml = parse_yaml(_json_as_yaml(part) if is_json else part)
+            document = _document(file, number, yaml, yaml.problems if yaml else (), offset)
         except Unparsable as error:
-            document = _broken(file, number, error, offset)
+            document = _document(file, number, None, [error.problem], offset)
         yield replace(document, template=None if is_json else _template_line(part, offset))
+
+
+def _document(
+    file: str, number: int, yaml: YamlDocument | None, problems: Sequence[Problem], offset: int = 0
+) -> Document:
+    findings = tuple(
+        Finding(file=file, document=number, line=offset + line, path=f"${written(path)}", reason=reason)
+        for line, path, reason in problems
+    )
+    value = yaml.value if yaml else None
+    return Document(file=file, number=number, value=value, findings=findings, yaml=yaml, offset=offset)
 
 
 def _template_line(text: str, offset: int) -> int | None:
@@ -112,18 +124,3 @@ def _json_as_yaml(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     character = json.loads(f'"{match["pair"]}"') if match["pair"] else match["odd"]
     return f"\\U{ord(character):08x}" if character else match[0]
-
-
-def _read(file: str, number: int, yaml: YamlDocument | None, offset: int) -> Document:
-    if yaml is None:
-        return Document(file=file, number=number, value=None, offset=offset)
-    findings = tuple(
-        Finding(file=file, document=number, line=offset + line, path=json_path(path), reason=reason)
-        for line, path, reason in yaml.problems
-    )
-    return Document(file=file, number=number, value=yaml.value, findings=findings, yaml=yaml, offset=offset)
-
-
-def _broken(file: str, number: int, error: Unparsable, offset: int) -> Document:
-    finding = Finding(file=file, document=number, line=offset + error.line, path="$", reason=error.reason)
-    return Document(file=file, number=number, value=None, findings=(finding,), offset=offset)

@@ -10,6 +10,7 @@ from typing import IO
 from eurekube_sync.files import open_named, open_regular
 from eurekube_sync.manifests.findings import Finding, Report
 from eurekube_sync.manifests.validation import validate_text
+from eurekube_sync.model.wording import counted
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -19,20 +20,15 @@ MAX_BYTES = 32 * 1024 * 1024
 
 
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
-    """Check files, folders (recursively) and `-`.
-
-    No EurekaSyncer anywhere is an error, unless `allow_empty`.
-    """
+    """Check files, folders (recursively) and `-`. No EurekaSyncer anywhere is an error, unless `allow_empty`: green on
+    nothing would hide that what renders the manifests had failed."""
     report = sum((one for path in dict.fromkeys(paths) for one in _reports(path, stdin)), Report())
-    if not (report.syncers or allow_empty or report.errors):
-        report = replace(report, findings=(_nothing(paths, report),))
-    return report
-
-
-def _nothing(paths: Sequence[str], report: Report) -> Finding:
-    """Green on nothing would hide that what renders the manifests had failed."""
-    file = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
-    return _finding(file, f"no EurekaSyncer was found, {report.only}; if that is right, give --allow-empty")
+    if report.syncers or allow_empty or report.errors:
+        return report
+    name = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
+    only = f"only {counted(report.others, 'object')} of other kinds" if report.others else "nothing at all"
+    nothing = f"no EurekaSyncer was found, {only}; if that is right, give --allow-empty"
+    return replace(report, findings=_unread(name, nothing).findings)
 
 
 def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
@@ -68,8 +64,7 @@ def _of_file(path: str, *, named: bool) -> Report:
         with open_named(path) if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        return _unread(path, f"cannot be read: {reason}")
+        return _unread(path, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}")
     return _of_content(path, content)
 
 
@@ -83,8 +78,4 @@ def _of_content(file: str, content: bytes) -> Report:
 
 
 def _unread(file: str, reason: str, *, line: int | None = None) -> Report:
-    return Report(findings=(_finding(file, reason, line=line),), files=1)
-
-
-def _finding(file: str, reason: str, *, line: int | None = None) -> Finding:
-    return Finding(file=file, document=None, line=line, path="$", reason=reason)
+    return Report(findings=(Finding(file=file, document=None, line=line, path="$", reason=reason),), files=1)

@@ -1,4 +1,4 @@
-"""What validation has to say: findings, where they are, and how a path is written."""
+"""What validation has to say: findings, where they are, and of how much."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import fields
 from enum import StrEnum
 
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import Path as Path
-from eurekube_sync.model.wording import counted, written
 
 
 class Severity(StrEnum):
@@ -67,13 +65,3 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing would be refused."""
         return not self.errors
-
-    @property
-    def only(self) -> str:
-        """What there is where no EurekaSyncer is."""
-        return f"only {counted(self.others, 'object')} of other kinds" if self.others else "nothing at all"
-
-
-def json_path(path: Path) -> str:
-    """Write a path as `$.spec.matchLabels['app.kubernetes.io/name'][0]`."""
-    return f"${written(path)}"

@@ -1,17 +1,30 @@
-"""Offline, what the API server would say: of one object, and of a text with many."""
+"""What is wrong with EurekaSyncers, offline: by the CRD's schema, and by the program's own parse of the spec.
+
+The parse refuses what the CRD's CEL rules refuse, in the same words; `tests/contract/test_crd.py` asks the real API
+server whether it agrees.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
+from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
 from eurekube_sync.manifests.documents import Document, read_documents
-from eurekube_sync.manifests.findings import Finding, Path, Report, Severity, json_path
-from eurekube_sync.manifests.syncer import advice, faults, our_kind
+from eurekube_sync.manifests.findings import Finding, Report, Severity
+from eurekube_sync.manifests.schema import METADATA, metadata_faults, prepared, schema_faults, to_json_schema
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
+
+Cause: TypeAlias = tuple[str, str, str]
+"""Field, reason and text, as a Status of the API server has them."""
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+_JUDGED_BY_THE_SERVER = (("metadata", "name"), ("metadata", "generateName"), ("metadata", "namespace"))
 
 
 def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -30,9 +43,9 @@ def validate_text(text: str, file: str) -> Report:
             kind = _kind(obj)
             if kind is None:
                 found.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
-            elif not _is_ours(obj):
+            elif kind != _our_kind() and str(obj["apiVersion"]).partition("/")[0] != load_crd()["spec"]["group"]:
                 others += 1
-            else:
+            else:  # of our kind or of our group: one of the two may be a slip
                 syncers += 1
                 found.extend(_of_syncer(document, path, obj))
         if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
@@ -44,7 +57,7 @@ def validate_text(text: str, file: str) -> Report:
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """The value itself, or what a List holds, in whatever depth."""
-    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{our_kind()}List"):
+    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{_our_kind()}List"):
         items = value.get("items")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             yield from _objects(item, (*path, "items", index))
@@ -54,23 +67,19 @@ def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 def _kind(obj: Any) -> str | None:
     """The kind of a Kubernetes object; None of anything else."""
-    if not isinstance(obj, Mapping):
-        return None
-    kind, version = obj.get("kind"), obj.get("apiVersion")
-    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == our_kind()) else None
+    kind, version = (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
+    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == _our_kind()) else None
 
 
-def _is_ours(obj: Mapping[str, Any]) -> bool:
-    """Of our kind, or of our group: one of the two may be a slip."""
-    group = str(obj.get("apiVersion")).partition("/")[0]
-    return bool(obj["kind"] == our_kind() or group == load_crd()["spec"]["group"])
+def _our_kind() -> str:
+    return str(load_crd()["spec"]["names"]["kind"])
 
 
 def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """All that is wrong with one EurekaSyncer, and advice if nothing is."""
     found = [_finding(document, path + below, reason) for below, reason in faults(obj)]
     if not found:
-        found = [_finding(document, path + below, reason, Severity.WARNING) for below, reason in advice(obj)]
+        found = [_finding(document, path + below, reason, Severity.WARNING) for below, reason in _advice(obj)]
     return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
 
 
@@ -79,7 +88,81 @@ def _finding(document: Document, path: Path, reason: str, severity: Severity = S
         file=document.file,
         document=document.number,
         line=document.line(path),
-        path=json_path(path),
+        path=f"${written(path)}",
         reason=reason,
         severity=severity,
     )
+
+
+def faults(obj: Mapping[str, Any]) -> list[Fault]:
+    """All that the API server would refuse in a manifest. It drops the status that a manifest brings, but refuses
+    unknown fields there."""
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    found: list[Fault] = []
+    if kind != _our_kind():
+        slip = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [_our_kind()])}"
+        found.append((("kind",), slip))
+    if version != api_version():
+        found.append((("apiVersion",), f'must be "{api_version()}", not {shown(version)}'))
+    return found + (_faults(obj, dropped="status") if kind == _our_kind() else [])
+
+
+def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
+    """Why a server refuses an object, in the words of the API server; empty if it takes it. An update
+    may leave what was wrong in `old` as it was."""
+    before = [] if old is None else _faults(old)
+    return tuple(
+        (written(path).removeprefix("."), "FieldValueInvalid", reason)
+        for path, reason in _faults(new)
+        if (path, reason) not in before and path not in _JUDGED_BY_THE_SERVER and reason != TOO_MUCH_METADATA
+    )
+
+
+def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
+    """Faults of spec, metadata and status. A part is parsed when its schema has nothing to say."""
+    schema = object_schema()
+    ready = prepared(obj, schema)
+    metadata = ready["metadata"] = ready.get("metadata") or {}
+    found = schema_faults(ready, _json_schema(), schema, dropped=dropped)
+    found = [fault for fault in found if fault[0] not in (("kind",), ("apiVersion",))]
+    faulty = {path[:1] for path, _ in found}
+    if ("spec",) not in faulty:
+        found += _parse_faults(ready["spec"])
+    if ("metadata",) not in faulty:
+        found += ((("metadata", *path), reason) for path, reason in metadata_faults(metadata))
+    return found
+
+
+def _parse_faults(spec: Mapping[str, Any]) -> tuple[Fault, ...]:
+    """What keeps the program from serving a spec."""
+    try:
+        parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
+    except InvalidSyncer as error:
+        return error.faults or ((("spec",), str(error)),)
+    return ()
+
+
+@cache
+def _json_schema() -> dict[str, Any]:
+    schema = to_json_schema(object_schema())
+    schema["properties"] = {**schema["properties"], "metadata": METADATA}
+    return schema
+
+
+def _advice(obj: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is allowed in an object without faults, and still likely to disappoint."""
+    spec = prepared(obj, object_schema())["spec"]
+    # The fields that give VIPs: callers put these into a URL as its host.
+    vips: list[tuple[Path, str]] = [
+        ((field,), spec[field]) for field in ("vipAddress", "secureVipAddress") if field in spec
+    ]
+    if "vipAddress" not in spec and "appName" in spec:
+        vips.append((("appName",), spec["appName"]))
+    elif "vipAddress" not in spec and "app" in spec["selector"]:
+        vips.append((("selector", "app"), spec["selector"]["app"]))
+    for path, text in vips:
+        for name in text.split(","):
+            if warning := host_name_warning(name.partition(":")[0]):
+                yield ("spec", *path), warning
+    if spec.get("service", {}).get("address") == "ClusterIP":
+        yield ("spec", "service", "address"), "a ClusterIP is rarely reachable from outside the cluster"

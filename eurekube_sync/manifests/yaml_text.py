@@ -1,18 +1,23 @@
-"""One YAML document -> its value, what is odd in it, and the line of each part, by PyYAML's composer.
+"""One YAML document -> its value as kubectl reads it, what is odd in it, and the line of each part.
 
-The composer keeps what PyYAML's constructor drops: duplicate keys, lines, and whether a scalar was quoted.
+PyYAML's composer keeps what its constructor drops: duplicate keys, lines, and whether a scalar was quoted. kubectl
+reads YAML with sigs.k8s.io/yaml, which is neither YAML 1.1 nor 1.2: `on`, `y` and `NO` are booleans, `017` and
+`0o17` are 15, `08` is 8, dates and `12:30:45` stay strings. PyYAML's own resolver differs in most of these.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+import re
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 from yaml.composer import Composer
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from eurekube_sync.manifests.findings import Path
-from eurekube_sync.manifests.scalars import Plain, resolve
+from eurekube_sync.model.wording import Path
+
+Plain: TypeAlias = str | int | float | bool | None
 
 MAX_DEPTH = 100
 """Levels of nesting: far more than any manifest has, far less than Python's stack."""
@@ -25,23 +30,30 @@ _UNQUOTED = "unquoted"
 """The tag of a scalar that has neither quotes nor a tag of its own."""
 _RESOLVED = (_UNQUOTED, *(f"{_TAG}{kind}" for kind in ("bool", "int", "float", "null")))
 """The tags under which a scalar may be something else than text."""
+_WORDS: dict[str, Plain] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+_WORDS |= {word: True for lower in ("y", "yes", "true", "on") for word in (lower, lower.capitalize(), lower.upper())}
+_WORDS |= {word: False for lower in ("n", "no", "false", "off") for word in (lower, lower.capitalize(), lower.upper())}
 
-
-class Unparsable(Exception):
-    """A document that cannot be read; `line` is 1-based within the text that was given."""
-
-    def __init__(self, reason: str, line: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
+_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INNER_UNDERSCORE = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_MAX_DIGITS = 400  # more is no float either: 1e308 is the largest
 
 
 class Problem(NamedTuple):
-    """Something wrong with a document that can be read all the same."""
+    """Something wrong with a document."""
 
     line: int
     path: Path
     reason: str
+
+
+class Unparsable(Exception):
+    """A document that cannot be read. Lines are 1-based within the text that was given."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.problem = Problem(line, (), reason)
 
 
 class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
@@ -149,6 +161,39 @@ def parse_yaml(text: str) -> YamlDocument | None:
         said = ", ".join(part for part in (error.context, error.problem) if part)
         raise Unparsable(f"not YAML: {said}", mark.line + 1 if mark else 1) from error
     return None if root is None else YamlDocument(root, composer.nodes)
+
+
+def resolve(text: str) -> Plain:
+    """The value of an unquoted scalar; infinities and NaN stay words, for JSON has none."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in ".+-0123456789":
+        return text
+    if text[0] == ".":
+        return _float(_INNER_UNDERSCORE.sub("", text), text)
+    digits = text.replace("_", "")
+    integer = _integer(digits)
+    return _float(digits, text) if integer is None else integer
+
+
+def _integer(digits: str) -> int | None:
+    """What fits into an int64, or without a sign into a uint64."""
+    if len(digits) > _MAX_DIGITS or not (match := _INTEGER.fullmatch(digits)):
+        return None
+    sign, body = match.groups()
+    base = {"x": 16, "b": 2, "o": 8}.get(body[1:2].lower(), 8 if body[0] == "0" else 10)
+    value = int(body.lower().removeprefix("0x").removeprefix("0b").removeprefix("0o"), base)
+    value = -value if sign == "-" else value
+    return value if -(2**63) <= value < (2**63 if sign else 2**64) else None
+
+
+def _float(digits: str, text: str) -> Plain:
+    if len(digits) > _MAX_DIGITS or not _FLOAT.fullmatch(digits):
+        return text
+    value = float(digits)
+    if math.isinf(value):
+        return text
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value  # as JSON has it
 
 
 def _key(node: Node) -> str:

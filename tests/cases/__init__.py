@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eurekube_sync.manifests import read_documents
+from eurekube_sync.manifests.documents import read_documents
 
 _TABLE = Path(__file__).parent / "eurekasyncer.yaml"
 

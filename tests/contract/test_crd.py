@@ -17,7 +17,10 @@ from hypothesis import HealthCheck, given, settings
 
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, refusal, validate_object
+from eurekube_sync.manifests.crd import crd_text, load_crd
+from eurekube_sync.manifests.documents import read_documents
+from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.validation import refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
 from tests.servers.kube import KubernetesServers

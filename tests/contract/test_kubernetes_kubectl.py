@@ -12,7 +12,7 @@ import pytest
 
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.manifests import refusal
+from eurekube_sync.manifests.validation import refusal
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until

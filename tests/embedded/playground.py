@@ -10,7 +10,8 @@ import yaml
 
 from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd, refusal
+from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.validation import refusal
 from tests import planted
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests.crd import load_crd
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers

@@ -25,7 +25,8 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import FolderError, Playground
-from eurekube_sync.manifests import load_crd, refusal
+from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.validation import refusal
 from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
 
 OWNER = "demo"

@@ -15,7 +15,9 @@ from eurekube_sync.cli.options.command import Command, suggestion
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option, options_of, variable_of
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.manifests import Finding, Report, crd_text, validate_paths
+from eurekube_sync.manifests.crd import crd_text
+from eurekube_sync.manifests.files import validate_paths
+from eurekube_sync.manifests.findings import Finding, Report
 from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 

@@ -16,8 +16,8 @@ from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
 from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.servers import EurekaAccess, with_access
-from eurekube_sync.manifests import validate_paths
 from eurekube_sync.manifests.dumps import read_dumps
+from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.errors import ConfigurationError
 
 NO_FILE = "cannot be read: it is a folder, a pipe or a device"

@@ -11,9 +11,9 @@ from hypothesis import given
 
 from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.desired.spec import Mode, NodeAddress, ServiceAddress, check_app_name, host_name_warning, parse
-from eurekube_sync.manifests import validate_object
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import prepared
+from eurekube_sync.manifests.validation import validate_object
 from eurekube_sync.model.errors import InvalidSyncer
 from tests.cases import Case, syncer_cases
 from tests.cases.specs import specs

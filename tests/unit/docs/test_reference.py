@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from eurekube_sync.manifests import Severity, load_crd, validate_object
+from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.validation import validate_object
 from tests.cases import manifest_of
 
 ROOT = Path(__file__).parents[3]

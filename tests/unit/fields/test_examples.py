@@ -10,7 +10,7 @@ import yaml
 
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests.crd import load_crd
 from tests.cases.fields import look
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from eurekube_sync.manifests import Severity, load_crd, refusal, validate_object
+from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.validation import refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.manifests import Severity, validate_object
+from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.validation import validate_object
 from tests.cases import Case, syncer_cases
 
 CASES = syncer_cases()

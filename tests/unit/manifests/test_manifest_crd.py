@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.manifests import crd_text, load_crd
-from eurekube_sync.manifests.crd import api_version, object_schema
-from eurekube_sync.manifests.syncer import faults
+from eurekube_sync.manifests.crd import api_version, crd_text, load_crd, object_schema
+from eurekube_sync.manifests.validation import faults
 from tests.cases import syncer_cases
 
 SPEC = object_schema()["properties"]["spec"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.manifests import Finding, read_documents
-from eurekube_sync.manifests.scalars import resolve
+from eurekube_sync.manifests.documents import read_documents
+from eurekube_sync.manifests.findings import Finding
+from eurekube_sync.manifests.yaml_text import resolve
 
 
 def only(text: str) -> tuple[Any, list[str]]:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.manifests import Report, Severity, refusal, validate_object, validate_text
-from eurekube_sync.manifests.scalars import resolve
+from eurekube_sync.manifests.findings import Report, Severity
+from eurekube_sync.manifests.validation import refusal, validate_object, validate_text
+from eurekube_sync.manifests.yaml_text import resolve
 from tests.cases import manifest_of
 from tests.cases.specs import specs
 
