@@ -9,7 +9,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Leaving, OverLimit, Wanted
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.conduct import brake_links, conduct_links
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, noted
 from eurekube_sync.explain.registry import Held, heartbeat_link, held_by_eureka, registry_links, up_in
 from eurekube_sync.explain.subject import Subject, apps_of
 from eurekube_sync.model.eureka import InstanceStatus
@@ -111,8 +111,8 @@ def _sentence(subject: Subject, look: Look, held: Held, meant: int, outcome: Out
             return f"Registered: {counts}"
         case Outcome.PARTLY:
             heads: dict[str, str] = {
-                Why.NOT_RENEWED: "Registered, but not for long",
-                Why.OWNER_CLASH: "Registered by another owner",
+                "NotRenewed": "Registered, but not for long",
+                "OwnerClash": "Registered by another owner",
             }
             head = "Still registered" if broken and broken.part is Part.BRAKE else "Registered in part"
             return f"{heads.get(broken.reason, head)}: {counts}; {broken.cause}" if broken else f"{head}: {counts}"

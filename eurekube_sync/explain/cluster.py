@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Deleting, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, holds, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, breaks, holds, noted, unseen
 from eurekube_sync.explain.near import matches, near_labels, written
 from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod, read, services_in
 from eurekube_sync.model.details import PodDetail
@@ -180,7 +180,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
     elif terminating:
         text = f"{counted(terminating, 'endpoint')} terminate, and there is no other"
         cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
-        yield breaks(Part.PODS, Why.TERMINATING, text, cause=cause, fix=f"kubectl get pods -n {subject.namespace}")
+        yield breaks(Part.PODS, "Terminating", text, cause=cause, fix=f"kubectl get pods -n {subject.namespace}")
     elif not claim.incomplete:
         yield _none(subject, claim, look)
 

@@ -9,7 +9,7 @@ from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import Policy
-from eurekube_sync.explain.links import Link, Part, Why, and_more, breaks, noted, unseen
+from eurekube_sync.explain.links import Link, Part, and_more, breaks, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at, read
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Complete, Unknown
@@ -140,13 +140,13 @@ def _owners(subject: Subject) -> Iterator[Link]:
         if other.stops_us:
             text, fix = other.question, f"give --owner {quote(other.name)}, if that is the installation"
         cause = f"owner {other.name} serves the same syncer"
-        yield breaks(Part.OWNER, Why.OWNER_CLASH, text, cause=cause, fix=fix)
+        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
     registry = subject.report.registry
     for cluster in registry.data.clashes[:1] if isinstance(registry, Complete) else ():
         adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
         yield breaks(
             Part.OWNER,
-            Why.OWNER_CLASH,
+            "OwnerClash",
             f"cluster {cluster} has instances of the same owner in Eureka",
             cause="another cluster uses the same owner, so a pass only renews",
             fix=f"give each cluster its own owner; if this one replaces it: {adopt}",

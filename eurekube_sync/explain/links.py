@@ -1,4 +1,4 @@
-"""An explanation as values: one link for each thing that has to hold, and what they come to."""
+"""What `explain` and `check` say, as values: the links of an explanation, and the findings of a check."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Part(StrEnum):
 
     SYNCER = "syncer"
     SPEC = "spec"
-    SERVED = "served"
-    """By an installation: class, scope and shard."""
+    SERVED = "served"  # by an installation: class, scope and shard
     SERVICES = "services"
     PORT = "port"
     ENDPOINTS = "endpoints"
@@ -36,33 +35,14 @@ class Part(StrEnum):
     DRAIN = "drain"
     SUSPEND = "suspend"
     POLICY = "policy"
-    RIVALS = "rivals"
-    """Other syncers of the same address."""
-    DUPLICATE = "duplicate"
-    """The pod registers itself."""
+    RIVALS = "rivals"  # other syncers of the same address
+    DUPLICATE = "duplicate"  # the pod registers itself
     BRAKE = "brake"
     OWNER = "owner"
     EUREKA = "eureka"
     CALLERS = "callers"
-    STATUS = "status"
-    """What the last pass wrote of it."""
+    STATUS = "status"  # what the last pass wrote of it
     LAST_PASS = "lastPass"
-
-
-class Why(StrEnum):
-    """Reasons of links that no condition has. docs/troubleshooting.md has each."""
-
-    NO_SYNCER = "NoSyncer"
-    NOTHING_FOUND = "NothingFound"
-    NOT_LOOKED_AT = "NotLookedAt"
-    NOT_SELECTED = "NotSelected"
-    OWNER_CLASH = "OwnerClash"
-    NOT_YET = "NotYetRegistered"
-    EXPIRED = "Expired"
-    NOT_RENEWED = "NotRenewed"
-    OUT_OF_SERVICE = "OutOfService"
-    ANOTHER_STATUS = "AnotherStatus"
-    TERMINATING = "Terminating"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +54,13 @@ class Link:
     text: str
     """One sentence without its end."""
     reason: str = ""
-    """A machine word where it does not hold, as in conditions; else empty."""
+    """A machine word where it does not hold, as in conditions; docs/troubleshooting.md has each. Else empty."""
     details: tuple[str, ...] = ()
     """More lines, such as what was nearly right."""
     cause: str = ""
     """Of a broken one: the same for the last line, such as `its pod is not ready`."""
     fix: str = ""
-    """Of a broken one: the one thing to do, a command where there is one."""
+    """The one thing to do, a command where there is one."""
 
     @property
     def broken(self) -> bool:
@@ -98,7 +78,7 @@ def noted(part: Part, text: str, *details: str) -> Link:
     return Link(part, Mark.NOTE, text, details=details)
 
 
-def unseen(part: Part, text: str, reason: str = Why.NOT_LOOKED_AT) -> Link:
+def unseen(part: Part, text: str, reason: str = "NotLookedAt") -> Link:
     """What could not be looked at."""
     return Link(part, Mark.UNKNOWN, text, reason)
 
@@ -153,3 +133,48 @@ class Explanation:
     def reason(self) -> str:
         """The machine word of what is wrong; empty where nothing is."""
         return self.broken.reason if self.broken else ""
+
+
+class Grade(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """It works, and a person should look at it; or it could not be looked at."""
+    FAILED = "failed"
+    """A pass cannot do its work."""
+
+
+class Check(StrEnum):
+    """What was looked at. docs/troubleshooting.md has each, in this order."""
+
+    KUBERNETES = "Kubernetes"
+    RIGHTS = "Rights"
+    CRD = "Crd"
+    EUREKA_READ = "EurekaRead"
+    EUREKA_WRITE = "EurekaWrite"
+    REPLICAS = "Replicas"
+    SELF_PRESERVATION = "SelfPreservation"
+    CLOCK = "Clock"
+    OWNER = "Owner"
+    HEARTBEAT = "Heartbeat"
+    DRAIN_TIME = "DrainTime"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of a check."""
+
+    check: Check
+    grade: Grade
+    text: str
+    """One sentence without its end."""
+    fix: str = ""
+    """The one thing to do; empty where all is well."""
+    manifest: str = ""
+    """Lines of YAML to add; empty for none."""
+
+    @property
+    def docs(self) -> str:
+        """Where more is said of it; empty where all is well."""
+        return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"

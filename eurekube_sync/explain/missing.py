@@ -11,7 +11,7 @@ from typing import Any
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted, unseen
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, noted, unseen
 from eurekube_sync.explain.near import matches, near_labels, near_names, written
 from eurekube_sync.explain.subject import apps_of, is_meant, observed_at, read, syncers_in
 from eurekube_sync.explain.what import Kind, What
@@ -63,7 +63,7 @@ def _unread(part: Part, kind: str, source: Unknown) -> Link:
 def _nothing(what: What, kind: str, name: str, there: Mapping[str, Any], fix: str) -> Explanation:
     """There is no such object; names that are nearly right."""
     text = f"there is no {kind} {what.namespace}/{name}"
-    return _explained(what, breaks(Part.SYNCER, Why.NOTHING_FOUND, text, *_nearest(near_names(name, there)), fix=fix))
+    return _explained(what, breaks(Part.SYNCER, "NothingFound", text, *_nearest(near_names(name, there)), fix=fix))
 
 
 def _nearest(names: Any) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _no_syncer(what: What, look: Look) -> Explanation:
     shown = ", ".join(f"{what.namespace}/{one}" for one in near or sorted(there)[:3])
     details = (f"there is {shown}",) if there else ()
     fix = f"eurekube-sync explain {what.namespace}/{near[0]}" if near else f"kubectl get esync -n {what.namespace}"
-    broken = breaks(Part.SYNCER, Why.NO_SYNCER, f"there is no EurekaSyncer {what}", *details, fix=fix)
+    broken = breaks(Part.SYNCER, "NoSyncer", f"there is no EurekaSyncer {what}", *details, fix=fix)
     return _explained(what, broken, *_in_eureka(what, look))
 
 
@@ -106,7 +106,7 @@ def _service(what: What, name: str, look: Look) -> Explanation:
     cause = f"Service {name} is selected by no EurekaSyncer"
     broken = breaks(
         Part.SYNCER,
-        Why.NO_SYNCER,
+        "NoSyncer",
         f"{cause} of namespace {namespace}",
         cause=cause,
         fix="apply the smallest one, below: kubectl apply -f -",
@@ -159,7 +159,7 @@ def _pod(what: What, look: Look) -> Explanation:
     ]
     text, cause = f"pod {what.name} is selected by no Service", "its pod is selected by no Service"
     fix = f"kubectl get svc -n {namespace} -o wide"
-    return _explained(what, breaks(Part.SERVICES, Why.NOT_SELECTED, text, *nearly, cause=cause, fix=fix))
+    return _explained(what, breaks(Part.SERVICES, "NotSelected", text, *nearly, cause=cause, fix=fix))
 
 
 def _no_claim(what: What, look: Look) -> Explanation:
@@ -174,7 +174,7 @@ def _no_claim(what: What, look: Look) -> Explanation:
     details = [*_nearest(near), *(f"EurekaSyncer {wanted[app]} registers as {app}" for app in near if app in wanted)]
     broken = breaks(
         Part.SYNCER,
-        Why.NOTHING_FOUND,
+        "NothingFound",
         f"no syncer wants {what}, and Eureka does not list it",
         *details,
         cause=f"nothing is registered as {what}",
@@ -182,7 +182,7 @@ def _no_claim(what: What, look: Look) -> Explanation:
     )
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
-        broken = replace(broken, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text, cause="")
+        broken = replace(broken, mark=Mark.UNKNOWN, reason="NotLookedAt", text=text, cause="")
     return _explained(what, broken)
 
 
@@ -202,7 +202,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
     else:
         text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
         cause, fix = "its syncer is gone", join(("eurekube-sync", "orphans", *look.asked.options))
-    return _explained(what, breaks(Part.SYNCER, Why.NO_SYNCER, text, cause=cause, fix=fix), *_in_eureka(what, look))
+    return _explained(what, breaks(Part.SYNCER, "NoSyncer", text, cause=cause, fix=fix), *_in_eureka(what, look))
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:

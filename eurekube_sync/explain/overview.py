@@ -12,7 +12,7 @@ from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.cluster import refused_by_its_installation
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
 from eurekube_sync.explain.subject import named_app, syncers_in, whole_syncer
@@ -179,7 +179,7 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
         syncer=syncer,
         status=status,
         state=state,
-        reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(status)),
+        reason=found.reason or ("NotLookedAt" if state is State.UNKNOWN else _reason(status)),
         why=why or note,
         apps=found.apps,
         up=found.up,

@@ -9,7 +9,7 @@ from urllib.parse import quote as in_url
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Wanted
 from eurekube_sync.desired.drain import DRAINED
-from eurekube_sync.explain.links import Link, Mark, Part, Why, and_more, breaks, holds, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, holds, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
@@ -126,7 +126,7 @@ def _faults(subject: Subject, look: Look, held: Held) -> Iterator[Link]:
         till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
         oldest = span(max(look.at - one.renewed for one in silent))
         text = f"nobody renewed {counted(len(silent), 'instance')} for {oldest}; {till}"
-        yield breaks(Part.EUREKA, Why.NOT_RENEWED, text, cause="no pass renews it any more", fix=RUNS)
+        yield breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
 
 
 def _under_another_owner(held: Held, look: Look) -> Link | None:
@@ -138,7 +138,7 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
         return None
     return breaks(
         Part.OWNER,
-        Why.OWNER_CLASH,
+        "OwnerClash",
         f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}",
         cause=f"owner {owners[0]} registers it, not owner {look.owner}",
         fix=f"give --owner {quote(owners[0])}, if that is the installation",
@@ -152,7 +152,7 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
         return breaks(
             Part.EUREKA,
-            Why.EXPIRED,
+            "Expired",
             f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP",
             "no pass renewed the leases in time, or Eureka started again without its list",
             cause="its leases expired, or Eureka lost its list",
@@ -162,7 +162,7 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     does = "registers" if pending or not look.owner else "should register"
     return breaks(
         Part.EUREKA,
-        Why.NOT_YET,
+        "NotYetRegistered",
         f"Eureka does not hold {addresses} yet; the next pass {does} {one_or_more(len(lacking), 'it', 'them')}",
         cause="no pass has registered it yet",
         fix=f"wait for the next pass; if this stays, {RUNS}",
@@ -176,7 +176,7 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
         return breaks(
             Part.EUREKA,
-            Why.OUT_OF_SERVICE,
+            "OutOfService",
             f"{shown}: a person set it in Eureka{and_more(number)}",
             "an override outlives every registration, so no pass changes it",
             cause=f"a person set it {one.status}",
@@ -185,7 +185,7 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
     text = f"{shown} in Eureka{and_more(number)}"
     if DRAINED not in one.metadata:
         cause = f"it is {one.status} in Eureka"
-        return breaks(Part.EUREKA, Why.ANOTHER_STATUS, text, cause=cause, fix="wait for the next pass")
+        return breaks(Part.EUREKA, "AnotherStatus", text, cause=cause, fix="wait for the next pass")
     by = f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
     text += f": the last pass saw it drained by annotation of {by}"
     fix = "remove the annotation eurekube.io/drain there"
@@ -222,8 +222,8 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= _SILENT:
         return holds(Part.LAST_PASS, text)
-    reason, then, told = Why.NOT_RENEWED, "the leases expire 10 minutes after that pass", ""
+    reason, then, told = "NotRenewed", "the leases expire 10 minutes after that pass", ""
     if age > _LEASE_SECONDS:
-        reason, then, told = Why.EXPIRED, "the leases have expired since", ", so its leases expired"
+        reason, then, told = "Expired", "the leases have expired since", ", so its leases expired"
     cause = f"no pass has been good for {span(age)}{told}"
     return breaks(Part.LAST_PASS, reason, text, *([then] if alone else []), cause=cause, fix=RUNS, if_=alone)

@@ -38,8 +38,8 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
-from eurekube_sync.explain.check import findings
-from eurekube_sync.explain.check.everything import everything as all_findings
+from eurekube_sync.explain.check import code_of_check
+from eurekube_sync.explain.check import everything as all_findings
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview
@@ -185,7 +185,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
         )
         found = tuple(checks)
     notices = installation.eureka.notices
-    return form.answer(findings.code_of(found), lambda: findings_table(found), lambda: findings_data(found), notices)
+    return form.answer(code_of_check(found), lambda: findings_table(found), lambda: findings_data(found), notices)
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")

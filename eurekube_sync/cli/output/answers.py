@@ -13,8 +13,7 @@ from rich.text import Text
 
 from eurekube_sync.cli.output.layout import Cell, Columns, Line, Next, sign_of
 from eurekube_sync.controller.look import Look
-from eurekube_sync.explain.check.findings import Finding, Grade
-from eurekube_sync.explain.links import Explanation, Mark, Outcome
+from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
 from eurekube_sync.explain.overview import Overview, Row, State
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span

@@ -10,15 +10,14 @@ from pathlib import Path
 import eurekube_sync
 from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.controller.exit_codes import CODES, ExitCode
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
-from eurekube_sync.explain.links import Why
+from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.model.sources import Server
 
 PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain")
 """The folders whose code gives reasons."""
-CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 2, "_unknown": 1, "add": 2}
+CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 2, "_unknown": 1, "add": 2, "breaks": 1}
 """Which argument of a call is a reason."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
@@ -59,7 +58,7 @@ def constants_in(tree: ast.Module) -> Iterator[str]:
 def reasons() -> set[str]:
     """All of them, from the code."""
     package = Path(eurekube_sync.__file__).parent
-    found = {one.value for one in (*HoldReason, *Why)}
+    found = {one.value for one in HoldReason}
     found |= {cause.value for server, cause in CODES if server is Server.KUBERNETES and cause}
     for folder in STAGES:
         for file in (package / folder).rglob("*.py"):

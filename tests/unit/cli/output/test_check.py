@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from eurekube_sync.cli.output.answers import findings_table
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.links import Check, Finding, Grade
 
 LINES = "spec:\n  terminationGracePeriodSeconds: 155"
 

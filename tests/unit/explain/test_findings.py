@@ -10,10 +10,10 @@ import pytest
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.check.drain_time import drain_time, of_workload, workload
-from eurekube_sync.explain.check.findings import Check, Finding, Grade, code_of
-from eurekube_sync.explain.check.rights import of_a_pass, of_an_installation, rights
-from eurekube_sync.explain.check.servers import clock, definition, reachable, servers
+from eurekube_sync.explain.check import clock, code_of_check, definition, reachable, servers
+from eurekube_sync.explain.drain_time import drain_time, of_workload, workload
+from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.model.details import PodDetail, Right
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
@@ -93,7 +93,7 @@ def test_a_healthy_server_has_nothing_to_see_to() -> None:
         Check.SELF_PRESERVATION,
         Check.CLOCK,
     ]
-    assert code_of(found) == ExitCode.OK
+    assert code_of_check(found) == ExitCode.OK
 
 
 def test_without_a_eureka_nothing_can_work() -> None:

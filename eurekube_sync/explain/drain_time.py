@@ -14,7 +14,7 @@ import yaml
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.explain.registry import CALLERS_SECONDS
 from eurekube_sync.explain.subject import endpoints_of
 from eurekube_sync.model.details import PodDetail

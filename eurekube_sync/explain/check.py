@@ -1,18 +1,30 @@
-"""Each server by itself: whether it answers and is what it should be, takes writes and evicts, and its clock."""
+"""`check`: whether an installation can work, and what would fail. One finding for each thing that was looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
-from eurekube_sync.explain.registry import lease_end
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.look import Look, LookWorld, look, with_details
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.explain.drain_time import drain_time
+from eurekube_sync.explain.links import Check, Finding, Grade, Mark
+from eurekube_sync.explain.registry import RUNS, heartbeat_link, lease_end
+from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
+from eurekube_sync.explain.subject import syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
+from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
+_MOST_NAMESPACES = 50
+"""Whose Pods are listed for their drain time."""
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0
 """Seconds between two clocks that are worth a word."""
@@ -22,6 +34,56 @@ _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instan
 """No instance can have it: ours have four colons, and others do not use our name."""
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
+
+
+def everything(
+    seen: LookWorld,
+    settings: PassSettings,
+    *,
+    schema: Mapping[str, Any],
+    interval: float,
+    namespace: str,
+    locked: bool,
+    source: str,
+    before: bool,
+) -> Iterator[Finding]:
+    """Each finding as soon as it is known.
+
+    `schema` is that of this version's CRD, `interval` the seconds between two passes, `namespace` that of the
+    installation, and `locked` whether it uses a lock there. `source`: slices or endpoints. `before`: nothing is
+    installed yet.
+    """
+    world, cluster = seen.world, seen.details
+    yield (kubernetes := reachable(cluster, world.cluster.identity()))
+    answers = kubernetes.grade is Grade.OK
+    if answers:
+        yield clock("the Kubernetes API", cluster.ahead())
+        yield definition(cluster, world.cluster.crd_live(), schema, before=before)
+    of_servers = list(servers(seen.servers, world.clock.now()))
+    yield from of_servers
+    if before and answers:
+        yield from rights(of_an_installation(namespace), (), cluster)
+    if before or not answers:
+        return
+    names = sorted(settings.scope.namespaces or ())
+    looked = look(seen, settings, names)
+    view, claims = looked.report.view, looked.report.desired.claims if looked.report.desired else {}
+    needed = of_a_pass(
+        lock=namespace if locked else None,
+        gates=any(one.spec.get("readinessGate") for one in syncers_in(looked.report) if looked.asked.takes(one)),
+        nodes=Kind.NODE in settings.drains or (view is not None and view.nodes is not None),
+        source=source,
+        grants=("get" if names else "list") if settings.scope.granted_only else None,
+    )
+    all_read = all(one.grade is Grade.OK for one in of_servers if one.check is Check.EUREKA_READ)
+    if all_read and (batching := world.registry.batching()):
+        yield replicas(batching)
+    yield from rights(needed, names, cluster)
+    yield from owner(looked)
+    if looked.heartbeat is not None:
+        yield heartbeat(looked)
+    served = sorted({selected_namespace(one.syncer) for one in claims.values()})
+    yield from drain_time(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
@@ -124,3 +186,37 @@ def replicas(batching: Batching) -> Finding:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every replica")
     fix = "name every server in --eureka-url, or use --eureka-batch off"
     return Finding(Check.REPLICAS, Grade.WARNING, batching.why.rstrip("."), fix)
+
+
+def owner(look: Look) -> Iterator[Finding]:
+    """No other cluster has its name, and no other name stands where its instances would."""
+    registry, others = look.report.registry, look.report.other_owners
+    if not OWNER_PATTERN.fullmatch(look.owner):
+        text = "the owner is not known, so other users of its name were not looked for"
+        yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
+        return
+    if isinstance(registry, Unknown):
+        return
+    for cluster in registry.data.clashes:
+        text = f"cluster {cluster} has instances of owner {look.owner}, too"
+        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
+        fix = f"give each cluster its own owner; if this one replaces it: {adopt}"
+        yield Finding(Check.OWNER, Grade.FAILED, text, fix)
+    for other in others:
+        text = other.question.partition(" Is --owner")[0].rstrip(".")
+        yield Finding(Check.OWNER, Grade.FAILED, text, "use that name, or stop one of the two installations")
+    if not registry.data.clashes and not others:
+        yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
+
+
+def heartbeat(look: Look) -> Finding:
+    """When the last good pass was, by the lock's annotations."""
+    link = heartbeat_link(look, alone=True)
+    grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(link.mark, Grade.WARNING)
+    fix = link.fix or f"give --owner and --lock as run does, or {RUNS}"
+    return Finding(Check.HEARTBEAT, grade, link.text, "" if grade is Grade.OK else fix)
+
+
+def code_of_check(found: Iterable[Finding]) -> ExitCode:
+    """0 unless something failed: a warning stops no pipeline."""
+    return ExitCode.CHECK_FAILED if any(one.grade is Grade.FAILED for one in found) else ExitCode.OK
