@@ -43,7 +43,7 @@ _CONNECT_TIMES = 2
 """A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
 address of a name is given the whole timeout."""
 _SHORTEST_WAIT = 0.001
-"""A socket takes a timeout of zero for "do not wait"."""
+"""Sockets and urllib3 take a timeout of zero for something else."""
 CHUNK = 256 * 1024
 """Bytes to read at once."""
 _LARGEST = 256 * 1024 * 1024
@@ -135,19 +135,20 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
 class AnswerTime:
     """The time of one call, from its beginning to the last byte of its answer."""
 
+    over = False
+    """Whether it ended a call."""
+    within_limit = True
+    """Whether, when it was over, it was so by the call's own bound, and not by the limit or a stop."""
+    _stopping = False
+
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit) -> None:
         """`seconds` is the call's own bound; `limit` that of what it is part of, which may move."""
         self._clock = clock
         self._limit = limit
         self._end = clock.monotonic() + seconds
-        self._stopping = False
-        self.over = False
-        """Whether it ended a call."""
-        self.within_limit = True
-        """Whether, when it was over, it was so by the call's own bound, and not by the limit or a stop."""
 
     def bounded(self, seconds: float) -> float:
-        """The shorter of a timeout and what is left; never zero, which sockets and urllib3 take for something else."""
+        """The shorter of a timeout and what is left."""
         return max(_SHORTEST_WAIT, min(seconds, self._left()))
 
     @contextmanager
@@ -167,22 +168,19 @@ class AnswerTime:
 
     def waits(self, seconds: float) -> Iterator[float]:
         """Short waits, one after the other; TimeoutError after so many seconds, or when the time is over."""
-        while seconds > 0:
-            wait = max(_SHORTEST_WAIT, min(seconds, self._next_wait()))
+        while True:
+            if self._clock.stopping() and not self._stopping:
+                self._stopping = True
+                self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
+            if self._left() <= 0:  # looked at first: a wait that was cut to what is left is not the server's
+                self.over = True
+                self.within_limit = not self._stopping and self._limit.left() > 0
+                raise TimeoutError("the answer took too long")
+            if seconds <= 0:
+                raise TimeoutError("it took too long")
+            wait = self.bounded(min(seconds, _LOOK_SECONDS))
             yield wait
             seconds -= wait
-        self._next_wait()  # a wait that was cut to what is left is not the server's
-        raise TimeoutError("it took too long")
-
-    def _next_wait(self) -> float:
-        if self._clock.stopping() and not self._stopping:
-            self._stopping = True
-            self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
-        if self._left() <= 0:
-            self.over = True
-            self.within_limit = not self._stopping and self._limit.left() > 0
-            raise TimeoutError("the answer took too long")
-        return self.bounded(_LOOK_SECONDS)
 
     def _left(self) -> float:
         return min(self._end - self._clock.monotonic(), self._limit.left())
@@ -223,8 +221,7 @@ class _Answer(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        within = _CURRENT.get()
-        if within is not None:
+        if within := _CURRENT.get():
             self.fp = io.BufferedReader(_Received(sock, within, self.fp))
 
 
