@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -49,10 +49,8 @@ def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        try:
+        with suppress(TimeoutError):
             running.result(timeout=_END_SECONDS)
-        except TimeoutError:
-            log.debug("a call in the background did not end in time")
 
 
 class ThreadWorkers(ThreadPoolExecutor):

@@ -55,7 +55,6 @@ class Answer:
 
     @property
     def call(self) -> str:
-        """What was asked, for messages."""
         return f"{self.method} {self.url}"
 
     @property
@@ -80,7 +79,10 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
     if 300 <= status < 400:
         return _redirect(answer, secrets)
     if status == 404:
-        return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
+        why = "Eureka is at another path there, such as /eureka/v2, or another program answers."
+        if "eureka" not in urlsplit(answer.url).path.split("/"):
+            why = "does the URL end in /eureka?"
+        return RegistryUnusable(f"{answer.url} was not found: {why}")
     if status == 401:
         ours = "refuses this user or password" if with_login else "asks for a login; give user and password"
         kind, why = RegistryDenied, f": Eureka {ours}."
@@ -122,16 +124,14 @@ def refused_though_reads_work(answer: Answer) -> RegistryError:
 
 def unreadable(answer: Answer) -> RegistryUnusable | None:
     """The error for a success whose body is no JSON; None when it may be."""
-    if answer.is_page:
-        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
-    elif not answer.body.strip():
-        what = "an empty body instead of JSON."
-    elif answer.body.lstrip()[:1] != b"{":
-        given = excerpt(answer.content_type, most=80) or "something"
-        what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
-    else:
+    if not answer.is_page and answer.body.lstrip()[:1] == b"{":
         return None
-    return RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
+    what = excerpt(answer.content_type, most=80) or "something"
+    what = "a web page" if answer.is_page else what if answer.body.strip() else "an empty body"
+    return RegistryUnusable(
+        f"{answer.call} was answered {answer.status} with {what} instead of JSON: a login, a proxy or another program "
+        "answers in Eureka's place, or the URL lacks /eureka."
+    )
 
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
@@ -145,24 +145,15 @@ def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
 
 
-def _other_path(url: str) -> str:
-    if "eureka" in urlsplit(url).path.split("/"):
-        return "Eureka is at another path there, such as /eureka/v2, or another program answers."
-    return "does the URL end in /eureka?"
-
-
 def _redirect(answer: Answer, secrets: Collection[str]) -> RegistryError:
     target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
     target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
+    kind: type[RegistryError] = RegistryUnusable
+    to, fix = "", "redirects are not followed; give the final URL."
     if any(word in target.lower() for word in _LOGIN_WORDS):
-        return RegistryDenied(
-            f"{answer.call} was redirected to a login page ({answer.status} to {target}): Eureka is behind a web "
-            "login; let it take basic authentication, or no login, on /eureka/**."
-        )
-    return RegistryUnusable(
-        f"{answer.call} was redirected ({answer.status} to {target or 'nowhere'}): redirects are not followed; "
-        "give the final URL."
-    )
+        kind, to = RegistryDenied, " to a login page"
+        fix = "Eureka is behind a web login; let it take basic authentication, or no login, on /eureka/**."
+    return kind(f"{answer.call} was redirected{to} ({answer.status} to {target or 'nowhere'}): {fix}")
 
 
 class _SpringError(msgspec.Struct):

@@ -32,7 +32,6 @@ class Trouble:
     """Of its rest, which began then."""
     refusing: bool
     """It answered, but not as Eureka does to us: 401, 403, a web page."""
-    why: str
     resting: bool = True
     back: bool = False
     """It has answered a question since."""
@@ -53,17 +52,13 @@ class Rests:
         """Leave the peer alone, or until later; for twice as long when it has not worked since its last rest."""
         now = self._clock.monotonic()
         with self._lock:
-            own = why.replace(name, "")
-            resting = self.resting().items()
-            same = next((n for n, one in resting if n != name and one.why.replace(n, "") == own), None)
             before = self._troubles.get(name)
             since, length = (before.since, before.length) if before else (now, FIRST_REST_SECONDS)
             if before and not before.resting:
                 length = min(2 * length, REST_SECONDS)
-            self._troubles[name] = Trouble(since=since, failed=now, length=length, refusing=refusing, why=why)
+            self._troubles[name] = Trouble(since=since, failed=now, length=length, refusing=refusing)
         if before is None or before.refusing is not refusing:
-            said = why if same is None else f"for the same reason as {same}."
-            _log.warning("the Eureka peer %s is not used until it works: %s", name, said)
+            _log.warning("the Eureka peer %s is not used until it works: %s", name, why)
 
     def worked(self, name: str, *, listed: bool = False) -> bool:
         """The peer gave a list, or took a write; whether that ended a rest. A list says nothing of writes, which may be

@@ -164,6 +164,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     malformed: list[str] = []
     try:
         applications = _LIST.decode(body).applications
+        said = sum(int(count) for count in _COUNTS.findall(applications.apps__hashcode or ""))
         with (decoded or Decoded()).reading(_observed) as read:
             for raw in _raw_each(applications.application):
                 try:
@@ -176,10 +177,6 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
         raise RegistryUnusable(f"Eureka's answer {why}") from error
     except UNREADABLE as error:
         raise _not_whole(error) from error
-    try:
-        said = sum(int(count) for count in _COUNTS.findall(applications.apps__hashcode or ""))
-    except ValueError as error:
-        raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {reason(error)}.") from error
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         raise RegistryUnusable(
             "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
