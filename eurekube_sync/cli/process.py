@@ -20,7 +20,7 @@ from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.passes import Monitoring, Passes
-from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import EVERY, PATIENCE, Held, HeldBy, Lock, wait_for
 from eurekube_sync.controller.loop import Between

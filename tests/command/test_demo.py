@@ -19,9 +19,9 @@ from rich.console import Console
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.commands import demo as story
+from eurekube_sync.cli.commands.demo import Stage
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
-from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.errors import Stopped
 from tests.command.program import IDS, Program

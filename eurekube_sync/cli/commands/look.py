@@ -28,10 +28,11 @@ from eurekube_sync.cli.output.answers import (
     explanations_table,
     findings_data,
     findings_table,
+    orphans_data,
+    orphans_table,
     overview_data,
     overview_table,
 )
-from eurekube_sync.cli.output.ownership import orphans_data, orphans_table
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown

@@ -22,7 +22,7 @@ from eurekube_sync.cli.options.command import Group
 from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options, owner_option
-from eurekube_sync.cli.output.ownership import owner_data, owner_table
+from eurekube_sync.cli.output.answers import owner_data, owner_table
 from eurekube_sync.cli.output.progress import progress_line
 from eurekube_sync.cli.process import ended_by_signals, stopped_by_signals
 from eurekube_sync.cli.values import HOST_AND_PORT, NAME, OWNER, Duration

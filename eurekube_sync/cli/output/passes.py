@@ -17,8 +17,7 @@ from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.layout import Line, marked
 from eurekube_sync.cli.output.rows import Danger, Diff, Row, folded, rows_of, signs_in
-from eurekube_sync.cli.output.summary import renewed, summary
-from eurekube_sync.cli.output.words import Sentence, gathered, sentences, syncers_data, told
+from eurekube_sync.cli.output.words import Sentence, gathered, renewed, sentences, summary, syncers_data, told
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes

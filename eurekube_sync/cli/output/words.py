@@ -1,4 +1,5 @@
-"""A pass in words: a sentence for everything that a person should see to, or know; and what each syncer comes to."""
+"""A pass in words: its one line, a sentence for everything that a person should see to, or know, and what each syncer
+comes to."""
 
 from __future__ import annotations
 
@@ -8,22 +9,98 @@ from typing import Any, assert_never
 
 from eurekube_sync.apply.conditions import nothing_wanted
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
-from eurekube_sync.cli.output.summary import not_tried
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
-from eurekube_sync.model.actions import Result
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
-from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan import Obstacle
 
 _GATHERED = 3
 """Sentences of one reason that are more than this are one sentence at a terminal."""
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
-_SUSPENDED = "nothing new is registered and nothing is cancelled; registered instances are renewed"
+
+
+# --- The one line -----------------------------------------------------------------------------------------------------
+
+
+def summary(report: PassReport) -> str:
+    """It says no more than was seen."""
+    if not report.dry_run:
+        return _done(report)
+    servers = ["Eureka"] if isinstance(report.registry, Unknown) else []
+    servers += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
+    if servers:
+        return f"dry run incomplete: {' and '.join(servers)} could not be read, so changes are unknown"
+    changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
+    if not changes and report.desired is not None:
+        changes = ["nothing to change"]
+    plan = ", ".join([*changes, f"{len(report.plan.renewals)} to renew"]) + _troubles(report)
+    doubts = ["part of Kubernetes could not be read"] if any(unknown_sources(report.view)) else []
+    again = sum(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
+    doubts += [f"{counted(again, 'instance')} could not be read again"] if again else []
+    doubts += ["its time ended before everything was read"] if report.cut_short else []
+    if doubts:
+        return f"dry run incomplete: {' and '.join(doubts)}, so not all changes are known; known: {plan}"
+    return f"dry run: {plan}"
+
+
+def renewed(report: PassReport) -> int:
+    """How many leases were renewed, in the pass and since the one before."""
+    return report.outcomes.renewed + report.renewed_between
+
+
+def not_tried(report: PassReport) -> int:
+    """How many actions the pass did not come to."""
+    return report.outcomes.count(Result.NOT_TRIED) + sum(blocked.late for blocked in report.plan.blocked)
+
+
+def _done(report: PassReport) -> str:
+    troubles, outcomes = _troubles(report), report.outcomes
+    did = [o.action for o in outcomes.others if o.result is Result.DONE]
+    parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
+    if not parts and report.view is not None:  # else nothing was compared
+        conditions = [status.condition("Synced") for status in report.all_statuses.values()]
+        synced = bool(conditions) and all(one and one.status is ConditionStatus.TRUE for one in conditions)
+        parts = ["in sync" if synced and not troubles else "nothing changed"]
+    again = outcomes.count(Result.REGISTERED_AGAIN)
+    parts += [f"{again} registered again"] if again else []
+    return ", ".join([*parts, f"{renewed(report)} renewed"]) + troubles
+
+
+def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
+    """How many register, update, turn UP, turn DOWN and cancel, in these words."""
+    updates = [action for action in actions if isinstance(action, Update)]
+    up, down = (sum(map(turns, updates)) for turns in (brings_up, removes))
+    cancels = sum(isinstance(action, Cancel) and action.was is not None for action in actions)
+    registers = sum(isinstance(action, Register) for action in actions)
+    numbers = (registers, len(updates) - up - down, up, down, cancels)
+    return [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number]
+
+
+def _troubles(report: PassReport) -> str:
+    blocked, outcomes = report.plan.blocked, report.outcomes
+    not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
+    sources = len(list(unread(report.view)))
+    found = [
+        (len(report.held.removals) if report.held else 0, "held"),
+        (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
+        (not_tried(report), "not tried"),
+        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again"),
+        (sum(b.conflict for b in blocked) + outcomes.count(Result.CONFLICT), "in conflict"),
+        (not_served, f"{one_or_more(not_served, 'syncer', 'syncers')} not served"),
+    ]
+    shown = [f"{count} {what}" for count, what in found if count]
+    shown += ["Eureka not readable"] if isinstance(report.registry, Unknown) else []
+    shown += [f"{counted(sources, 'source')} of Kubernetes not readable"] if sources else []
+    return f"; {', '.join(shown)}" if shown else ""
+
+
+# --- Sentences --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +312,7 @@ def _account(claim: Claim) -> tuple[str, str]:
     if not isinstance(claim, Serving):
         return "", ""
     if claim.conduct.suspend:
-        return "Suspended", _SUSPENDED
+        return "Suspended", "nothing new is registered and nothing is cancelled; registered instances are renewed"
     if claim.incomplete or claim.unclear:
         return "", ""
     if not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):

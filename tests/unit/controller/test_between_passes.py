@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes

@@ -14,7 +14,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import as_data, pass_markdown, pass_table
 from eurekube_sync.cli.output.rows import Diff, rows_of
-from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard
