@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka import EurekaClient
-from eurekube_sync.adapters.kubernetes import KubernetesCluster, walks
+from eurekube_sync.adapters.kubernetes import KubernetesCluster, calls
 from eurekube_sync.apply import eureka as apply
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger
@@ -45,13 +45,13 @@ def _once(identity: Callable[..., Any]) -> Callable[..., Any]:
 def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
     before: list[Any] = []
 
-    def wrong(calls: Any, kind: Any, call: Any) -> Any:
+    def wrong(self: Any, kind: Any, call: Any) -> Any:
         try:
-            found = page(calls, kind, call)
+            found = page(self, kind, call)
         except ClusterError:
             follows = before and "continue" in call.query
-            head = walks.ListMeta(resource_version=before[-1].resource_version if follows else "")
-            return walks.RawPage(kind=kind.list_kind, items=None, metadata=head)
+            head = calls.ListMeta(resource_version=before[-1].resource_version if follows else "")
+            return calls.RawPage(kind=kind.list_kind, items=None, metadata=head)
         before[:] = [found.metadata]
         return found
 
@@ -175,12 +175,12 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="an error is read as an empty page",
             about="outage",
-            patches=((walks, "_page", _empty_for_an_error(walks._page)),),
+            patches=((calls.Calls, "_page", _empty_for_an_error(calls.Calls._page)),),
         ),
         Defect(
             name="a list that failed is read as empty",
             about="outage",
-            patches=((walks, "_walk", _empty_when_failed(walks._walk)),),
+            patches=((calls.Calls, "_walk", _empty_when_failed(calls.Calls._walk)),),
         ),
         Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
         Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from eurekube_sync.adapters.eureka import wire
-from eurekube_sync.adapters.kubernetes import walks
-from eurekube_sync.adapters.kubernetes.walks import digest
+from eurekube_sync.adapters.kubernetes import calls
+from eurekube_sync.adapters.kubernetes.calls import digest
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.controller import reconcile
 from eurekube_sync.plan import make
@@ -42,13 +42,13 @@ def compared() -> Iterator[None]:
     made = {(module, name): getattr(module, name) for module, name, _ in _REUSING}
     for module, name, argument in _REUSING:
         setattr(module, name, _comparing(made[module, name], argument))
-    setattr(walks, "digest", known_by)  # noqa: B010 - mypy knows it as that module's own alone
+    setattr(calls, "digest", known_by)  # noqa: B010 - mypy knows it as that module's own alone
     try:
         yield
     finally:
         for (module, name), function in made.items():
             setattr(module, name, function)
-        setattr(walks, "digest", digest)  # noqa: B010
+        setattr(calls, "digest", digest)  # noqa: B010
 
 
 def _comparing(function: Callable[..., Any], argument: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eurekube_sync.adapters.kubernetes import walks
+from eurekube_sync.adapters.kubernetes import calls
 
 from .reuse import compared
 from .stage import Stage
@@ -46,7 +46,7 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     promise = what = ""
     logs = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # the tale tells it all
-    page, walks.PAGE = walks.PAGE, _PAGE
+    page, calls.PAGE = calls.PAGE, _PAGE
     try:
         with compared():
             stage.play()
@@ -54,7 +54,7 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
         promise, what = violation.promise, violation.what
     finally:
         logging.disable(logs)
-        walks.PAGE = page
+        calls.PAGE = page
     return Verdict(
         story=story,
         promise=promise,

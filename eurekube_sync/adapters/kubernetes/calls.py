@@ -1,18 +1,34 @@
-"""Single calls, and what an answer means: what is transient, what a refusal, and what new credentials may end."""
+"""Calls, and what an answer means: what is transient, what a refusal, what new credentials may end; and LIST, in pages:
+all of a source, or Unknown, and never less without saying so.
+
+A walk is whole when every page came, each a list of the kind that was asked for, all of one revision. The first page
+is asked for without a resourceVersion: a consistent read. `resourceVersion=0` may be arbitrarily old.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping, MutableMapping, Sequence
+from hashlib import blake2b
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
 from eurekube_sync.model import errors
-from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
+from eurekube_sync.model.errors import (
+    ClusterDenied,
+    ClusterError,
+    ClusterRejected,
+    ClusterTooLarge,
+    ClusterUnavailable,
+    unknown_from,
+)
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.values import dataclass
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -20,6 +36,80 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 T = TypeVar("T")
+
+
+PAGE = 500
+METADATA_ONLY = "PartialObjectMetadataList"
+NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
+_NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
+_WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
+
+T_co = TypeVar("T_co", covariant=True)
+Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
+"""By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
+bytes is not read again, and is the same object, by which later stages recognise that nothing of it changed
+(`desired/earlier`). All is listed in each pass all the same."""
+Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]
+"""What the last lists read, by the struct of their items and by the namespace that was listed."""
+_Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
+
+
+class Readable(Protocol[T_co]):
+    """An item of a list, decoded. `read` gives None for one that is not ours to see."""
+
+    @property
+    def metadata(self) -> objects.Meta: ...
+
+    def read(self) -> T_co | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[T]):
+    """What is listed, and how an item is read."""
+
+    plural: str
+    list_kind: str  # `METADATA_ONLY` asks for nothing else
+    item: type[Readable[T]]
+    prefix: str = "/api/v1"  # or `/apis/GROUP/VERSION`
+    when_absent: Unknown = _NOT_SERVED  # what a 404 means
+    namespaced: bool = True
+
+    def path(self, namespace: str | None) -> str:
+        """The path of the list; None for the whole cluster."""
+        scope = f"/namespaces/{namespace}" if namespace is not None else ""
+        return f"{self.prefix}{scope}/{self.plural}"
+
+
+class _Head(objects.Wire):
+    """What can be read of an item that cannot be read whole."""
+
+    metadata: _HeadMeta
+
+
+class _HeadMeta(objects.Wire):
+    name: str
+    namespace: str = ""
+
+
+class ListMeta(msgspec.Struct):
+    continue_: str = msgspec.field(name="continue", default="")
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class RawPage(msgspec.Struct):
+    """One page of any list, its items still as bytes. `items` is required: a page without is no list."""
+
+    kind: str
+    items: list[msgspec.Raw] | None
+    metadata: ListMeta
+
+
+_PAGE = msgspec.json.Decoder(RawPage)
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+class _NotWhole(Exception):
+    """The walk lost its revision; what it has so far is of no use."""
 
 
 class _Status(msgspec.Struct):
@@ -90,6 +180,107 @@ class Calls:
         except UNREADABLE as error:
             return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read: {reason(error)}")
 
+    def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
+        """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in "".
+        Never raises. What it reads is kept in `earlier`."""
+        earlier = {} if earlier is None else earlier
+        if namespaces is not None:
+            return Listed(by_namespace=self._one_by_one(kind, namespaces, earlier), elsewhere=NOT_READ)
+        try:
+            found, read = self._walk(kind, None, earlier)
+        except ClusterError as error:
+            return Listed(by_namespace={}, elsewhere=unknown_from(error))
+        earlier[kind.item] = {None: read}
+        return Listed(by_namespace=found, elsewhere=Complete(data=()))
+
+    def _one_by_one(self, kind: Kind[T], namespaces: Sequence[str], earlier: Earlier) -> _Sources[T]:
+        """A server that gives one of them no answer is not asked for the next: each would take all tries."""
+        sources: dict[str, Source[tuple[T, ...]]] = {}
+        read: dict[str | None, Read] = {}
+        for name in dict.fromkeys(namespaces):
+            try:
+                found, read[name] = self._walk(kind, name, earlier)
+                sources[name] = found.get(name, Complete(data=()))
+            except ClusterError as error:
+                sources[name] = unknown_from(error)
+                if isinstance(error, ClusterUnavailable):
+                    message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
+                    rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+                    return dict.fromkeys(namespaces, rest) | sources
+        earlier[kind.item] = read
+        return sources
+
+    def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
+        known = earlier.get(kind.item, {}).get(namespace, {})
+        for _ in range(_WALKS):
+            try:
+                return self._pages(kind, namespace, known)
+            except _NotWhole:
+                continue
+        message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
+        raise _answered(Unknown(cause=Cause.UNAVAILABLE, message=message))
+
+    def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
+        decode = msgspec.json.Decoder(kind.item).decode
+        objects: dict[str, list[T]] = {}
+        unreadable: dict[str, Unknown] = {}
+        read: dict[bytes, tuple[str, Any]] = {}
+        token, revision, limit = "", "", PAGE
+        while True:
+            query = {"limit": str(limit)} | ({"continue": token} if token else {})
+            only = f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if kind.list_kind == METADATA_ONLY else ""
+            call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
+            try:
+                page = self._page(kind, call)
+            except ClusterTooLarge:  # as where a few hundred objects have much in their annotations
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 8)
+                continue
+            if revision and page.metadata.resource_version != revision:
+                raise _NotWhole
+            revision = page.metadata.resource_version
+            for raw in page.items or ():
+                name = digest(raw)
+                if (again := known.get(name)) is None:
+                    try:
+                        item = decode(raw)
+                        again = item.metadata.namespace, item.read()
+                    except UNREADABLE as error:
+                        again = _unreadable(kind, raw, error, namespace)
+                read[name] = where, value = again
+                if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
+                    raise _unusable(call, f"an item of the namespace {where!r}")
+                if isinstance(value, Unknown):
+                    unreadable[where] = value
+                elif value is not None:
+                    objects.setdefault(where, []).append(value)
+            following = page.metadata.continue_
+            if not following:
+                return {name: Complete(data=tuple(each)) for name, each in objects.items()} | unreadable, read
+            if following == token:
+                raise _unusable(call, "the same page again and again")
+            token = following
+
+    def _page(self, kind: Kind[Any], call: Call) -> RawPage:
+        answer = self.send(call)
+        if answer.status == 410:
+            raise _NotWhole
+        if answer.status == 404:
+            raise _answered(kind.when_absent)
+        if answer.status != 200:
+            raise refusal(call, answer)
+        try:
+            page = _PAGE.decode(answer.body)
+        except UNREADABLE as error:
+            if not is_page(answer):
+                raise _unusable(call, "no complete list") from error
+            got = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
+            raise ClusterRejected(got) from error
+        if page.kind != kind.list_kind:
+            raise _unusable(call, f"a {excerpt(page.kind, most=80)}")
+        return page
+
 
 def writing(method: str, path: str, body: Any, content_type: str = "application/json") -> Call:
     return Call(method=method, path=path, body=msgspec.json.encode(body), content_type=content_type)
@@ -126,3 +317,30 @@ def said(answer: Answer) -> str:
 
 def is_page(answer: Answer) -> bool:
     return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
+
+
+def _answered(unknown: Unknown) -> ClusterError:
+    """Whatever the cause: the server did answer."""
+    error = ClusterRejected(unknown.message)
+    error.cause = unknown.cause
+    return error
+
+
+def digest(raw: bytes | memoryview) -> bytes:
+    """By which the bytes of an item are known; none but an equal item has the same."""
+    return blake2b(raw, digest_size=16).digest()
+
+
+def _unusable(call: Call, got: str) -> ClusterRejected:
+    return ClusterRejected(f"the Kubernetes API answered {got} to {call}")
+
+
+def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
+    """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
+    try:
+        head = _HEAD.decode(raw).metadata
+    except UNREADABLE:
+        message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
+        raise ClusterRejected(message) from error
+    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
+    return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)

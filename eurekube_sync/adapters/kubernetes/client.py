@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
+from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY, NOT_READ, Earlier, Kind
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
 from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
-from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, NOT_READ, Earlier, Kind, list_all
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
@@ -96,16 +96,16 @@ class KubernetesCluster:
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[model.SyncerObject]:
         self._finalized.clear()
-        return list_all(self._calls, _SYNCERS, namespaces, self._earlier)
+        return self._calls.list_all(_SYNCERS, namespaces, self._earlier)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[model.Service]:
-        return list_all(self._calls, _SERVICES, namespaces, self._earlier)
+        return self._calls.list_all(_SERVICES, namespaces, self._earlier)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
         """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
         if self._endpoints_source == "slices":
-            return list_all(self._calls, _SLICES, namespaces, self._earlier)
-        found = list_all(self._calls, _ENDPOINTS, namespaces, self._earlier)
+            return self._calls.list_all(_SLICES, namespaces, self._earlier)
+        found = self._calls.list_all(_ENDPOINTS, namespaces, self._earlier)
         return Listed(
             by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
             elsewhere=_flat(found.elsewhere),
@@ -113,16 +113,16 @@ class KubernetesCluster:
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         """The metadata of all Pods; neither their specs nor their statuses are sent."""
-        return list_all(self._calls, _PODS, namespaces)
+        return self._calls.list_all(_PODS, namespaces)
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[model.Drainable]:
-        return list_all(self._calls, _POD_DRAINS, namespaces)
+        return self._calls.list_all(_POD_DRAINS, namespaces)
 
     def list_node_drains(self) -> Source[tuple[model.Drainable, ...]]:
-        return list_all(self._calls, _NODE_DRAINS, None).of("")
+        return self._calls.list_all(_NODE_DRAINS, None).of("")
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
-        return list_all(self._calls, _WHOLE_PODS, namespaces)
+        return self._calls.list_all(_WHOLE_PODS, namespaces)
 
     def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
         """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
@@ -142,13 +142,13 @@ class KubernetesCluster:
             raise calls.refusal(call, answer)
 
     def list_nodes(self) -> Source[tuple[model.Node, ...]]:
-        return list_all(self._calls, _NODES, None).of("")
+        return self._calls.list_all(_NODES, None).of("")
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """A Role can allow to read its own namespace, and none to list them."""
         if names is not None:
             return Listed(by_namespace=self._namespaces_of(names), elsewhere=NOT_READ)
-        found = list_all(self._calls, _NAMESPACES, None).of("")
+        found = self._calls.list_all(_NAMESPACES, None).of("")
         if isinstance(found, Unknown):
             return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
         return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))

@@ -12,10 +12,9 @@ import msgspec
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.calls import Calls, decoded, writing
+from eurekube_sync.adapters.kubernetes.calls import Calls, Kind, decoded, writing
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Connection
-from eurekube_sync.adapters.kubernetes.walks import Kind, list_all
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
@@ -123,10 +122,10 @@ class KubernetesDetails:
         self._calls = Calls(connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=60.0, most=2))
 
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
-        return list_all(self._calls, _PODS, [namespace]).of(namespace)
+        return self._calls.list_all(_PODS, [namespace]).of(namespace)
 
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
-        return list_all(self._calls, _SERVICES, [namespace]).of(namespace)
+        return self._calls.list_all(_SERVICES, [namespace]).of(namespace)
 
     def server(self) -> Source[str]:
         found = self._calls.read_object("/version", _Version, "the version of the Kubernetes API")

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY
 from eurekube_sync.adapters.kubernetes.client import DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
-from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterRejected
 
