@@ -1,8 +1,5 @@
-"""How the embedded servers are spoken to: a request and a response as values, and a loopback HTTP server around them.
-
-Owns the transport only. A server is any callable `Request -> Response`; tests and the simulation call it directly,
-`serve` puts it behind a socket.
-"""
+"""How the embedded servers are spoken to: a request and a response as values, and a loopback HTTP server around any
+callable of these. Tests and the simulation call it directly."""
 
 from __future__ import annotations
 
@@ -76,9 +73,7 @@ class _Connection(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128
-    """The default of 5 is less than our own connections at a time: on a busy machine the kernel drops what is too much
-    for the queue, and tries again only after 1 s, 3 s, 7 s."""
+    request_queue_size = 128  # of more than 5 connections at a time the kernel of a busy machine drops some for seconds
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that hung up is no error of ours."""

@@ -21,6 +21,7 @@ from eurekube_sync.embedded.kubernetes.store import Store, Stored
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
+from tests.embedded.strict import check_finalizers, check_identity, check_kind
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _GZIP_ABOVE = 128 * 1024
@@ -35,8 +36,18 @@ class FullObjects(Objects):
     families: tuple[str, ...] = ("IPv4",)
     _of_ipv6 = 0
 
+    def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
+        """Refuses another kind, another name and an update of no version."""
+        check_kind(resource, body)
+        obj = super().read(resource, body, old, strict=strict)
+        if old:
+            check_identity(resource, old.obj["metadata"], obj["metadata"])
+        return obj
+
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
         """Gives addresses of each family, and refuses addresses that no endpoint may have."""
+        if old:
+            check_finalizers(resource, old["metadata"], obj["metadata"])
         if resource == resources.SERVICES and not (old or {"spec": {}})["spec"].get("clusterIPs"):
             self._give_addresses(obj)
         obj = super().complete(resource, obj, old)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Any, Self
+from typing import Self
 
 import yaml
 
-from eurekube_sync.embedded.http import Handler, Request
+from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.validation import refusal
@@ -28,6 +28,8 @@ class TestedPlayground(Playground):
             FullKubernetes(time.time, definitions=[load_crd()], validate=refusal),
             FullEureka(time.time, response_cache_seconds=cache_seconds),
         )
+        self.calls: list[Request] = []
+        """Every request that came over HTTP, in order."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -38,11 +40,12 @@ class TestedPlayground(Playground):
         self.kubeconfig.write_text(yaml.safe_dump(document))
         return self
 
-    def _counted(self, handler: Handler) -> Handler:
-        counted = super()._counted(handler)
+    def served(self, handler: Handler) -> LoopbackServer:
+        """Every call is searched for secrets, and kept."""
 
-        def searched(request: Request) -> Any:
+        def searched(request: Request) -> Response:
             planted.search_call(request)
-            return counted(request)
+            self.calls.append(request)
+            return handler(request)
 
-        return searched
+        return super().served(searched)

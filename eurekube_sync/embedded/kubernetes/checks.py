@@ -48,17 +48,9 @@ class _Metadata(msgspec.Struct):
 
 
 def typed(resource: Resource, body: Any) -> Object:
-    """The body with its kind and apiVersion, or a refusal if it is of another kind or shape."""
-    unrecognized = f"the object provided is unrecognized (must be of type {resource.kind})"
+    """The body with its kind and apiVersion, or a refusal if it is of another shape."""
     if not isinstance(body, dict):
-        raise errors.bad_request(unrecognized)
-    if resource.custom and not body.get("kind"):
-        raise errors.bad_request(f"{unrecognized}: Object 'Kind' is missing")
-    kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
-    if version != resource.api_version:
-        raise errors.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
-        )
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
     metadata = body.get("metadata") or {}
     try:
         msgspec.convert(metadata, _Metadata)
@@ -67,12 +59,7 @@ def typed(resource: Resource, body: Any) -> Object:
     for field in ("labels", "annotations"):
         if metadata.get(field):
             metadata = {**metadata, field: {key: value or "" for key, value in metadata[field].items()}}
-    if kind != resource.kind and resource.custom:
-        fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
-        raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])
-    if kind != resource.kind:
-        raise errors.unreadable(resource, f"converting ({kind}): unknown conversion")
-    return {**body, "kind": kind, "apiVersion": version, **({"metadata": metadata} if "metadata" in body else {})}
+    return {**body, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
 
 
 def check_name(resource: Resource, name: str) -> None:
@@ -87,14 +74,8 @@ def check_name(resource: Resource, name: str) -> None:
         raise errors.invalid(resource.kind, resource.group, name, faults)
 
 
-def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
-    """Refuse another name, another uid and an older version. The uid of a PATCH's outcome is no precondition."""
-    for what, called in (("name", "URL"), ("namespace", "request")):
-        was = old.get(what, "")
-        if new.get(what, was) != was:
-            raise errors.bad_request(
-                f"the {what} of the object ({new[what]}) does not match the {what} on the {called} ({was})"
-            )
+def check_version(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
+    """Refuse another uid and an older version. The uid of a PATCH's outcome is no precondition."""
     name, uid, revision = old["name"], new.get("uid"), new.get("resourceVersion")
     if uid and uid != old["uid"] and patch:
         fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
@@ -102,24 +83,8 @@ def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str,
     if uid and uid != old["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
         raise errors.conflict(resource, name, why)
-    if not revision and resource.custom:
-        fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
-        raise errors.invalid(resource.plural, resource.group, name, [fault])
     if revision and revision != old["resourceVersion"]:
         raise errors.conflict(resource, name)
-
-
-def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """A deleting object takes no new finalizer."""
-    added = [f'"{name}"' for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
-    if "deletionTimestamp" in old and added:
-        text = (
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
-            f"[]string{{{', '.join(added)}}}"
-        )
-        times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
-        fault = ("metadata.finalizers", "FieldValueForbidden", text)
-        raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
 
 
 def pruned(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Object, list[str]]:

@@ -60,8 +60,8 @@ class Objects:
 
     def create(self, resource: Resource, namespace: str, body: Any, *, strict: bool = False) -> Object:
         """Store a new object and give it back as it is stored. With `strict` an unknown field is a 400."""
-        obj = self._read(resource, body, strict=strict)
-        obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj.get("metadata") or {})
+        obj = self.read(resource, body, None, strict=strict)
+        obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
         self._admit(resource, namespace, metadata["name"])
         if self.store.get(resource.key, namespace, metadata["name"]) is not None:
             raise errors.already_exists(resource, metadata["name"])
@@ -83,10 +83,10 @@ class Objects:
     ) -> Object:
         """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion.
         `patch`: the body is the outcome of one."""
-        obj = self._read(resource, body, strict=strict)
+        obj = self.read(resource, body, stored, strict=strict)
         old, was = stored.obj, stored.obj["metadata"]
-        given = obj.get("metadata") or {}
-        checks.check_identity(resource, was, given, patch=patch)
+        given = obj["metadata"]
+        checks.check_version(resource, was, given, patch=patch)
         if status:
             given = was
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
@@ -95,7 +95,6 @@ class Objects:
             obj |= {"status": old["status"]} if "status" in old else {}
         kept = {k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was}
         obj["metadata"] = metadata = _given(given) | kept
-        checks.check_finalizers(resource, was, metadata)
         obj = self.complete(resource, obj, old)
         if obj == old:
             return old
@@ -146,7 +145,7 @@ class Objects:
         if resource.custom:
             self._end_definition(resource.definition)
 
-    def _read(self, resource: Resource, body: Any, *, strict: bool) -> Object:
+    def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
         """The body as an object of its kind, a custom one without what its schema does not name."""
         obj, unknown = checks.pruned(checks.typed(resource, body), resource.schema)
         if unknown and strict:
