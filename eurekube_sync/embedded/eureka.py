@@ -34,7 +34,6 @@ from eurekube_sync.embedded.instances import (
     parse_instance,
 )
 
-_DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
 _STATUS = (
     "<com.netflix.eureka.util.StatusInfo><applicationStats><registered-replicas>{replicas}</registered-replicas>"
     "</applicationStats><instanceInfo><instanceId>{name}:eureka-server:{port}</instanceId><hostName>{name}</hostName>"
@@ -74,7 +73,7 @@ class LeaseRegistry:
 
     def register(self, instance: InstanceInfo, *, now: int) -> None:
         """`register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
-        existing = self.lease(instance.app, required_id(instance))
+        existing = self.lease(instance.app, instance.id)
         lease = Lease(instance=instance, duration=instance.lease.duration * 1000, registered=now, last_update=now)
         if existing is not None:
             lease.service_up = existing.service_up
@@ -83,7 +82,7 @@ class LeaseRegistry:
         lease.instance = msgspec.structs.replace(self.judged(instance, existing), action="ADDED", last_updated=now)
         if lease.instance.status is Status.UP and lease.service_up == 0:
             lease.service_up = now
-        self.leases.setdefault(instance.app, {})[required_id(instance)] = lease
+        self.leases.setdefault(instance.app, {})[instance.id] = lease
 
     def judged(self, instance: InstanceInfo, existing: Lease | None) -> InstanceInfo:
         """The instance with the status that it gets; here it is what the client says."""
@@ -116,13 +115,6 @@ class LeaseRegistry:
     def applications(self) -> Applications:
         """`getApplications`: those that have an instance."""
         return tuple((app, self.application(app)) for app, leases in self.leases.items() if leases)
-
-
-def required_id(instance: InstanceInfo) -> str:
-    """Raises ValueError for an instance without one."""
-    if instance.id is None:
-        raise ValueError("an instance without an id")
-    return instance.id
 
 
 class Replicated(msgspec.Struct):
@@ -168,17 +160,12 @@ class EmbeddedEureka:
             return self.error(request, 404)
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
         match request.method, segments:
-            case "GET", [""]:
-                return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
             case "GET", ["eureka", "apps", *app] if len(app) < 2:
                 return self.list_(request, app[0].upper() if app else "", now)
             case "GET", ["eureka", "status"]:
                 return self._status(request)
-            case "GET", ["eureka", "instances", id_]:  # `getInstancesById`: the first application that has it
-                found = (self.registry.find(app, id_, now=now) for app in self.registry.leases)
-                return self._instance(request, next(filter(None, found), None))
             case "GET", ["eureka", "apps", app, id_]:
-                return self._instance(request, self.registry.find(app.upper(), id_, now=now))
+                return self.instance(request, self.registry.find(app.upper(), id_, now=now))
             case "POST", ["eureka", "peerreplication", "batch"]:
                 return self._batch(request, now)
             case "POST", ["eureka", "apps", app]:
@@ -194,21 +181,20 @@ class EmbeddedEureka:
 
     def list_(self, request: Request, app: str, now: int) -> Response:
         """All that is registered, or one application (`ApplicationsResource`, `ApplicationResource`)."""
-        write = self.listing(app)
-        return Response(status=200, body=write()) if write else self.error(request, 404)
-
-    def listing(self, app: str) -> Callable[[], bytes] | None:
-        """What is registered now, to be written out when it is read; None where there is no such application."""
         if not app:
-            applications = self.registry.applications()
-            return lambda: _json("applications", applications_document(applications))
+            return Response(
+                status=200, body=in_json("applications", applications_document(self.registry.applications()))
+            )
         instances = self.registry.application(app)
-        return (lambda: _json("application", application_document(app, instances))) if instances else None
+        if not instances:
+            return self.error(request, 404)
+        return Response(status=200, body=in_json("application", application_document(app, instances)))
 
-    def _instance(self, request: Request, listed: Listed | None) -> Response:
+    def instance(self, request: Request, listed: Listed | None) -> Response:
+        """One instance, or a 404."""
         if listed is None:
             return self.error(request, 404)
-        return Response(status=200, body=_json("instance", instance_document(listed)))
+        return Response(status=200, body=in_json("instance", instance_document(listed)))
 
     def _register(self, request: Request, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""
@@ -287,5 +273,6 @@ class EmbeddedEureka:
         return Response(status=status, body=json.dumps(error, separators=(",", ":")).encode())
 
 
-def _json(root: str, document: Document) -> bytes:
+def in_json(root: str, document: Document) -> bytes:
+    """The document under its root name, without spaces."""
     return json.dumps({root: document}, ensure_ascii=False, separators=(",", ":")).encode()

@@ -82,7 +82,6 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     health_check_url: str | None = None
     secure_health_check_url: str | None = None
     vip_address: str | None = None
-    """Possibly a comma list."""
     secure_vip_address: str | None = None
     app_group_name: str | None = None
     asg_name: str | None = None
@@ -91,9 +90,9 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     action: Literal["ADDED", "MODIFIED", "DELETED"] | None = msgspec.field(name="actionType", default=None)
 
     @property
-    def id(self) -> str | None:
+    def id(self) -> str:
         """The id in force: an empty one falls back to the host name (`InstanceInfo.getId`)."""
-        return self.instance_id or self.host_name
+        return self.instance_id or self.host_name or ""
 
     def complaint(self, app: str) -> str:
         """What `ApplicationResource.addInstance` has against it; empty for nothing."""

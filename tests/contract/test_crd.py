@@ -16,13 +16,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests.crd import crd_text, load_crd
 from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.manifests.findings import Severity
 from eurekube_sync.manifests.validation import refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
+from tests.embedded.kubernetes import FullKubernetes
 from tests.servers.kube import KubernetesServers
 from tests.waiting import wait_until
 
@@ -89,9 +89,9 @@ def api(kubernetes_servers: KubernetesServers) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def embedded() -> EmbeddedKubernetes:
-    """The embedded API server, as `demo --serve` starts it."""
-    server = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+def embedded() -> FullKubernetes:
+    """The embedded API server with the definition and the judge that `demo --serve` gives it."""
+    server = FullKubernetes(time.time, definitions=[load_crd()], validate=refusal)
     server.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     return server
 
@@ -147,7 +147,7 @@ ANSWERED_ALIKE = [
 
 
 @pytest.mark.parametrize("case", ANSWERED_ALIKE, ids=lambda case: case.name)
-def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: EmbeddedKubernetes, case: Case) -> None:
+def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: FullKubernetes, case: Case) -> None:
     """Status code; of a refusal the fields; of what is taken, the spec. The words are our own."""
     real = api.call("POST", SYNCERS, case.manifest, dryRun="All")
     request = Request(

@@ -7,11 +7,13 @@ import random
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.eureka import EmbeddedEureka, in_json
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.instances import Applications, Status
+from eurekube_sync.embedded.instances import Applications, Status, application_document, applications_document
 from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
 from tests.embedded.eureka_leases import FullRegistry
+
+_DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
 
 
 class FullEureka(EmbeddedEureka):
@@ -50,7 +52,7 @@ class FullEureka(EmbeddedEureka):
         self._eviction_interval = int(eviction_seconds * 1000)
         self._next_eviction = start + self._eviction_interval
         interval = int(response_cache_seconds * 1000)
-        self._cache = ResponseCache(lambda app: Payload(self.listing(app)), interval=interval, start=start)
+        self._cache = ResponseCache(self._load, interval=interval, start=start)
 
     def registered(self) -> Applications:
         """All that is registered now, past the cache: for those who build a world, or judge one."""
@@ -62,10 +64,24 @@ class FullEureka(EmbeddedEureka):
         self._catch_up(now)
         if refused := self._refusal(request):
             return refused
-        match request.method, [unquote(segment) for segment in request.path.strip("/").split("/")]:
-            case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"] if "//" not in request.path:
+        segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
+        match request.method, segments if "//" not in request.path else []:
+            case "GET", [""]:
+                return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
+            case "GET", ["eureka", "instances", id_]:  # `getInstancesById`: the first application that has it
+                found = (self.registry.find(app, id_, now=now) for app in self.registry.leases)
+                return self.instance(request, next(filter(None, found), None))
+            case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
                 return self._override(request, app.upper(), instance_id, now)
         return super().route(request, now)
+
+    def _load(self, app: str) -> Payload:
+        """`ResponseCacheImpl.generatePayload`."""
+        if app == ALL:
+            applications = self.registry.applications()
+            return Payload(lambda: in_json("applications", applications_document(applications)))
+        instances = self.registry.application(app)
+        return Payload((lambda: in_json("application", application_document(app, instances))) if instances else None)
 
     def list_(self, request: Request, app: str, now: int) -> Response:
         """Through the cache, and compressed for who takes it."""

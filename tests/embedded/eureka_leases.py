@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from eurekube_sync.embedded.eureka import Lease, LeaseRegistry, required_id
+from eurekube_sync.embedded.eureka import Lease, LeaseRegistry
 from eurekube_sync.embedded.instances import InstanceInfo, Listed, Status
 
 RENEWAL_PERCENT_THRESHOLD = 0.85
@@ -58,13 +58,13 @@ class FullRegistry(LeaseRegistry):
         self._expected_clients = 1  # Spring: defaultOpenForTrafficCount
 
     def register(self, instance: InstanceInfo, *, now: int) -> None:
-        if self.lease(instance.app, required_id(instance)) is None:
+        if self.lease(instance.app, instance.id) is None:
             self._expected_clients += 1 if self._expected_clients > 0 else 0
         super().register(instance, now=now)
         self._on_change(instance.app)
 
     def judged(self, instance: InstanceInfo, existing: Lease | None) -> InstanceInfo:
-        instance_id = required_id(instance)
+        instance_id = instance.id
         if instance.overridden_status is not Status.UNKNOWN:
             self._overrides.setdefault(instance_id, instance.overridden_status)
         override = self._overrides.get(instance_id, instance.overridden_status)
@@ -138,14 +138,14 @@ class FullRegistry(LeaseRegistry):
         expired = [lease for lease in leases if _is_expired(lease, now)]
         self._shuffle.shuffle(expired)
         for lease in expired[:limit]:
-            self.cancel(lease.instance.app, required_id(lease.instance), now=now)
+            self.cancel(lease.instance.app, lease.instance.id, now=now)
 
     def _effective_status(self, instance: InstanceInfo, existing: Lease | None) -> Status:
         """`DownOrStartingRule`, `OverrideExistsRule`, `LeaseExistsRule`, then what the instance says."""
         trusted = (Status.UP, Status.OUT_OF_SERVICE)
         if instance.status not in trusted:
             return instance.status
-        override = self._overrides.get(required_id(instance))
+        override = self._overrides.get(instance.id)
         if override is not None:
             return override
         if existing is not None and existing.instance.status in trusted:

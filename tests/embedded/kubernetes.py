@@ -13,7 +13,7 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, resources, slices
-from eurekube_sync.embedded.kubernetes.checks import Object
+from eurekube_sync.embedded.kubernetes.admission import Object
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
@@ -44,13 +44,13 @@ class FullObjects(Objects):
             check_identity(resource, old.obj["metadata"], obj["metadata"])
         return obj
 
-    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
+    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Gives addresses of each family, and refuses addresses that no endpoint may have."""
         if old:
             check_finalizers(resource, old["metadata"], obj["metadata"])
         if resource == resources.SERVICES and not (old or {"spec": {}})["spec"].get("clusterIPs"):
             self._give_addresses(obj)
-        obj = super().complete(resource, obj, old)
+        super().complete(resource, obj, old)
         match resource:
             case resources.SERVICES:
                 addresses.check_external(obj)
@@ -58,7 +58,6 @@ class FullObjects(Objects):
                 addresses.check_slice(obj, old)
             case resources.ENDPOINTS:
                 addresses.check_endpoints(obj)
-        return obj
 
     def _give_addresses(self, service: Object) -> None:
         spec = service["spec"] = {**(service.get("spec") or {})}
@@ -158,10 +157,9 @@ class FullKubernetes(EmbeddedKubernetes):
         """At most `limit` objects."""
         return self.pages.page(self.objects.store, resource, namespace, query)
 
-    def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
-        """The same with the first of the tokens."""
-        token = next(iter(self.access.tokens), "")
-        return self.call_with({"authorization": f"Bearer {token}"}, method, path, body, **query)
+    def login(self) -> Mapping[str, str]:
+        """The first of the tokens."""
+        return {"authorization": f"Bearer {next(iter(self.access.tokens), '')}"}
 
     def _check(self, user: str, request: Request, group: str, parts: Sequence[str]) -> None:
         target = target_of(group, parts)

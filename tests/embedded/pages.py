@@ -15,8 +15,7 @@ import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.selection import selected
-from eurekube_sync.embedded.kubernetes.store import Store, Stored
+from eurekube_sync.embedded.kubernetes.store import Store, Stored, selected
 
 _SNAPSHOTS = 64
 
@@ -62,7 +61,7 @@ class Pages:
                 message = "The provided continue parameter is too old to display a consistent list result."
                 raise errors.ApiError(410, "Expired", message)
             return revision, start, snapshot
-        found = store.within(resource.key, namespace) if namespace else store.all(resource.key)
+        found = store.list_(resource.key, namespace)
         if limit:
             key = (resource.qualified, namespace, store.revision)
             self.snapshots[key] = found

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, slices
-from eurekube_sync.embedded.kubernetes.checks import Object
+from eurekube_sync.embedded.kubernetes import admission, errors, resources, slices
+from eurekube_sync.embedded.kubernetes.admission import Object
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
 
@@ -31,23 +31,16 @@ class Objects:
     def __init__(self, now: Callable[[], float], validate: Validate | None, store: Store | None = None) -> None:
         self.store = store or Store()
         self.validate = validate
-        self.addresses = defaults.Addresses()
+        self.addresses = admission.Addresses()
         self._now = now
         self._derived: dict[str, frozenset[str]] = {}
         """The slices of each Service, by its uid."""
-        self._resources = {(one.group, one.version, one.plural): one for one in resources.BUILT_IN}
+        self.resources = {(one.path, one.plural): one for one in resources.BUILT_IN}
+        """All that is served now, by path of its group and version, and plural."""
 
     def time(self, *, later: float = 0) -> str:
         """The clock in the form of metadata."""
         return datetime.fromtimestamp(self._now() + later, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def resources(self) -> tuple[Resource, ...]:
-        """Everything that is served now."""
-        return tuple(self._resources.values())
-
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource of a path."""
-        return self._resources.get((group, version, plural))
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
         """The current version, or a 404."""
@@ -67,7 +60,8 @@ class Objects:
             raise errors.already_exists(resource, metadata["name"])
         if resource.has_status and resource != resources.NODES:
             obj.pop("status", None)
-        stored = self.store.put(resource.key, self.complete(resource, obj, None))
+        self.complete(resource, obj, None)
+        stored = self.store.put(resource.key, obj)
         self.follow(resource, None, stored)
         return stored.obj
 
@@ -86,7 +80,7 @@ class Objects:
         obj = self.read(resource, body, stored, strict=strict)
         old, was = stored.obj, stored.obj["metadata"]
         given = obj["metadata"]
-        checks.check_version(resource, was, given, patch=patch)
+        admission.check_version(resource, was, given, patch=patch)
         if status:
             given = was
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
@@ -95,7 +89,7 @@ class Objects:
             obj |= {"status": old["status"]} if "status" in old else {}
         kept = {k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was}
         obj["metadata"] = metadata = _given(given) | kept
-        obj = self.complete(resource, obj, old)
+        self.complete(resource, obj, old)
         if obj == old:
             return old
         if resource.generation and _spec(obj) != _spec(old):
@@ -122,7 +116,7 @@ class Objects:
         obj = {**stored.obj, "metadata": changed}
         if resource == resources.DEFINITIONS:
             ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-            obj["status"] = {**status, "conditions": [*status["conditions"], defaults.condition(*ending, self.time())]}
+            obj["status"] = {**status, "conditions": [*status["conditions"], admission.condition(*ending, self.time())]}
         else:
             changed["deletionGracePeriodSeconds"] = grace
             changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
@@ -146,8 +140,11 @@ class Objects:
             self._end_definition(resource.definition)
 
     def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
-        """The body as an object of its kind, a custom one without what its schema does not name."""
-        obj, unknown = checks.pruned(checks.typed(resource, body), resource.schema)
+        """The body as an object of its kind, a custom one in the form of its schema."""
+        obj = admission.typed(resource, body)
+        if not resource.schema:
+            return obj
+        obj, unknown = admission.conformed(obj, resource.schema)
         if unknown and strict:
             texts = ", ".join(f'unknown field "{field}"' for field in unknown)
             raise errors.unreadable(resource, f"strict decoding error: {texts}")
@@ -164,9 +161,9 @@ class Objects:
             metadata["namespace"] = namespace
         uid = self.store.new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
-            checks.check_name(resource, metadata["generateName"].removesuffix("-"))
+            admission.check_name(resource, metadata["generateName"].removesuffix("-"))
             metadata["name"] = metadata["generateName"] + uid[:5]
-        checks.check_name(resource, metadata.get("name") or "")
+        admission.check_name(resource, metadata.get("name") or "")
         metadata |= {"uid": uid, "creationTimestamp": self.time()}
         return metadata | ({"generation": 1} if resource.generation else {})
 
@@ -181,25 +178,22 @@ class Objects:
             why = "create not allowed while custom resource definition is terminating"
             raise errors.forbidden(resource, name, why)
 
-    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
+    def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
         match resource:
             case resources.SERVICES:
-                defaults.complete_service(obj, old, self.addresses)
+                admission.complete_service(obj, old, self.addresses)
             case resources.PODS:
-                defaults.complete_pod(obj)
+                admission.complete_pod(obj)
             case resources.NAMESPACES:
-                defaults.complete_namespace(obj)
+                admission.complete_namespace(obj)
             case resources.SLICES:
-                defaults.complete_slice(obj)
+                admission.complete_slice(obj)
             case resources.DEFINITIONS:
-                defaults.complete_definition(obj, self.time(), new=old is None)
+                admission.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:
-                metadata = obj["metadata"]
-                obj = {**checks.with_defaults(obj, resource.schema), "metadata": metadata}
                 if faults := self.validate(obj, old) if self.validate else ():
-                    raise errors.invalid(resource.kind, resource.group, metadata["name"], faults)
-        return obj
+                    raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], faults)
 
     # --- What follows from a write ------------------------------------------------------------------------------------
 
@@ -209,15 +203,15 @@ class Objects:
         assert current is not None
         match resource:
             case resources.DEFINITIONS:
-                served = {key: one for key, one in self._resources.items() if one.definition != current.name}
-                added = resources.from_definition(new.obj) if new else ()
-                self._resources = served | {(one.group, one.version, one.plural): one for one in added}
+                served = [one for one in self.resources.values() if one.definition != current.name]
+                served += resources.from_definition(new.obj) if new else ()
+                self.resources = {(one.path, one.plural): one for one in served}
             case resources.SERVICES:
                 self.sync_slices(current, ends=new is None)
             case resources.PODS:
                 self._sync_services(stored for stored in (old, new) if stored and slices.has_address(stored.obj))
             case resources.NODES:
-                pods = self.store.all(resources.PODS.key)
+                pods = self.store.list_(resources.PODS.key)
                 self._sync_services(pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name)
 
     def sync_slices(self, service: Stored, *, ends: bool = False) -> None:
@@ -226,7 +220,7 @@ class Objects:
         if not ends and "deletionTimestamp" not in service.obj["metadata"]:
             if service.obj["spec"].get("type") == "ExternalName":
                 return  # what it had before stays as it was
-            pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
+            pods = [pod.obj for pod in self.store.list_(resources.PODS.key, service.namespace)]
             wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
         for entry in wanted.values():
             self.derive(resources.SLICES, service.namespace, entry)
@@ -260,7 +254,7 @@ class Objects:
         for pod in pods:
             labels.setdefault(pod.namespace, []).append((pod.obj["metadata"].get("labels") or {}).items())
         for namespace in sorted(labels):
-            for service in self.store.within(resources.SERVICES.key, namespace):
+            for service in self.store.list_(resources.SERVICES.key, namespace):
                 selector = service.obj["spec"].get("selector")
                 if selector and any(selector.items() <= own for own in labels[namespace]):
                     self.sync_slices(service)
@@ -271,8 +265,8 @@ class Objects:
 
     def _empty_namespace(self, namespace: str) -> None:
         for key in self.store.keys_in(namespace):
-            resource = next(found for found in self.resources() if found.key == key)
-            for stored in self.store.within(key, namespace):
+            resource = next(found for found in self.resources.values() if found.key == key)
+            for stored in self.store.list_(key, namespace):
                 if self.store.get(key, namespace, stored.name) is stored:
                     self.delete(resource, stored)
         self._end_namespace(namespace)
@@ -283,8 +277,8 @@ class Objects:
             self.store.remove(resources.NAMESPACES.key, stored)
 
     def _empty_definition(self, name: str) -> None:
-        for resource in [found for found in self.resources() if found.definition == name]:
-            for stored in self.store.all(resource.key):
+        for resource in [one for one in self.resources.values() if one.definition == name]:
+            for stored in self.store.list_(resource.key):
                 self.delete(resource, stored)
         self._end_definition(name)
 
@@ -292,7 +286,7 @@ class Objects:
         stored = self.store.get(resources.DEFINITIONS.key, "", name)
         if stored is None or "deletionTimestamp" not in stored.obj["metadata"]:
             return
-        left = any(self.store.all(found.key) for found in self.resources() if found.definition == name)
+        left = any(self.store.list_(one.key) for one in self.resources.values() if one.definition == name)
         if not left and not set(stored.obj["metadata"].get("finalizers") or ()) - {_CLEANUP}:
             self.remove(resources.DEFINITIONS, stored)
 

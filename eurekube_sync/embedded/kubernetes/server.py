@@ -14,22 +14,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import errors, patches, protobuf, resources, tables
+from eurekube_sync.embedded.kubernetes import bodies, errors, resources
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.selection import selected
-from eurekube_sync.embedded.kubernetes.store import Stored
+from eurekube_sync.embedded.kubernetes.store import Stored, selected
 
 VERSION = "v1.36.3"
 OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
 """What nobody needs a login for."""
 REVIEWS = ["selfsubjectaccessreviews"]
 _RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
-_PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
-    patches.JSON: patches.json_patch,
-    patches.MERGE: patches.merge_patch,
-    patches.STRATEGIC: patches.strategic_merge_patch,
-}
 
 
 class Target(NamedTuple):
@@ -71,18 +65,16 @@ class EmbeddedKubernetes:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """A request without HTTP's wrapping, for those who build a world: status and decoded body."""
-        return self.call_with({}, method, path, body, **query)
-
-    def call_with(self, headers: Mapping[str, str], method: str, path: str, body: Any, **query: str) -> tuple[int, Any]:
-        """The same with more headers."""
-        content = "application/json"
-        if method == "PATCH":
-            content = patches.JSON if isinstance(body, list) else patches.MERGE
+        merged = bodies.JSON if isinstance(body, list) else bodies.MERGE
+        headers = {"content-type": merged if method == "PATCH" else "application/json", **self.login()}
         sent = b"" if body is None else msgspec.json.encode(body)
-        headers = {"content-type": content, **headers}
         response = self.handle(Request(method=method, path=path, query=query, headers=headers, body=sent))
         is_json = response.content_type.startswith("application/json")
         return response.status, msgspec.json.decode(response.body) if is_json else response.body.decode()
+
+    def login(self) -> Mapping[str, str]:
+        """More headers of `call`."""
+        return {}
 
     def handle(self, request: Request) -> Response:
         """Answer one request."""
@@ -109,14 +101,14 @@ class EmbeddedKubernetes:
                 return self._on_resource(request, "", version, rest)
             case ["apis", group, version, *rest] if rest:
                 return self._on_resource(request, group, version, rest)
-        document = resources.document(self.objects.resources(), parts) if request.method == "GET" else None
+        document = resources.document(self.objects.resources.values(), parts) if request.method == "GET" else None
         if document is None:
             raise errors.PageNotFound
         return _json(200, document)
 
     def _on_resource(self, request: Request, group: str, version: str, parts: list[str]) -> Response:
         if (group, parts, request.method) == ("authorization.k8s.io", REVIEWS, "POST"):
-            return review(_body(request), allowed=True)
+            return review(bodies.whole(request), allowed=True)
         target = target_of(group, parts)
         resource = self._resource(group, version, target)
         objects = self.objects
@@ -129,17 +121,16 @@ class EmbeddedKubernetes:
                 found, metadata = self.page(resource, target.namespace, request.query)
                 return self._listed(request, resource, found, metadata)
             case "POST", "", "" if target.namespace or not resource.namespaced:
-                made = objects.create(resource, target.namespace, _body(request), strict=_strict(request))
+                made = objects.create(resource, target.namespace, bodies.whole(request), strict=_strict(request))
                 return _json(201, made)
             case "GET", name, _ if name:
                 stored = objects.get(resource, target.namespace, name)
-                if _wants(request, "Table") and resource.columns:
-                    return self._table(request, resource, [stored], {})
-                return _json(200, stored.obj)
+                shown = _wants(request, "Table") and resource.columns
+                return self._listed(request, resource, [stored], {}) if shown else _json(200, stored.obj)
             case (("PUT" | "PATCH"), name, subresource) if name:
                 stored = objects.get(resource, target.namespace, name)
                 patch = request.method == "PATCH"
-                body = _patched(request, resource, stored) if patch else _body(request)
+                body = bodies.patched(request, resource, stored.obj) if patch else bodies.whole(request)
                 asked = {"strict": _strict(request), "patch": patch, "status": bool(subresource)}
                 return _json(200, objects.update(resource, stored, body, **asked))
             case "DELETE", name, "" if name:
@@ -152,10 +143,10 @@ class EmbeddedKubernetes:
         raise errors.ApiError(405, "MethodNotAllowed", message, {})
 
     def _resource(self, group: str, version: str, target: Target) -> Resource:
-        resource = self.objects.find(group, version, target.plural)
+        path = f"apis/{group}/{version}" if group else f"api/{version}"
+        resource = self.objects.resources.get((path, target.plural))
         if resource is None:
-            served = [known for known in self.objects.resources() if known.group == group]
-            if any(known.version == version and not known.custom for known in served):
+            if any(known.path == path and not known.custom for known in self.objects.resources.values()):
                 raise errors.no_resource()
             raise errors.PageNotFound  # as the custom resources' own mux answers
         if target.more or (target.subresource and not (target.subresource == "status" and resource.has_status)):
@@ -171,7 +162,7 @@ class EmbeddedKubernetes:
     ) -> tuple[Sequence[Stored], Mapping[str, Any]]:
         """What a LIST shows, and the list's metadata."""
         store = self.objects.store
-        found: Sequence[Stored] = store.within(resource.key, namespace) if namespace else store.all(resource.key)
+        found: Sequence[Stored] = store.list_(resource.key, namespace)
         if test := selected(query, resource.plural):
             found = [stored for stored in found if test(stored.obj)]
         return found, {"resourceVersion": str(store.revision)}
@@ -180,20 +171,17 @@ class EmbeddedKubernetes:
         self, request: Request, resource: Resource, found: Sequence[Stored], metadata: Mapping[str, Any]
     ) -> Response:
         if _wants(request, "Table") and resource.columns:
-            return self._table(request, resource, found, metadata)
+            include = request.query.get("includeObject", "Metadata")
+            table = resources.table(resource, [stored.obj for stored in found], include, self._now())
+            return _json(200, {**table, "metadata": metadata})
         if _wants(request, "PartialObjectMetadataList"):
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-            return _json(200, {**head, "items": [tables.metadata_of(stored.obj) for stored in found]})
-        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
-        items = b",".join(stored.item(typed=resource.custom) for stored in found)
-        return Response(status=200, body=msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}\n")
-
-    def _table(
-        self, request: Request, resource: Resource, found: Sequence[Stored], metadata: Mapping[str, Any]
-    ) -> Response:
-        include = request.query.get("includeObject", "Metadata")
-        objects = [stored.obj for stored in found]
-        return _json(200, tables.table(resource, objects, metadata, include, self._now()))
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items = [resources.metadata_of(stored.obj) for stored in found]
+        else:
+            head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+            bare = () if resource.custom else ("apiVersion", "kind")  # a built-in item has neither [real 1.36]
+            items = [{k: v for k, v in stored.obj.items() if k not in bare} for stored in found]
+        return _json(200, {**head, "metadata": metadata, "items": items})
 
     def _watch(self, request: Request, resource: Resource, namespace: str) -> Response:
         """Answer what changed since resourceVersion and end: enough for `kubectl delete` and `kubectl wait`."""
@@ -232,7 +220,7 @@ def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
 
 
 def _delete(request: Request, objects: Objects, resource: Resource, stored: Stored) -> Response:
-    body = _decoded(request.body) if request.body else {}
+    body = bodies.decoded(request.body) if request.body else {}
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
     obj, gone = objects.delete(resource, stored, grace_seconds=None if grace is None else int(grace))
     if not gone or resource.kind in _RETURNED_WHEN_GONE:
@@ -241,53 +229,11 @@ def _delete(request: Request, objects: Objects, resource: Resource, stored: Stor
     return _json(200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": found})
 
 
-def _body(request: Request) -> Any:
-    """The object in a request: JSON, or kubectl's protobuf."""
-    content = _content_type(request)
-    try:
-        if content == protobuf.MEDIA_TYPE:
-            return protobuf.decode(request.body)
-    except protobuf.ProtobufError:
-        raise errors.unsupported_media_type(("application/json",)) from None
-    if content not in ("", "application/json"):
-        raise errors.unsupported_media_type(("application/json",))
-    return _decoded(request.body)
-
-
-def _patched(request: Request, resource: Resource, stored: Stored) -> Any:
-    """The object as the patch makes it."""
-    content = _content_type(request)
-    accepted = [patches.JSON, patches.MERGE, *(() if resource.custom else (patches.STRATEGIC,))]
-    if content not in accepted:
-        raise errors.unsupported_media_type(accepted)
-    patch = _decoded(request.body)
-    expected = list if content == patches.JSON else dict
-    if not isinstance(patch, expected):
-        name = expected.__name__
-        raise errors.bad_request(f"error decoding patch: json: cannot unmarshal into Go value of type {name}")
-    try:
-        return _PATCHES[content](stored.obj, patch)
-    except patches.PatchError:  # a failed `test` included; the message names no cause
-        message = "the server rejected our request due to an error in our request"
-        raise errors.ApiError(422, "Invalid", message, {}) from None
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-
-
-def _content_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip()
-
-
 def _dry_run(request: Request) -> bool:
     """By the query, or by the body of a DELETE."""
     asked = [request.query.get("dryRun")]
     if request.method == "DELETE" and request.body:
-        asked += _decoded(request.body).get("dryRun") or ()
+        asked += bodies.decoded(request.body).get("dryRun") or ()
     return "All" in asked
 
 

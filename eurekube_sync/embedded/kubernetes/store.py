@@ -1,16 +1,19 @@
-"""Where the embedded Kubernetes API keeps its objects: one revision counter, and immutable versions.
+"""Where the embedded Kubernetes API keeps its objects, and what of them a LIST selects.
 
-An object, once stored, is never changed in place: a write stores a new one. So what a reader holds stays as it was.
+There is one revision counter. An object, once stored, is never changed in place: a write stores a new one. So what a
+reader holds stays as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
+from eurekube_sync.embedded.kubernetes.errors import bad_request
 
 Key = tuple[str, str]
 """(group, plural) of a resource."""
@@ -19,24 +22,15 @@ _JOURNAL = 2000
 
 
 class Stored:
-    """One version of one object, with its JSON made once."""
+    """One version of one object."""
 
-    __slots__ = ("_item", "name", "namespace", "obj", "revision")
+    __slots__ = ("name", "namespace", "obj")
 
-    def __init__(self, obj: dict[str, Any], revision: int) -> None:
+    def __init__(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]
         self.obj = obj
-        self.revision = revision
         self.namespace: str = metadata.get("namespace", "")
         self.name: str = metadata["name"]
-        self._item: bytes | None = None
-
-    def item(self, *, typed: bool) -> bytes:
-        """The JSON as an item of a list: a built-in one has no apiVersion and kind there [real 1.36]."""
-        if self._item is None:
-            bare = self.obj if typed else {k: v for k, v in self.obj.items() if k not in ("apiVersion", "kind")}
-            self._item = msgspec.json.encode(bare)
-        return self._item
 
 
 class Store:
@@ -50,8 +44,7 @@ class Store:
         self._seed = seed
         self._uids = 0
         self._objects: dict[Key, dict[str, dict[str, Stored]]] = {}
-        self._sorted: dict[tuple[Key, str], tuple[Stored, ...]] = {}
-        self._everywhere: dict[Key, tuple[Stored, ...]] = {}
+        self._lists: dict[tuple[Key, str], tuple[Stored, ...]] = {}
 
     def new_uid(self) -> str:
         """The next uid: random to look at, the same in every run with one seed."""
@@ -63,21 +56,15 @@ class Store:
         """The current version, or None."""
         return self._objects.get(key, {}).get(namespace, {}).get(name)
 
-    def all(self, key: Key) -> tuple[Stored, ...]:
-        """All current objects of a resource, in the order of their keys in etcd (`namespace/name`)."""
-        found = self._everywhere.get(key)
+    def list_(self, key: Key, namespace: str = "") -> tuple[Stored, ...]:
+        """All current objects of a resource, or those in one namespace, in the order of their keys in etcd
+        (`namespace/name`)."""
+        found = self._lists.get((key, namespace))
         if found is None:
-            namespaces = sorted(self._objects.get(key, {}), key=lambda namespace: f"{namespace}/")
-            found = tuple(stored for namespace in namespaces for stored in self.within(key, namespace))
-            self._everywhere[key] = found
-        return found
-
-    def within(self, key: Key, namespace: str) -> tuple[Stored, ...]:
-        """All current objects of a resource in one namespace, by name."""
-        found = self._sorted.get((key, namespace))
-        if found is None:
-            found = tuple(stored for _, stored in sorted(self._objects.get(key, {}).get(namespace, {}).items()))
-            self._sorted[key, namespace] = found
+            there = self._objects.get(key, {})
+            namespaces = [namespace] if namespace else sorted(there, key=lambda each: f"{each}/")
+            by_name = (sorted(there.get(each, {}).items()) for each in namespaces)
+            found = self._lists[key, namespace] = tuple(stored for each in by_name for _, stored in each)
         return found
 
     def keys_in(self, namespace: str) -> tuple[Key, ...]:
@@ -87,7 +74,7 @@ class Store:
     def put(self, key: Key, obj: dict[str, Any]) -> Stored:
         """Store a new version; stamps its resourceVersion into `obj`."""
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
-        stored = Stored(obj, self.revision + 1)
+        stored = Stored(obj)
         objects = self._objects.setdefault(key, {}).setdefault(stored.namespace, {})
         event = "MODIFIED" if stored.name in objects else "ADDED"
         objects[stored.name] = stored
@@ -101,6 +88,53 @@ class Store:
 
     def _changed(self, key: Key, stored: Stored, event: str) -> None:
         self.revision += 1
-        self._sorted.pop((key, stored.namespace), None)
-        self._everywhere.pop(key, None)
+        self._lists.pop((key, stored.namespace), None)
+        self._lists.pop((key, ""), None)
         self.journal.append((key, event, self.revision, stored))
+
+
+_TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
+_OF_ALL = ("metadata.name", "metadata.namespace")
+_OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "pods": ("spec.nodeName", "status.phase", "status.podIP"),
+    "events": ("reason", "type", *(f"involvedObject.{field}" for field in _OF_EVENTS)),
+}
+"""Which other fields a resource can be selected by."""
+
+
+def selected(query: Mapping[str, str], plural: str) -> Callable[[Mapping[str, Any]], bool] | None:
+    """The predicate of `labelSelector` and `fieldSelector` on an object; None where both are empty. Raises `ApiError`
+    for a selector that cannot be parsed, and for a field that the resource does not index."""
+    by_label, by_field = _terms(query.get("labelSelector", "")), _terms(query.get("fieldSelector", ""))
+    for field, _, _ in by_field:
+        if field not in (*_OF_ALL, *_FIELDS.get(plural, ())):
+            raise bad_request(f"field label not supported: {field}")
+    if not by_label and not by_field:
+        return None
+
+    def test(obj: Mapping[str, Any]) -> bool:
+        labels = obj["metadata"].get("labels") or {}
+        return all((labels.get(key) == value) is equal for key, value, equal in by_label) and all(
+            (_text(obj, field) == value) is equal for field, value, equal in by_field
+        )
+
+    return test
+
+
+def _terms(selector: str) -> list[tuple[str, str, bool]]:
+    """Each key with its value, and whether they have to be equal. Sets, such as `app in (a)`, are not known here."""
+    terms = []
+    for term in selector.split(",") if selector.strip() else ():
+        found = _TERM.fullmatch(term)
+        if found is None:
+            raise bad_request(f"unable to parse requirement: {selector}")
+        terms.append((found[1], found[3], found[2] != "!="))
+    return terms
+
+
+def _text(obj: Mapping[str, Any], field: str) -> str:
+    found: Any = obj
+    for name in field.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return "" if found is None else str(found)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.embedded.kubernetes.patches import PatchError, json_patch, merge_patch, strategic_merge_patch
+from eurekube_sync.embedded.kubernetes.bodies import PatchError, json_patch, merge_patch, strategic_merge_patch
 
 KEYS = st.sampled_from(["a", "b", "c"])
 JSON = st.recursive(
