@@ -49,10 +49,12 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
     freed = {one.key for one in planned if one.syncer in brake.freed}
-    confirmed = seen_before(_waiting(planned, gone), brake)
+    # Of the dead, what is at another pod's address never waits.
+    waiting = [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
+    confirmed = seen_before(waiting, brake)
     unweighed = freed | confirmed
-    up = {key: one for key, one in observed.ours.items() if one.status is InstanceStatus.UP and key not in unweighed}
-    registered = frozenset(up)
+    up = (key for key, one in observed.ours.items() if one.status is InstanceStatus.UP)
+    registered = frozenset(key for key in up if key not in unweighed)
     elsewhere = moved(plan, observed, registered)
     scales = Scales(
         plan=plan,
@@ -68,10 +70,17 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     holds: list[Hold] = []
     if swept:
-        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), removals=tuple(swept)))
+        syncers = sorted({str(one.syncer) for one in swept})
+        more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
+        why = (
+            f"{counted(len(swept), 'UP instance')} of {syncers[0]}{more} would be removed. These instances are older "
+            "than the CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
+            "CustomResourceDefinition"
+        )
+        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=why, removals=tuple(swept)))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
-    holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
+    holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in parted(holds, gone, brake)]
     left = _left(weighed, holds)
     last = without_evidence(left, scales.emptied(left))
     confirmed |= (seen := seen_before(last, brake))
@@ -97,30 +106,9 @@ def _twice(
     yield from test([one for one in removals if one.key in gone])
 
 
-def _waiting(planned: Collection[Removal], gone: Collection[InstanceKey]) -> list[Removal]:
-    """The dead ones that may have to wait: at another pod's address none does."""
-    return [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
-
-
 def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
     waiting = {one.key for hold in holds for one in hold.removals}
     return [one for one in removals if one.key not in waiting]
-
-
-def _telling(hold: Hold, observed: Observed, brake: Brake) -> Hold:
-    """The hold, saying where it could not be read whether the pods live."""
-    why = unlisted(hold.removals, observed, brake.pods)
-    return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {why}") if why else hold
-
-
-def _swept(removals: Collection[Removal]) -> str:
-    syncers = sorted({str(one.syncer) for one in removals})
-    more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
-    return (
-        f"{counted(len(removals), 'UP instance')} of {syncers[0]}{more} would be removed. These instances are older "
-        "than the CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
-        "CustomResourceDefinition"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
@@ -162,23 +150,16 @@ class Scales:
         return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """Of each app, UP now - UP after, where that is a loss."""
-
-    net: Counter[str]
-    unexplained: Counter[str]
-    """Of each app's net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
-    what turned unready meanwhile."""
-
-
-def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
-    """What these remove, and what replaces it."""
+def loss_of(
+    removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]
+) -> tuple[Counter[str], Counter[str]]:
+    """Of each app UP now - UP after, where that is a loss; and of that what no evidence explains: what comes in a
+    rollout replaces what terminates in it, not what turned unready meanwhile."""
     unread_of = Counter(key.app for key in unread)
     lost = Counter(one.key.app for one in removals) + unread_of
     doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
     net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
-    return Loss(net=net, unexplained=doubted & net)
+    return net, doubted & net
 
 
 _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
@@ -234,33 +215,34 @@ def _is_gone(one: Removal, observed: Observed, pods: Pods) -> bool:
     return uid is not None and isinstance(listed, Complete) and uid not in listed.data
 
 
-def unlisted(removals: Iterable[Removal], observed: Observed, pods: Pods) -> str:
-    """Why it is not known whether the pods of these live; empty where it is known, or nobody looked."""
-    for one in removals:
+def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
+    """The hold, saying where it could not be read whether the pods live."""
+    for one in hold.removals:
         listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
         if isinstance(listed, Unknown):
-            return listed.message
-    return ""
+            unknown = f"it is unknown whether their pods still exist: {listed.message}"
+            return replace(hold, why=f"{hold.why}; {unknown}")
+    return hold
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
     """What the whole pass would remove too much of, or of one app, however few of all that is. What a person deletes
     has its own limit, and the ceiling."""
-    loss = loss_of(removals, scales.unread, scales.replacing)
+    net, doubted = loss_of(removals, scales.unread, scales.replacing)
     total, apps = len(scales.registered), len(scales.now)
     left_up = counted(total, "UP instance")
-    losing = [one for one in removals if one.key.app in loss.net]
-    unexplained = loss.unexplained.total()
+    losing = [one for one in removals if one.key.app in net]
+    unexplained = doubted.total()
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
         why = f"{unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
-    for app, lost in sorted(loss.unexplained.items()):
+    for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
             of_app = f"{lost} of {counted(scales.now[app], 'UP instance')} of app {app}"
             why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
-    if loss.net.total() > limits.loss_ceiling:
-        yield _hold(f"{loss.net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
+    if net.total() > limits.loss_ceiling:
+        yield _hold(f"{net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
 
     emptied = scales.emptied(removals)
     last = [one for one in removals if one.key.app in emptied]
@@ -294,7 +276,7 @@ def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mappin
         registered = sum(action.key in scales.registered for action in actions[syncer])
         unread = [action.key for action in actions[syncer] if action.key in scales.unread]
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
-        loss = loss_of(own[syncer], unread, gained).unexplained.total()
+        loss = loss_of(own[syncer], unread, gained)[1].total()
         if loss * 100 > limit * registered:
             of_syncer = f"{loss} of {counted(registered, 'UP instance')} of {syncer}"
             why = f"{of_syncer} would be removed, more than its maxRemovalPercent of {limit} %"
@@ -306,13 +288,8 @@ def _asked_for(one: Removal) -> bool:
 
 
 def _last_ones(number: int, apps: int) -> str:
-    their = one_or_more(number, "its", "their")
-    return f"{number} of {counted(apps, 'app')} would lose {their} last UP instance"
+    return f"{number} of {counted(apps, 'app')} would lose {one_or_more(number, 'its', 'their')} last UP instance"
 
 
 def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
-    return Hold(
-        reason=reason,
-        why=why,
-        removals=tuple(one for one in removals if one.grounds is not Grounds.REPLACED),
-    )
+    return Hold(reason=reason, why=why, removals=tuple(one for one in removals if one.grounds is not Grounds.REPLACED))

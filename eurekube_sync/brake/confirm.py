@@ -50,8 +50,7 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     for syncer, found in sorted(waiting.items()):
         own = tuple(one for _, one in found)
         what = f"{len(own)} of these instances {one_or_more(len(own), 'has', 'have')} no pod any more"
-        why = f"{found[0][0]}; {what}; a pass {_when(brake)} later has to confirm it{_hint(own)}"
-        kept.append(_awaiting(syncer, own, why, brake))
+        kept.append(_awaiting(syncer, own, f"{found[0][0]}; {what}", brake))
     return kept
 
 
@@ -73,9 +72,8 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
         their = one_or_more(len(names), "its", "their")
-        why = f"{shown} would lose {their} last UP instance; a pass {_when(brake)} later has to confirm it{_hint(own)}"
         if held:
-            yield _awaiting(syncer, held, why, brake)
+            yield _awaiting(syncer, held, f"{shown} would lose {their} last UP instance", brake)
 
 
 def mark_of(removals: Iterable[Removal]) -> str:
@@ -96,25 +94,18 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
 
 
 def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
-    mark = mark_of(own)
+    mark, within = mark_of(own), brake.confirm_within
+    when = f"at least {brake.limits.confirm_after:g} s" + (f" and at most {within:g} s" if within < inf else "")
+    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own)
+    hint = f"; {_SAME_PROCESS}" if orphaned else ""
     return Hold(
         reason=HoldReason.AWAITING_CONFIRMATION,
-        why=why,
+        why=f"{why}; a pass {when} later has to confirm it{hint}",
         removals=own,
         syncer=syncer,
         mark=mark,
         first=(syncer, mark) not in brake.seen,
     )
-
-
-def _when(brake: Brake) -> str:
-    most = f" and at most {brake.confirm_within:g} s" if brake.confirm_within < inf else ""
-    return f"at least {brake.limits.confirm_after:g} s{most}"
-
-
-def _hint(removals: Iterable[Removal]) -> str:
-    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in removals)
-    return f"; {_SAME_PROCESS}" if orphaned else ""
 
 
 _SAME_PROCESS = (

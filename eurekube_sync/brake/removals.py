@@ -7,7 +7,7 @@ removes is weighed once more, and waits where nothing replaced it. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -85,21 +85,13 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
     back, and await it anew: a status that changes for ever, and says now this and now that.
     """
-    refused, awaited = _refused(desired, observed), _awaited(plan, desired)
-    if not plan.blocked and not refused and not awaited:
+    if not plan.blocked and not _refused(desired, observed) and not _awaited(plan, desired):
         return plan
-    blocked = _blocked(plan, desired, observed)
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
-    return renewed_instead(plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, awaited, refused))
+    return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
 
 
-def removals_left(
-    plan: Plan,
-    desired: Desired,
-    observed: Observed,
-    done: Sequence[Outcome],
-    brake: Brake,
-) -> Removals:
+def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
     """The removals of the plan after its renewals and adds; `done` is what became of those.
 
     What must wait for a successor is not weighed: it stays. The brake would have it await a confirmation, get that, and
@@ -107,32 +99,27 @@ def removals_left(
     """
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
-    blocked = _blocked(plan, desired, observed)
-    refused = _refused(desired, observed)
-    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
-    weighed = renewed_instead(_achieved(plan, done), kept_back)
-    again = apply_brake(weighed, _still_registered(observed, done), brake)
+    kept_back = _kept_back(plan, desired, observed, done)
+    # Weighed against what came about, and without what expired and could not be brought back: it is no UP instance that
+    # the losses are few of. What is registered again was gone before.
+    failed = {o.action.key for o in done if o.failed and isinstance(o.action, Register | Update)}
+    achieved = replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
+    ended = {outcome.action.key: outcome for outcome in done}
+    expired = {key for key, one in ended.items() if isinstance(one.action, Renew) and one.status is None}
+    left = replace(observed, ours={key: one for key, one in observed.ours.items() if key not in expired})
+    again = apply_brake(renewed_instead(achieved, kept_back), left, brake)
     plan = hold_back(plan, again.held)
     actions = _last_actions(plan)
     return Removals(plan=plan, actions=actions, kept_back=kept_back, held=again.held, confirmed=again.confirmed)
 
 
+def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Iterable[Outcome]) -> dict[InstanceKey, str]:
+    blocked, refused = _blocked(plan, desired, observed), _refused(desired, observed)
+    return failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
+
+
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:
     return tuple(a for a in plan.changes if isinstance(a, Update | Cancel) and comes_last(a))
-
-
-def _still_registered(observed: Observed, done: Iterable[Outcome]) -> Observed:
-    """Without what expired, and could not be brought back: it is no UP instance that the losses are few of."""
-    ended = {outcome.action.key: outcome for outcome in done}  # what is registered again was gone before
-    expired = {key for key, one in ended.items() if isinstance(one.action, Renew) and one.status is None}
-    return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in expired})
-
-
-def _achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
-    """The plan without the adds and other changes that did not come about: what the brake is to weigh the removals
-    against."""
-    failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
-    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
 
 
 def failed_adds(
@@ -163,7 +150,10 @@ def failed_adds(
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
     adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
     awaited = [*waiting, *(pod for syncer, instance in adds for pod in _same(instance, syncer))]
-    lacking = [*blocked, *adds, *_not_brought_back(ended.values())]
+    # What expired, or what a Eureka server lacks.
+    expired = [one.action for one in ended.values() if isinstance(one.action, Renew) and not _stands(one)]
+    gone = [(action.syncer, action.if_gone) for action in expired if action.if_gone and action.syncer]
+    lacking = [*blocked, *adds, *gone]
     failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
     follows: dict[_PodOf, set[str]] = {}
@@ -179,20 +169,15 @@ def failed_adds(
         lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
         mine = _same(there.instance, syncer_of(there))
-        own = any(_may_be_its(address, there.instance.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
+        # A pod that has the one address may still have the other: it has one of each family, and after its sandbox was
+        # made anew another one, under the same UID.
+        was, now = there.instance.ip_addr, [address for pod, _ in mine for address in follows.get(pod, ())]
+        own = any(address == was or (":" in address) is not (":" in was) for address in now)
         own = own and grounds is not Grounds.SYNCER_DELETED
         awaits = names if syncer_of(there) in refused else failed.intersection(names)
         if own or (any(not left[name] for name in awaits) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
     return held_back
-
-
-def _not_brought_back(outcomes: Iterable[Outcome]) -> Iterator[tuple[SyncerRef, Instance]]:
-    """What expired, or what a Eureka server lacks."""
-    for outcome in outcomes:
-        action = outcome.action
-        if isinstance(action, Renew) and action.if_gone and action.syncer and not _stands(outcome):
-            yield action.syncer, action.if_gone
 
 
 def _left_up(
@@ -235,12 +220,6 @@ def _without_pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_P
     if pod_uid_of(instance) is not None:
         return ()
     return (((f"syncer {syncer}", f"{instance.ip_addr}:{instance.main_port}"), instance.ip_addr),)
-
-
-def _may_be_its(now: str, before: str) -> bool:
-    """Whether a pod that has the one address may still have the other: a pod has one of each family, and after its
-    sandbox was made anew another one, under the same UID."""
-    return now == before or (":" in now) is not (":" in before)
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
