@@ -160,14 +160,16 @@ def conditions(
     """All four. `release` is the command that releases what is held, `waiting` says why a deletion has to wait."""
     removal_held = _removal_held(claim, tally, release, now)
     synced = _telling(_synced(claim, tally, registry, waiting), claim.syncer)
-    if tally.conflicts:
-        conflict = Aspect("Conflict", True, "Conflict", _sample(tally.conflicts))
-    elif tally.duplicates:
-        conflict = Aspect("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
-    else:
-        conflict = Aspect("Conflict", False, "NoConflict", "")
+    reason, troubles = _conflict(tally)
+    conflict = Aspect("Conflict", bool(troubles), reason, _sample(troubles) if troubles else "")
     ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
     return (_telling(ready, claim.syncer), synced, conflict, removal_held)
+
+
+def _conflict(tally: Tally) -> tuple[str, Sequence[str]]:
+    if tally.conflicts:
+        return "Conflict", tally.conflicts
+    return ("DuplicateRegistration", tally.duplicates) if tally.duplicates else ("NoConflict", ())
 
 
 def _telling(verdict: Aspect, syncer: SyncerObject) -> Aspect:
@@ -209,10 +211,9 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect("Synced", None if first.unknown else False, first.reason, message)
         case Serving() if claim.over_quota:
             return Aspect("Synced", False, "OverQuota", claim.over_quota)
-        case Serving() if tally.conflicts:
-            return Aspect("Synced", False, "Conflict", _sample(tally.conflicts))
-        case Serving() if tally.duplicates:
-            return Aspect("Synced", False, "DuplicateRegistration", _sample(tally.duplicates))
+        case Serving() if tally.conflicts or tally.duplicates:
+            reason, troubles = _conflict(tally)
+            return Aspect("Synced", False, reason, _sample(troubles))
         case Serving() if unclear := claim.unclear:
             return Aspect("Synced", False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
         case Serving() if differences := _differences(claim, tally):
@@ -233,9 +234,9 @@ def _left_over(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
 
 def _still_held(removals: Collection[Removal]) -> str:
     gone = sum(isinstance(one, Cancel) for one in removals)
-    down = len(removals) - gone
     parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
-    parts += [f"shows {counted(down, 'instance')} UP that should be DOWN"] if down else []
+    if down := len(removals) - gone:
+        parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
     return f"Eureka still {' and '.join(parts)}"
 
 

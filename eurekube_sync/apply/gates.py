@@ -36,7 +36,7 @@ from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
-from eurekube_sync.observe.eureka import Observed, Unread
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Obstacle, Plan
 
 _LONGEST_UNKNOWN = 300
@@ -59,7 +59,12 @@ def openings(
 ) -> tuple[Opening, ...]:
     """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
     for all that have something to wait for."""
-    shut_in = _shut(view)
+    sources = view.readiness.by_namespace if view.readiness else {}
+    shut_in = {
+        namespace: {pod.uid: pod for pod in source.data if not pod.registered}
+        for namespace, source in sources.items()
+        if isinstance(source, Complete)
+    }
     coming = {action.key for action in plan.changes if isinstance(action, Register)}
     themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
     themselves = {key: why for key, why in themselves.items() if key not in coming}
@@ -95,16 +100,6 @@ def _together(openings: Sequence[Opening | None]) -> Opening | None:
     return replace(agreed[0], message=message, confirm=keys)
 
 
-def _shut(view: ClusterView) -> Mapping[str, Mapping[str, PodReadiness]]:
-    """By namespace and UID."""
-    sources = view.readiness.by_namespace if view.readiness else {}
-    return {
-        namespace: {pod.uid: pod for pod in source.data if not pod.registered}
-        for namespace, source in sources.items()
-        if isinstance(source, Complete)
-    }
-
-
 def _opening(
     claim: Serving,
     key: InstanceKey,
@@ -115,33 +110,30 @@ def _opening(
     themselves: Mapping[InstanceKey, str],
     now: float,
 ) -> Opening | None:
+    def because(reason: str, message: str) -> Opening:
+        return Opening(pod=pod, reason=reason, message=message)
+
     if rival_of(verdict):
-        message = f"another syncer has the address of the pod, so syncer {claim.syncer.ref} does not register the pod"
-        return Opening(pod=pod, reason="Conflict", message=message)
+        ours = f"so syncer {claim.syncer.ref} does not register the pod"
+        return because("Conflict", f"another syncer has the address of the pod, {ours}")
     if claim.conduct.suspend:
-        return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
+        return because("Suspended", "its syncer is suspended")
     if isinstance(verdict, OverLimit):
-        reason = "OverQuota" if isinstance(verdict, OverQuota) else "OverLimit"
-        return Opening(pod=pod, reason=reason, message=verdict.why)
+        return because("OverQuota" if isinstance(verdict, OverQuota) else "OverLimit", verdict.why)
     if claim.conduct.claims_nothing:
-        return Opening(pod=pod, reason="OverLimit", message=wanted.why)
+        return because("OverLimit", wanted.why)
     if wanted.drained:
-        return Opening(pod=pod, reason="Drained", message=wanted.why)
+        return because("Drained", wanted.why)
     if key in themselves:
-        return Opening(pod=pod, reason="RegistersItself", message=themselves[key])
+        return because("RegistersItself", themselves[key])
     if isinstance(registry, Unknown):
-        waited = _unknown_for(claim, now)
-        message = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
-        return Opening(pod=pod, reason=REGISTRY_UNKNOWN, message=message) if waited >= _LONGEST_UNKNOWN else None
-    if wanted.instance.status is not InstanceStatus.UP:
-        return None
-    return Opening(pod=pod, reason="Registered", message="", confirm=(key,))
-
-
-def _unknown_for(claim: Serving, now: float) -> float:
-    """Seconds since Eureka was last read, as the syncer's status has it: a one-shot remembers nothing."""
-    since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
-    return now - since if since is not None else 0
+        # As the syncer's status has it: a one-shot remembers nothing.
+        since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
+        waited = now - since if since is not None else 0
+        why = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
+        return because(REGISTRY_UNKNOWN, why) if waited >= _LONGEST_UNKNOWN else None
+    up = wanted.instance.status is InstanceStatus.UP
+    return Opening(pod=pod, reason="Registered", message="", confirm=(key,)) if up else None
 
 
 def open_gates(
@@ -178,13 +170,13 @@ def open_gates(
 def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]) -> Iterator[Opening]:
     readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
-        if all(_stands(readings.get(key), opening, ownership) for key in opening.confirm):
+        found = [readings.get(key) for key in opening.confirm]
+        # A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever.
+        if all(
+            isinstance(one, ObservedInstance)
+            and ownership.holds(one)
+            and pod_uid_of(one) == opening.pod.uid
+            and one.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+            for one in found
+        ):
             yield opening
-
-
-def _stands(reading: ObservedInstance | Unread | None, opening: Opening, ownership: Ownership) -> bool:
-    """A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever."""
-    if not isinstance(reading, ObservedInstance):
-        return False
-    ours = ownership.holds(reading) and pod_uid_of(reading) == opening.pod.uid
-    return ours and reading.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)

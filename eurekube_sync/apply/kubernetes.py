@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
-from eurekube_sync.apply.status import Changed, EarlierStatuses, abandoned_event, changed_statuses, events_of, statuses
+from eurekube_sync.apply.status import Changed, EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
@@ -118,7 +118,8 @@ def unsettled(
     ends = {one.syncer.ref for one in finished}
     due = statuses(result, waiting, options=options, now=now, earlier=earlier)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
-    changed = changed_statuses([Changed(claims[ref].syncer, status) for ref, status in left.items()], words=words)
+    all_of_them = (Changed(claims[ref].syncer, status) for ref, status in left.items())
+    changed = tuple(one for one in all_of_them if worth_writing(one.syncer.status, one.status, words=words))
     return Unsettled(finished=tuple(finished), changed=changed, all_statuses=left)
 
 

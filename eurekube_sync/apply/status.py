@@ -122,7 +122,8 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None
         value = before.status if before else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
-        another = before is not None and condition.reason != before.reason and _is_held(condition)
+        held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
+        another = held and before is not None and condition.reason != before.reason
         if (condition.status is value and not another) or condition.type == "Synced":
             continue
         events.append(
@@ -169,10 +170,6 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
     )
 
 
-def _is_held(condition: Condition) -> bool:
-    return condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
-
-
 def _status(
     claim: Claim,
     tally: Tally,
@@ -185,7 +182,10 @@ def _status(
     wanted = claim.wanted if isinstance(claim, Serving) else {}
     desired = 0 if isinstance(claim, Deleting) else before.desired
     # What stood is the best that is known.
+    unknown_since = None
     if isinstance(registry, Unknown):
+        since = before.eureka_unknown_since
+        unknown_since = now if since is None else min(since, now)
         registered, up, down = before.registered, before.up, before.down
         if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what is registered
             desired = max(len(wanted), desired if claim.incomplete else 0)
@@ -215,7 +215,7 @@ def _status(
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
         unconfirmed_removal=mark,
         unconfirmed_since=seen,
-        eureka_unknown_since=_unknown_since(before, registry, now),
+        eureka_unknown_since=unknown_since,
     )
 
 
@@ -231,14 +231,6 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
     if tally.confirmed:
         return mark_of(tally.confirmed), since if known else now
     return "", None
-
-
-def _unknown_since(before: SyncerStatus, registry: Complete[Observed] | Unknown, now: int) -> int | None:
-    """Since when Eureka could not be read, in Unix seconds; None where it was read now."""
-    if isinstance(registry, Complete):
-        return None
-    since = before.eureka_unknown_since
-    return now if since is None else min(since, now)
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
@@ -274,11 +266,6 @@ class Changed(NamedTuple):
 
     syncer: SyncerObject
     status: SyncerStatus
-
-
-def changed_statuses(statuses: Iterable[Changed], *, words: bool) -> tuple[Changed, ...]:
-    """Those of them that are worth writing."""
-    return tuple(one for one in statuses if worth_writing(one.syncer.status, one.status, words=words))
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:
