@@ -1,6 +1,5 @@
 """The conditions of a syncer: what is true of it after a pass, with a reason and a sentence each. They are decided by
-what the pass gathered about it, its tally. Pure.
-"""
+what the pass gathered about it, its tally. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
-from eurekube_sync.brake import Held, Hold, condition_message
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
+from eurekube_sync.brake.holds import Held, Hold, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
@@ -21,7 +20,7 @@ from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Obstacle, Plan
+from eurekube_sync.plan.value import Obstacle, Plan
 
 REGISTRY_UNKNOWN = "RegistryUnknown"
 """The reason of Synced while Eureka cannot be read."""

@@ -2,8 +2,7 @@
 
 Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
 itself; after many failures in a row, or when the pass's time is over, the rest is not tried. Where the registry takes
-batches, renewals, first registrations and cancels go in these first, and singly where a batch does not tell.
-"""
+batches, renewals, first registrations and cancels go in these first, and singly where a batch does not tell."""
 
 from __future__ import annotations
 
@@ -101,11 +100,9 @@ class Applier:
         """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
         ago, whoever owns it, so that passes cut short never starve the same ones. A rotation alone meets the same ones
         again and again where passes take a time that fits it, and turns renew those of a small namespace in every pass
-        while those of a large one expire. Goes on to the deadline whatever fails.
-
-        Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
-        that is to renew it next, and be left for the one after.
-        """
+        while those of a large one expire. Goes on to the deadline whatever fails. Leases are counted from pass to pass:
+        one that a slow pass renews late must not be found too fresh in the pass that is to renew it next, and be left
+        for the one after."""
         due = frozenset(self.due(action.key for action in renewals))
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
@@ -160,12 +157,9 @@ class Applier:
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
-        the outcomes that this changes.
-
-        What a person overrode is renewed singly: its server replicates that, and a server that lacks the instance then
-        gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews all again that is not done, and so finds
-        whether it has come.
-        """
+        the outcomes that this changes. What a person overrode is renewed singly: its server replicates that, and a
+        server that lacks the instance then gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews all
+        again that is not done, and so finds whether it has come."""
         batches, ours = self._registry.batches(), self._ours
         lacking = [
             (outcome, action, action.if_gone)

@@ -2,8 +2,7 @@
 
 Open once Eureka holds the pod's instance UP, as an uncached read shows, so that a rolling update waits for it; or when
 it is not to be registered on purpose; or when Eureka could not be read for five minutes. A gate that were shut again
-would take the app down inside the cluster.
-"""
+would take the app down inside the cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Obstacle, Plan
+from eurekube_sync.plan.value import Obstacle, Plan
 
 _LONGEST_UNKNOWN = 300
 """Seconds that a rollout waits for a registry that cannot be read."""

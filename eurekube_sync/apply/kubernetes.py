@@ -23,7 +23,7 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -35,11 +35,7 @@ def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Re
 
 
 def put_finalizers_on(
-    cluster: Cluster,
-    workers: Workers,
-    deadline: Deadline,
-    desired: Desired,
-    adds: Iterable[Register | Update | Renew],
+    cluster: Cluster, workers: Workers, deadline: Deadline, desired: Desired, adds: Iterable[Register | Update | Renew]
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
     """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
     failed must not register, with the reason. A server that hangs is not asked for all of them."""

@@ -4,8 +4,7 @@ A pass renews what would fall due before the next chance, at once. Where leases 
 its passes (`between_passes`), and a pass finds few that are left.
 
 Faster or slower would bend the server's self-preservation for everybody. The memory only spares calls: after a restart
-all are due, which does no harm.
-"""
+all are due, which does no harm."""
 
 from __future__ import annotations
 
@@ -59,12 +58,9 @@ class RenewalLedger:
         return sorted((key for key in old if key in keys and key not in self._again), key=old.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
-        """Remember that the lease was renewed.
-
-        The first time counts as if it had been some other time, for each key its own: what came in one pass then falls
-        due in all the passes of a period alike, and all through the time between them, not 60,000 at once in every
-        third.
-        """
+        """Remember that the lease was renewed. The first time counts as if it had been some other time, for each key
+        its own: what came in one pass then falls due in all the passes of a period alike, and all through the time
+        between them, not 60,000 at once in every third."""
         self._again.discard(key)
         self._last[key] = now if key in self._last else now - self._feigned_age(key)
 

@@ -4,8 +4,7 @@ Pure: the same pass gives the same status, and one that changes nothing equals t
 written.
 
 A server that fails may say so differently each time, with a request id or the moment. To copy each of these sentences
-into every status would be a write per syncer and pass, to an API server that may be failing itself.
-"""
+into every status would be a write per syncer and pass, to an API server that may be failing itself."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 
 REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
@@ -171,12 +170,7 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
 
 
 def _status(
-    claim: Claim,
-    tally: Tally,
-    registry: Complete[Observed] | Unknown,
-    release: str,
-    waiting: str,
-    now: int,
+    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, release: str, waiting: str, now: int
 ) -> SyncerStatus:
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}

@@ -1,7 +1,6 @@
 """The order of calls: a pass may end before all are made, so that whoever has many must not delay who has few.
 
-One call of each namespace is made, then the next of each; and in a namespace one of each syncer or app. Pure.
-"""
+One call of each namespace is made, then the next of each; and in a namespace one of each syncer or app. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What a person released: a plan by its id, what a saved dry run showed, or one syncer's removals for a while.
 
 Each releases what was meant and nothing beside it. One that cannot be meant for this pass (another cluster's, too old,
-written wrong) releases nothing, and says so. Pure.
-"""
+written wrong) releases nothing, and says so. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
-from eurekube_sync.plan import removal_id
+from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
 LONGEST = 3600

@@ -19,7 +19,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +36,12 @@ class Braked:
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """The plan, with every removal that has to wait turned into a renewal, and what is held.
-
-    Neither weighed nor held is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod
-    that is served under another app. Of the rest wait, one brake after the other: what may have lost its syncer to the
-    end of an earlier CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the
-    last of an app, for a confirmation. Dead pods go beside what is held, and wait for a confirmation where they are too
-    much by themselves.
-    """
+    """The plan, with every removal that has to wait turned into a renewal, and what is held. Neither weighed nor held
+    is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod that is served under
+    another app. Of the rest wait, one brake after the other: what may have lost its syncer to the end of an earlier
+    CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the last of an app, for
+    a confirmation. Dead pods go beside what is held, and wait for a confirmation where they are too much by
+    themselves."""
     planned = plan.removals
     if not planned:
         return Braked(plan=plan, held=None)
@@ -96,9 +94,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
 
 def _twice(
-    test: Callable[[Collection[Removal]], Iterable[Hold]],
-    removals: Collection[Removal],
-    gone: Collection[InstanceKey],
+    test: Callable[[Collection[Removal]], Iterable[Hold]], removals: Collection[Removal], gone: Collection[InstanceKey]
 ) -> Iterator[Hold]:
     """Of what is too much the living are held; and the dead, where they are too much by themselves."""
     for hold in test(removals):

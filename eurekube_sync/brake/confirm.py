@@ -61,11 +61,9 @@ def without_evidence(removals: Iterable[Removal], emptied: Collection[str]) -> l
 
 
 def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake: Brake) -> Iterator[Hold]:
-    """Those of the last of their apps that wait, beside what was `seen` before.
-
-    What goes in another way is the same removal. An outage that comes back begins its wait anew, and one that grows
-    waits for what is new. An app waits until a pass saw all that it would lose.
-    """
+    """Those of the last of their apps that wait, beside what was `seen` before. What goes in another way is the same
+    removal. An outage that comes back begins its wait anew, and one that grows waits for what is new. An app waits
+    until a pass saw all that it would lose."""
     apps = {one.key.app for one in last if one.key not in seen}
     for syncer, own in sorted(_by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)

@@ -13,7 +13,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
-from eurekube_sync.plan import Plan, removal_id, renewed_instead
+from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """The last stage of a pass: what may go, now that it is known what came.
 
 The plan was braked before anything was done. Adds may have failed since, and leases turned out to have expired, so what
-removes is weighed once more, and waits where nothing replaced it. Pure.
-"""
+removes is weighed once more, and waits where nothing replaced it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
+from eurekube_sync.brake.braking import apply_brake
+from eurekube_sync.brake.holds import Brake, Held, hold_back
 from eurekube_sync.desired.claims import Desired, NotServed, OverQuota, Serving
 from eurekube_sync.model.actions import (
     Cancel,
@@ -31,8 +31,8 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Blocked, Obstacle, Plan, renewed_instead
 from eurekube_sync.plan.duplicates import lacks
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,8 @@ class Removals:
 
 def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
     """What else to read uncached: for each app that loses an UP instance, one that is to stay UP, until one is proven.
-
     The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
-    are the keys that were read uncached. After each that is no witness twice as many are asked.
-    """
+    are the keys that were read uncached. After each that is no witness twice as many are asked."""
     taken = {action.key for action in plan.removals}
     losing = {key.app for key in taken}
     if not losing:
@@ -80,11 +78,9 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it.
-
-    It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
-    back, and await it anew: a status that changes for ever, and says now this and now that.
-    """
+    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it. It would be
+    kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept back, and
+    await it anew: a status that changes for ever, and says now this and now that."""
     if not plan.blocked and not _refused(desired, observed) and not _awaited(plan, desired):
         return plan
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
@@ -92,11 +88,9 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
 
 
 def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
-    """The removals of the plan after its renewals and adds; `done` is what became of those.
-
-    What must wait for a successor is not weighed: it stays. The brake would have it await a confirmation, get that, and
-    then wait all the same, in a status that changes for ever.
-    """
+    """The removals of the plan after its renewals and adds; `done` is what became of those. What must wait for a
+    successor is not weighed: it stays. The brake would have it await a confirmation, get that, and then wait all the
+    same, in a status that changes for ever."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
@@ -130,21 +124,16 @@ def failed_adds(
     waiting: Iterable[tuple[_PodOf, str]] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
-    """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
-    it would be left.
-
-    None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
-    pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit. What the same pod, or what has no pod at the same address and port, is to be instead, and a call
-    failed or a quota has no place for, is waited for in any case, unless the pod has another address now. What has
-    another pod's address waits for nothing: its callers would reach another app.
-
-    `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
-    instances that could not even be tried, `waiting` the pods of those that could not be read, or have no place in a
-    quota, with their addresses.
-    What goes of syncers that are `refused` counts as if an add of its app had failed: an app that such a syncer merely
-    names may be another team's.
-    """
+    """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of it
+    would be left. None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add
+    would keep a dead pod for ever; unless it is its own pod that could not be added, under another name, or its pod
+    lives and is merely over a limit. What the same pod, or what has no pod at the same address and port, is to be
+    instead, and a call failed or a quota has no place for, is waited for in any case, unless the pod has another
+    address now. What has another pod's address waits for nothing: its callers would reach another app. `outcomes` are
+    those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted instances that could
+    not even be tried, `waiting` the pods of those that could not be read, or have no place in a quota, with their
+    addresses. What goes of syncers that are `refused` counts as if an add of its app had failed: an app that such a
+    syncer merely names may be another team's."""
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]

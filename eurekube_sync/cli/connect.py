@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from eurekube_sync.adapters import kubernetes as cluster_api
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options import scope as options
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import group

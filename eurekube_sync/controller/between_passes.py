@@ -48,11 +48,9 @@ class BetweenPasses:
         self._many = many
 
     def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
-        """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins.
-
-        A pass that came late, or took all of its interval, leaves no time for it; the next then renews what falls due
-        before the one after, as it does where leases are few. Gives how many were renewed.
-        """
+        """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins. A pass
+        that came late, or took all of its interval, leaves no time for it; the next then renews what falls due before
+        the one after, as it does where leases are few. Gives how many were renewed."""
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
         batches = self._world.registry.batches()

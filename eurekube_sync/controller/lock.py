@@ -6,8 +6,7 @@ when the holder has not renewed it for `LOCK_SECONDS`, which is longer. The dura
 That one works at a time spares calls and keeps Eureka's self-preservation exact; what a pass may remove never rests on
 it.
 
-While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else.
-"""
+While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else."""
 
 from __future__ import annotations
 
@@ -179,10 +178,8 @@ def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
     """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile. `waits` is called
-    after each look.
-
-    After `patience` it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it was asked to stop.
-    """
+    after each look. After `patience` it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it
+    was asked to stop."""
     begun, told, looked = clock.monotonic(), "", inf
     while not clock.stopping():
         lock.attempt()

@@ -137,10 +137,9 @@ def run_passes(
     between: Between | None = None,
 ) -> ExitCode:
     """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
-    the last. A signal ends it between two calls. An outage is logged when it begins and when it ends.
-
-    A bug that ends a pass, or its report, ends the process only if it was the last: leases must be renewed.
-    Raises LockLost when `one_pass` does."""
+    the last. A signal ends it between two calls. An outage is logged when it begins and when it ends. A bug that ends a
+    pass, or its report, ends the process only if it was the last: leases must be renewed. Raises LockLost when
+    `one_pass` does."""
     done = renewed = 0
     outages = Outages()
     while True:

@@ -8,9 +8,10 @@ from dataclasses import field
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
-from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held
 from eurekube_sync.brake.approval import Approval
+from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.resolve import EarlierClaims
@@ -28,8 +29,8 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.installations import OtherOwner, Unserved
 from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.observe.memory import LastSeen, OwnWrites
-from eurekube_sync.plan import Plan
 from eurekube_sync.plan.ours import EarlierPlan
+from eurekube_sync.plan.value import Plan
 
 
 @dataclass(slots=True)

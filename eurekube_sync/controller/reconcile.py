@@ -5,8 +5,7 @@
 
 Eureka is listed first. Otherwise an instance that somebody registers in between would look undesired. Our leases are
 renewed next, so that a slow Kubernetes API cannot let them expire. A source that cannot be read is Unknown, and nothing
-that depends on it is changed.
-"""
+that depends on it is changed."""
 
 from __future__ import annotations
 

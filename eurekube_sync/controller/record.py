@@ -1,8 +1,7 @@
 """What a pass decided from, as plain values that JSON can hold, and back; and nothing secret in it. Pure.
 
 Only the classes that are named here can come back: a record is data, whoever wrote it. A secret gets the same name
-wherever metadata or annotations have it, so that what is equal stays equal and a replay plans the same.
-"""
+wherever metadata or annotations have it, so that what is equal stays equal and a replay plans the same."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from enum import Enum
 from math import inf, isinf
 from typing import Any
 
-from eurekube_sync.brake import Braked
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
+from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.steps import plan_again

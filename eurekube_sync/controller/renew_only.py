@@ -10,16 +10,7 @@ from typing import Any
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.controller.one_pass import (
-    SETTLING,
-    Basis,
-    Found,
-    Given,
-    PassReport,
-    PassSettings,
-    Renewed,
-    World,
-)
+from eurekube_sync.controller.one_pass import SETTLING, Basis, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Outcome, Outcomes, Renew, comes_last
@@ -33,7 +24,8 @@ from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed, held_by_owner, observe
 from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import unread_cluster
-from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+from eurekube_sync.plan.make import plan_renewals
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 
 def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:

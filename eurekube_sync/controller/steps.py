@@ -9,18 +9,11 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Unsettled, put_finalizers_on, record, settle, unsettled
-from eurekube_sync.brake import Brake, Braked, apply_brake, held_of, to_look_up
 from eurekube_sync.brake.approval import Approval, annotated, refusal
+from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
+from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import (
-    APPLYING,
-    SETTLING,
-    Basis,
-    Found,
-    Given,
-    PassReport,
-    World,
-)
+from eurekube_sync.controller.one_pass import APPLYING, SETTLING, Basis, Found, Given, PassReport, World
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -31,21 +24,19 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
 from eurekube_sync.observe.installations import AGAIN, Unserved, living, served_by_others, unserved
 from eurekube_sync.observe.kubernetes import pods_behind
-from eurekube_sync.plan import Choice, Plan, plan_blind, plan_renewals, warned, with_unread
+from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
-from eurekube_sync.plan.make import draft, plan_for
+from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
+from eurekube_sync.plan.value import Choice, Plan
 
 
 def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
     """What was found, with the uncached reads and the limits applied; the plan, and what it follows from; and the
-    report of a pass that is to carry it out.
-
-    The plan is drafted from the list, and made again from uncached reads of all that the draft would change, and of
-    what is to stay UP beside it. What this process cancelled a moment ago is read too: a list may still show it, and it
-    must take no other's place. Where the brake would hold something, the pods of that are listed, and it is braked
-    again.
-    """
+    report of a pass that is to carry it out. The plan is drafted from the list, and made again from uncached reads of
+    all that the draft would change, and of what is to stay UP beside it. What this process cancelled a moment ago is
+    read too: a list may still show it, and it must take no other's place. Where the brake would hold something, the
+    pods of that are listed, and it is braked again."""
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, APPLYING)
     at, memory = world.clock.now(), world.memory

@@ -14,7 +14,7 @@ from eurekube_sync.explain.subject import Subject, address_of, observed_at, read
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
-from eurekube_sync.plan import Obstacle
+from eurekube_sync.plan.value import Obstacle
 
 _MOST = 5
 """Lines about single instances."""

@@ -1,6 +1,5 @@
 """Instances that pods registered themselves: which they are, whether callers need no more than these, and what then
-becomes of ours. Pure.
-"""
+becomes of ours. Pure."""
 
 from __future__ import annotations
 

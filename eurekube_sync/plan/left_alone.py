@@ -5,8 +5,7 @@ lately, for the same pod. A process that just began brings nothing back: a list 
 was cancelled before.
 
 A policy other than Sync cancels nothing. The policy of an instance whose syncer is gone is the one that its mark names.
-Pure.
-"""
+Pure."""
 
 from __future__ import annotations
 

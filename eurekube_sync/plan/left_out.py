@@ -4,8 +4,7 @@ If several namespaces claim an address that the cluster gave to none of them, th
 nobody can read what is drained, what was drained before stays DOWN. Where a syncer has a limit, who stands stays, then
 come newcomers in an order that never changes: raising a limit only adds, lowering it only takes away, and a substitute
 stays until it dies. What a percentage comes to is worked out anew in each pass, and takes nothing out when it falls by
-itself: only an instance whose mark names a higher limit than the spec may go.
-"""
+itself: only an instance whose mark names a higher limit than the spec may go."""
 
 from __future__ import annotations
 
@@ -82,10 +81,8 @@ def _bids(claim: Serving) -> Iterator[Bid]:
 
 def still_drained(desired: Desired, observed: Observed) -> Choice:
     """The claims, with DOWN what was drained by a Pod or a Node of which nothing could be read now. All else is as if
-    nobody drained it: a right that is missing must not stop a rollout.
-
-    The mark of a pod is found under whatever key: it may move to another name or port meanwhile. It is not registered
-    there, and what bears its mark stays."""
+    nobody drained it: a right that is missing must not stop a rollout. The mark of a pod is found under whatever key:
+    it may move to another name or port meanwhile. It is not registered there, and what bears its mark stays."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for one in observed.ours.values():

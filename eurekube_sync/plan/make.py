@@ -2,8 +2,7 @@
 
     claims -> LEFT_OUT -> claims -> make_plan -> suspended, by_policy -> plan -> within_quota -> claims and plan
 
-What the brake holds comes after, because it is weighed by what is left.
-"""
+What the brake holds comes after, because it is weighed by what is left."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why.
 
 An update leaves what others set: a person's OUT_OF_SERVICE or other override, and metadata. A renewal of the last plan
-is taken again where it would be made of the same verdict and the same registered instance.
-"""
+is taken again where it would be made of the same verdict and the same registered instance."""
 
 from __future__ import annotations
 
@@ -167,10 +166,8 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
     """Whether a person's or a tool's override stands against the wanted status: it is left alone and reported.
-
     OUT_OF_SERVICE always (a register of UP would be ignored, InstanceStatusOverrideRule); any other override only
-    against an UP: a DOWN of ours is trusted first (DownOrStartingRule) and must reach the callers.
-    """
+    against an UP: a DOWN of ours is trusted first (DownOrStartingRule) and must reach the callers."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return True
     forced = override_of(observed) is not None

@@ -1,7 +1,6 @@
 """How many instances a namespace may have in Eureka: beyond that nothing new is registered, and nothing is removed.
 
-All counts that Eureka holds under the marks of the namespace's syncers, also if nobody serves them. Pure.
-"""
+All counts that Eureka holds under the marks of the namespace's syncers, also if nobody serves them. Pure."""
 
 from __future__ import annotations
 

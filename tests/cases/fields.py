@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import yaml
 
-from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
+from eurekube_sync.brake.braking import apply_brake
+from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.drain import Kind
@@ -30,7 +31,7 @@ from eurekube_sync.model.ports import Cluster, EndpointsSource
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
-from eurekube_sync.plan import warned
+from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_out import within_limits
 from eurekube_sync.plan.make import plan_for
 

@@ -14,7 +14,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
-from eurekube_sync.plan import differences
+from eurekube_sync.plan.ours import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
 from tests.integration.conftest import install_crd, remove_syncers
 from tests.servers.eureka import EurekaServer

@@ -14,7 +14,8 @@ from eurekube_sync.adapters.kubernetes import KubernetesCluster, calls
 from eurekube_sync.apply import eureka as apply
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import Braked, removals
+from eurekube_sync.brake import removals
+from eurekube_sync.brake.braking import Braked
 from eurekube_sync.controller import reconcile, steps
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model import actions
@@ -24,7 +25,8 @@ from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstanc
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.plan import Plan, ours, value
+from eurekube_sync.plan import ours, value
+from eurekube_sync.plan.value import Plan
 
 from . import truth
 from .chance import story

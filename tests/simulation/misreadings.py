@@ -29,8 +29,9 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.memory import LastSeen
-from eurekube_sync.plan import Plan, duplicates, left_alone, make, ours
+from eurekube_sync.plan import duplicates, left_alone, make, ours
 from eurekube_sync.plan import left_out as admission
+from eurekube_sync.plan.value import Plan
 
 from .defect import Defect
 from .world import GATE

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import BrakeLimits, braking
+from eurekube_sync.brake import braking
 from eurekube_sync.brake.braking import loss_of
-from eurekube_sync.brake.holds import Hold
+from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of

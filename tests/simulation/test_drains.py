@@ -7,7 +7,8 @@ import pytest
 from eurekube_sync.desired import drain
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Choice, make
+from eurekube_sync.plan import make
+from eurekube_sync.plan.value import Choice
 
 from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story

@@ -21,7 +21,7 @@ import msgspec
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.no_answer import UNREADABLE
-from eurekube_sync.brake import Braked
+from eurekube_sync.brake.braking import Braked
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -35,7 +35,7 @@ from eurekube_sync.files import open_regular, write_new
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 
 _NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A part is a record that is being written, or was when its process was killed."""

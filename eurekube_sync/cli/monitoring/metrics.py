@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from eurekube_sync.brake import HoldReason
+from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import click
 import yaml
 
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAME, Duration, File, Percent, Value
 from eurekube_sync.files import open_named

@@ -28,7 +28,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
-from eurekube_sync.plan import removal_id
+from eurekube_sync.plan.value import removal_id
 
 Tell: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)

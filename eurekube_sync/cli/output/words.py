@@ -18,7 +18,7 @@ from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
-from eurekube_sync.plan import Obstacle
+from eurekube_sync.plan.value import Obstacle
 
 _GATHERED = 3
 """Sentences of one reason that are more than this are one sentence at a terminal."""

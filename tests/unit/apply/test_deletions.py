@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterUnavailable
 from eurekube_sync.model.eureka import ObservedInstance

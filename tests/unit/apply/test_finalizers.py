@@ -16,7 +16,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,

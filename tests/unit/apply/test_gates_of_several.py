@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterUnavailable, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus, Port

@@ -16,7 +16,7 @@ from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DENIED, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
 from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire

@@ -9,8 +9,8 @@ import pytest
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.status import EarlierStatuses, flips, statuses
-from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
+from eurekube_sync.brake.holds import Held, Hold, HoldReason
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
@@ -18,7 +18,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Blocked, Obstacle, Plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,

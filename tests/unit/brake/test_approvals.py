@@ -21,7 +21,7 @@ from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.wording import rfc_3339
-from eurekube_sync.plan import removal_id
+from eurekube_sync.plan.value import removal_id
 from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
 
 NOW = 1_800_000_000.0

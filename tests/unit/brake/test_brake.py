@@ -7,23 +7,14 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import (
-    Brake,
-    Braked,
-    BrakeLimits,
-    Held,
-    Hold,
-    HoldReason,
-    apply_brake,
-    condition_message,
-)
 from eurekube_sync.brake.approval import PlanId, approve_command
-from eurekube_sync.brake.holds import held_of
+from eurekube_sync.brake.braking import Braked, apply_brake
+from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed, Unread
-from eurekube_sync.plan import Blocked, Obstacle, Plan, removal_id, sorted_plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, removal_id, sorted_plan
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
 
 LIMITS = BrakeLimits(confirm_after=0)

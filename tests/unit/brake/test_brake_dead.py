@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import Braked, Hold, HoldReason
+from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.kubernetes import PodRef, Pods, Service, SyncerRef
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import sorted_plan
+from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, cancel, down, weigh
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, instance, observed, piece, service, stored, syncer

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import Brake
+from eurekube_sync.brake.holds import Brake
 from eurekube_sync.brake.removals import failed_adds, removals_left, without_successor, witnesses
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Outcome, Register, Renew, Result
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 from tests.unit.brake.test_brake import LIMITS, cancel, register, up
 from tests.unit.worlds.build import (
     DOWN,

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, held_of
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, HoldReason, held_of
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
-from eurekube_sync.plan import sorted_plan
+from eurekube_sync.plan.value import sorted_plan
 from tests.unit.apply.test_status import status as status_of
 from tests.unit.brake.test_brake import cancel, weigh
 from tests.unit.worlds.build import NS, REF, desired, endpoint, instance, observed, piece, service, stored, syncer

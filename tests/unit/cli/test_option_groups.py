@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import Leases, Passes, brake_options, lease_options, pass_options
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync import __version__
-from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.brake.holds import BrakeLimits, HoldReason
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport

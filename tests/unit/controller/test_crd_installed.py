@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import HoldReason
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Complete

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.model.eureka import Port
 from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, SyncerRef
 from tests.unit.worlds.build import changed, endpoint, foreign, piece, service, syncer

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.model.actions import Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete, Listed, Source
-from eurekube_sync.plan import make_plan, plan_blind
+from eurekube_sync.plan.make import make_plan, plan_blind
 from tests.unit.worlds.build import DENIED, OWNERSHIP, TERMINATING, desired, listed, observed
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, STATUSES, Scenery, sceneries

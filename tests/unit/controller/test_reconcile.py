@@ -17,7 +17,7 @@ from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
-from eurekube_sync.plan import Obstacle
+from eurekube_sync.plan.value import Obstacle
 from tests.unit.worlds.build import (
     DENIED,
     NS,

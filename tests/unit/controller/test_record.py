@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync import __version__
-from eurekube_sync.brake import Braked, BrakeLimits
+from eurekube_sync.brake.braking import Braked
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
@@ -20,7 +21,7 @@ from eurekube_sync.controller.record import Record, decisions, from_data, replay
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan.value import Plan
 from tests.unit.controller.test_properties import world_of
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.controller.test_report import eureka

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import as_data, pass_markdown, pass_table
 from eurekube_sync.cli.output.rows import Diff, rows_of
@@ -23,7 +23,7 @@ from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.plan import Blocked, Obstacle
+from eurekube_sync.plan.value import Blocked, Obstacle
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, endpoint, foreign, instance, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.controller.one_pass import APPLYING
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector

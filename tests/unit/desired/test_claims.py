@@ -24,7 +24,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
 )
 from eurekube_sync.model.sources import Complete, Listed, Source
-from eurekube_sync.plan import make_plan
+from eurekube_sync.plan.make import make_plan
 from tests.unit.worlds.build import (
     DENIED,
     NAMING,

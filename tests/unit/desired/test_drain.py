@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport

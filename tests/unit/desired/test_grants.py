@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort

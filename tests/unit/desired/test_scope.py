@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER

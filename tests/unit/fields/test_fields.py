@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.plan import differences
+from eurekube_sync.plan.ours import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable

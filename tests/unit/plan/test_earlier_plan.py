@@ -8,8 +8,9 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.plan import Plan, make_plan
+from eurekube_sync.plan.make import make_plan
 from eurekube_sync.plan.ours import EarlierPlan
+from eurekube_sync.plan.value import Plan
 from tests.unit.worlds.build import (
     DOWN,
     REF,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.desired.scope import Scope

@@ -13,7 +13,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.plan import plan_blind
+from eurekube_sync.plan.make import plan_blind
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DOWN, NS, OUT, UP, desired, endpoint, instance, key, piece, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld

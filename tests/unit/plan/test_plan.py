@@ -27,18 +27,9 @@ from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, S
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.plan import (
-    Blocked,
-    Obstacle,
-    Plan,
-    differences,
-    make_plan,
-    overridden,
-    plan_blind,
-    plan_renewals,
-    removal_id,
-    sorted_plan,
-)
+from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan.ours import differences, overridden
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, removal_id, sorted_plan
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,

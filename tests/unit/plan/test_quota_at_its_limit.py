@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.kubernetes import PodRef, SyncerObject, SyncerRef

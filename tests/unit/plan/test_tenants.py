@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.claims import Right, Rival, Serving, Taken
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.memory import LastSeen
-from eurekube_sync.plan import plan_blind
 from eurekube_sync.plan.left_out import first_registered
+from eurekube_sync.plan.make import plan_blind
 from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, observed, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind, drainable

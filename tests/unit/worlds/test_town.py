@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eurekube_sync.brake import HoldReason
+from eurekube_sync.brake.holds import HoldReason
 from tests.unit.worlds.town import REST, TEAM, App, Town, reasons
 
 TEAMS = {3: 2, 20: 4, 100: 5}

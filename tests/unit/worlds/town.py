@@ -24,7 +24,7 @@ from eurekube_sync.adapters.eureka.batches import BatchingRegistry
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake import HoldReason
+from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
