@@ -159,16 +159,17 @@ def conditions(
     """All four. `release` is the command that releases what is held, `waiting` says why a deletion has to wait."""
     removal_held = _removal_held(claim, tally, release, now)
     synced = _telling(_synced(claim, tally, registry, waiting), claim.syncer)
-    reason, troubles = _conflict(tally)
-    conflict = Aspect("Conflict", bool(troubles), reason, _sample(troubles) if troubles else "")
+    conflict = _conflict(tally)
     ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
     return (_telling(ready, claim.syncer), synced, conflict, removal_held)
 
 
-def _conflict(tally: Tally) -> tuple[str, Sequence[str]]:
+def _conflict(tally: Tally) -> Aspect:
     if tally.conflicts:
-        return "Conflict", tally.conflicts
-    return ("DuplicateRegistration", tally.duplicates) if tally.duplicates else ("NoConflict", ())
+        return Aspect("Conflict", True, "Conflict", _sample(tally.conflicts))
+    if tally.duplicates:
+        return Aspect("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
+    return Aspect("Conflict", False, "NoConflict", "")
 
 
 def _telling(verdict: Aspect, syncer: SyncerObject) -> Aspect:
@@ -211,8 +212,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
         case Serving() if claim.over_quota:
             return Aspect("Synced", False, "OverQuota", claim.over_quota)
         case Serving() if tally.conflicts or tally.duplicates:
-            reason, troubles = _conflict(tally)
-            return Aspect("Synced", False, reason, _sample(troubles))
+            return replace(_conflict(tally), type="Synced", value=False)
         case Serving() if unclear := claim.unclear:
             return Aspect("Synced", False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
         case Serving() if differences := _differences(claim, tally):
