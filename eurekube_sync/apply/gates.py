@@ -109,28 +109,28 @@ def _opening(
     themselves: Mapping[InstanceKey, str],
     now: float,
 ) -> Opening | None:
-    def because(reason: str, message: str) -> Opening:
+    def because(*, reason: str, message: str) -> Opening:
         return Opening(pod=pod, reason=reason, message=message)
 
     if rival_of(verdict):
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
-        return because("Conflict", f"another syncer has the address of the pod, {ours}")
+        return because(reason="Conflict", message=f"another syncer has the address of the pod, {ours}")
     if claim.conduct.suspend:
-        return because("Suspended", "its syncer is suspended")
+        return because(reason="Suspended", message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
-        return because("OverQuota" if isinstance(verdict, OverQuota) else "OverLimit", verdict.why)
+        return because(reason="OverQuota" if isinstance(verdict, OverQuota) else "OverLimit", message=verdict.why)
     if claim.conduct.claims_nothing:
-        return because("OverLimit", wanted.why)
+        return because(reason="OverLimit", message=wanted.why)
     if wanted.drained:
-        return because("Drained", wanted.why)
+        return because(reason="Drained", message=wanted.why)
     if key in themselves:
-        return because("RegistersItself", themselves[key])
+        return because(reason="RegistersItself", message=themselves[key])
     if isinstance(registry, Unknown):
         # As the syncer's status has it: a one-shot remembers nothing.
         since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
         waited = now - since if since is not None else 0
         why = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
-        return because(REGISTRY_UNKNOWN, why) if waited >= _LONGEST_UNKNOWN else None
+        return because(reason=REGISTRY_UNKNOWN, message=why) if waited >= _LONGEST_UNKNOWN else None
     up = wanted.instance.status is InstanceStatus.UP
     return Opening(pod=pod, reason="Registered", message="", confirm=(key,)) if up else None
 
