@@ -15,10 +15,9 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import class_of
-from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.errors import ClusterError, RegistryError, unknown_from
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import LockName, LockRecord, SyncerRef
+from eurekube_sync.model.kubernetes import LockName, LockRecord, PodDetail, ServiceSelector, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown

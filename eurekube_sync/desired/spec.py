@@ -19,7 +19,7 @@ from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.desired.spec_faults import Faults, misshapen
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.wording import Path, cut, same_port
+from eurekube_sync.model.wording import Path, cut
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
@@ -278,7 +278,8 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     if at.node_address and not node_ports:
         wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
     if spec.port is not None and spec.port == spec.secure_port:
-        wrong.add(("securePort",), same_port(spec.port))
+        both = spec.port if isinstance(spec.port, str) else int(spec.port)  # 8080.0 is 8080, too
+        wrong.add(("securePort",), f"securePort must differ from port (both are {both})")
     if pods:
         return
     if spec.readiness_gate:

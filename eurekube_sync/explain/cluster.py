@@ -10,8 +10,7 @@ from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, holds, noted, unseen
 from eurekube_sync.explain.near import matches, near_labels, written
 from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod, read, services_in
-from eurekube_sync.model.details import PodDetail
-from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, span
 

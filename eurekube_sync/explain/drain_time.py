@@ -17,8 +17,7 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.explain.registry import CALLERS_SECONDS
 from eurekube_sync.explain.subject import endpoints_of
-from eurekube_sync.model.details import PodDetail
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import PodDetail, SyncerRef
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eurekube_sync.explain.links import Check, Finding, Grade
-from eurekube_sync.model.details import Right
+from eurekube_sync.model.kubernetes import Right
 from eurekube_sync.model.ports import Details
 from eurekube_sync.model.sources import Unknown
 

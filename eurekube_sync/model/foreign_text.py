@@ -105,9 +105,6 @@ def _without(text: str, secrets: Collection[str]) -> str:
 
 
 def _all_forms(secrets: Collection[str]) -> Collection[str]:
-    return {form for one in secrets for form in _forms(one)}
-
-
-def _forms(secret: str) -> Collection[str]:
-    """As it is, as a URL and as JSON hold it."""
-    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    """As each is, and as a URL and JSON hold it."""
+    in_json = [json.dumps(one, ensure_ascii=ascii_alone)[1:-1] for one in secrets for ascii_alone in (True, False)]
+    return {*secrets, *(quote(one, safe="") for one in secrets), *in_json}

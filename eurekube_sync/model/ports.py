@@ -11,9 +11,8 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import kubernetes
-from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import LockRecord
+from eurekube_sync.model.kubernetes import LockRecord, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.sources import Complete, Listed, Source
 
 EndpointsSource = Literal["slices", "endpoints"]

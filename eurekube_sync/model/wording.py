@@ -122,8 +122,3 @@ def unknown_field(name: str, unused: Iterable[str]) -> str:
 def missing_field(name: str) -> str:
     """A field that has to be given."""
     return f'field "{name}" is missing'
-
-
-def same_port(port: str | float) -> str:
-    """`port` and `securePort` are one: 8080.0 is 8080, too."""
-    return f"securePort must differ from port (both are {port if isinstance(port, str) else int(port)})"

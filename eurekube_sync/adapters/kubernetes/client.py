@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
@@ -147,21 +147,23 @@ class KubernetesCluster:
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """A Role can allow to read its own namespace, and none to list them."""
         if names is not None:
-            return Listed(by_namespace=self._namespaces_of(names), elsewhere=NOT_READ)
+            return self._namespaces_of(names)
         found = self._calls.list_all(_NAMESPACES, None).of("")
         if isinstance(found, Unknown):
             return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
         return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))
 
-    def _namespaces_of(self, names: Sequence[str]) -> Mapping[str, Source[tuple[model.Namespace, ...]]]:
+    def _namespaces_of(self, names: Sequence[str]) -> Listed[model.Namespace]:
         """A server that gives one of them no answer is not asked for the next: each would take all tries."""
         found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
         for name in names:
             source = found[name] = self._namespace(name)
             if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
                 message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
-                return dict.fromkeys(names, Unknown(cause=Cause.UNAVAILABLE, message=message)) | found
-        return found
+                rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+                found = {one: found.get(one, rest) for one in names}
+                break
+        return Listed(by_namespace=found, elsewhere=NOT_READ)
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
         found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, f"Namespace {name}")

@@ -63,8 +63,7 @@ class Connection(Protocol):
     """Sends single calls. May be used from several threads."""
 
     @property
-    def server(self) -> str:
-        """The API server, as a message names it."""
+    def server(self) -> str: ...  # as a message names it
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
         """One try. Raises ClusterUnavailable when no whole answer came in time, ClusterRejected for one too large."""

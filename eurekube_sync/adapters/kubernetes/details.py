@@ -17,9 +17,9 @@ from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.errors import ClusterError, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.kubernetes import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 

@@ -11,9 +11,8 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Shard
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, foreign, key, service, syncer

@@ -14,10 +14,9 @@ from eurekube_sync.explain.check import clock, code_of_check, definition, reacha
 from eurekube_sync.explain.drain_time import drain_time, of_workload, workload
 from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
-from eurekube_sync.model.details import PodDetail, Right
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.explain.world import Asked, Details
 from tests.unit.worlds.build import NS, endpoint, instance, stored

@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.cli.output.answers import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.overview import Overview, State, chosen, code_of_overview, in_need, overview
-from eurekube_sync.model.details import ServiceSelector
+from eurekube_sync.model.kubernetes import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked
 from tests.unit.worlds.build import NS, endpoint, syncer

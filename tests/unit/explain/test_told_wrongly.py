@@ -14,9 +14,8 @@ from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.overview import State, overview
 from eurekube_sync.explain.what import parse_what
-from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import ServicePort
+from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked, broken, text

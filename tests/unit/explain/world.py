@@ -15,8 +15,15 @@ from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model import ports
-from eurekube_sync.model.details import PodDetail, ServiceSelector
-from eurekube_sync.model.kubernetes import Endpoint, LockName, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    Endpoint,
+    LockName,
+    PodDetail,
+    Service,
+    ServiceSelector,
+    SyncerObject,
+    SyncerRef,
+)
 from eurekube_sync.model.ports import EurekaServer, LockStore, Registry
 from eurekube_sync.model.sources import Complete, Source
 from tests.unit.worlds.build import NS, piece, service, syncer
