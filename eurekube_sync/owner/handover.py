@@ -26,11 +26,9 @@ from eurekube_sync.owner.moves import (
     Address,
     Move,
     OwnerReport,
-    carried_out,
     duration_of,
     in_order,
     names,
-    planned,
     refuse_clash,
 )
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
@@ -54,9 +52,9 @@ def adopt_old_cluster(
         if not done_before and (none := nothing_of(before, registered, where=f"cluster {old}", to_read="--cluster")):
             raise Refused(none)
         nothing = f"nothing to adopt: no instance belongs to {whose(before, scope)}"
-        return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run)
+        return OwnerReport(command="owner adopt", dry_run=dry_run, moves=moves, nothing=nothing, observe=observe)
     way_out = f"cluster {old} is still in use: stop its eurekube-sync, or give it another owner"
-    return carried_out("owner adopt", "adopted", world.move(world.watch_all(find, observe, way_out)))
+    return OwnerReport(command="owner adopt", moves=world.move(world.watch_all(find, observe, way_out)))
 
 
 def rename_owner(
@@ -77,7 +75,7 @@ def rename_owner(
             raise Refused(none)
         nothing = f"nothing to rename: no instance belongs to {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""
-        return planned("owner rename", moves, observe, nothing=nothing, dry_run=dry_run)
+        return OwnerReport(command="owner rename", dry_run=dry_run, moves=moves, nothing=nothing, observe=observe)
     done = world.move(world.watch_all(find, observe, f"stop `run` and `keepalive` of owner {old} first"))
 
     # A lease ends twice its duration after a renewal, at the next eviction.
@@ -87,7 +85,7 @@ def rename_owner(
     left = sum(one.failed for one in done)
     again = f"{left} {one_or_more(left, 'was', 'were')} not renamed: give the command again, and then {run}"
     sentence = f"{again if left else f'{run} now'}: they expire in {shown} unless something renews them"
-    return carried_out("owner rename", "renamed", done, after=[sentence])
+    return OwnerReport(command="owner rename", moves=done, after=[sentence])
 
 
 def _all_of(
@@ -140,7 +138,10 @@ def adopt_instances(
     are = one_or_more(len(ours), "is", "are")
     already = (f"{counted(len(ours), 'instance')} {are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not moves:
-        return planned("owner adopt", moves, observe, nothing="nothing to adopt", dry_run=dry_run, before=already)
+        nothing = "nothing to adopt"
+        return OwnerReport(
+            command="owner adopt", dry_run=dry_run, moves=moves, nothing=nothing, observe=observe, before=already
+        )
     world.watch(moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in moves}
     registered, desired = world.listed(), _desired(world, ownership, scope)  # the cluster may want something else now
@@ -154,7 +155,7 @@ def adopt_instances(
     deadline = Deadline(world.clock, inf)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, adds)
     moves = world.move(moves, {move.source.key: barred[move.syncer] for move in moves if move.syncer in barred})
-    return carried_out("owner adopt", "adopted", moves, before=already, errors=errors)
+    return OwnerReport(command="owner adopt", moves=moves, before=already, errors=errors)
 
 
 def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:

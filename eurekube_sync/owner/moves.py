@@ -132,24 +132,67 @@ def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
     return sorted(registry, key=lambda one: one.key)
 
 
-# --- The report -------------------------------------------------------------------------------------------------------
+_VERBS = {
+    "owner adopt": ("to adopt", "adopted"),
+    "owner rename": ("to rename", "renamed"),
+    "owner purge": ("to cancel", "cancelled"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerReport:
-    """What an `owner` command found and did."""
+    """What an `owner` command found and did, or would do."""
 
     command: str
-    dry_run: bool
-    summary: str
-    """The one line."""
-    moves: tuple[Move, ...] = ()
-    sentences: tuple[str, ...] = ()
-    """What a person should know or see to."""
+    dry_run: bool = False
+    moves: Sequence[Move] = ()
+    nothing: str = ""
+    """The one line without moves."""
+    of: str = ""
+    """Of whom a dry run cancels."""
+    observe: float | None = None
+    """As for `observation_time`."""
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    """What a person should know, beside the moves that failed."""
     errors: tuple[ClusterError, ...] = ()
     """Writes to Kubernetes that failed; the sentences tell of them."""
     unreached: tuple[str, ...] = ()
     """Eureka servers that may hold something that was not seen, or not cancelled."""
+
+    @property
+    def summary(self) -> str:
+        """The one line."""
+        would, done = _VERBS[self.command]
+        if not self.moves:
+            return self.nothing or f"nothing {done}"
+        if self.dry_run:
+            return f"dry run: {len(self.moves)} {would}{self.of}"
+        results = Counter(one.result for one in self.moves)
+        words = {
+            Result.DONE: done,
+            Result.GONE: "already gone",
+            Result.CONFLICT: "in conflict",
+            Result.FAILED: "failed",
+            Result.NOT_TRIED: "not tried",
+        }
+        return ", ".join(f"{results[result]} {word}" for result, word in words.items() if results[result])
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a person should know or see to; one for each way in which some moves failed."""
+        failed: dict[str, list[Move]] = {}
+        for one in self.moves:
+            if one.failed:
+                failed.setdefault(one.detail, []).append(one)
+        more = {why: f" (and {len(some) - 1} more)" if len(some) > 1 else "" for why, some in failed.items()}
+        troubles = [f"{some[0].source.key}: {why}{more[why]}" for why, some in failed.items()]
+        if self.dry_run and self.moves and self.command != "owner purge":
+            seconds = observation_time(self.moves, self.observe)
+            troubles.append(f"it would first watch for {seconds:.0f} s whether somebody renews them")
+        until = "the instances there stay until they expire; repeat the command later"
+        away = [f"{', '.join(self.unreached)} could not be reached: {until}"] if self.unreached else []
+        return (*self.before, *troubles, *self.after, *away)
 
     @property
     def code(self) -> ExitCode:
@@ -162,66 +205,3 @@ class OwnerReport:
         if self.errors:
             return of_error(self.errors[0])
         return ExitCode.INCOMPLETE if self.unreached and not self.dry_run else ExitCode.OK
-
-    def with_unreached(self, away: tuple[str, ...]) -> OwnerReport:
-        """The same with the servers that were away."""
-        if not away:
-            return self
-        until = "the instances there stay until they expire; repeat the command later"
-        sentence = f"{', '.join(away)} could not be reached: {until}"
-        return replace(self, unreached=away, sentences=(*self.sentences, sentence))
-
-
-def planned(
-    command: str,
-    moves: Sequence[Move],
-    observe: float | None,
-    *,
-    nothing: str,
-    dry_run: bool,
-    before: Sequence[str] = (),
-) -> OwnerReport:
-    """What would be done; `before` are sentences that come first."""
-    seconds = observation_time(moves, observe)
-    watch = (f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else ()
-    summary = f"dry run: {len(moves)} to {command.split()[1]}" if moves else nothing
-    return OwnerReport(
-        command=command, dry_run=dry_run, summary=summary, moves=tuple(moves), sentences=(*before, *watch)
-    )
-
-
-def carried_out(
-    command: str,
-    done: str,
-    moves: Sequence[Move],
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-    errors: tuple[ClusterError, ...] = (),
-) -> OwnerReport:
-    """What was done; between the sentences `before` and `after` one for each way in which some failed."""
-    results = Counter(one.result for one in moves)
-    words = {
-        Result.DONE: done,
-        Result.GONE: "already gone",
-        Result.CONFLICT: "in conflict",
-        Result.FAILED: "failed",
-        Result.NOT_TRIED: "not tried",
-    }
-    first: dict[str, list[Move]] = {}
-    for one in moves:
-        if one.failed:
-            first.setdefault(one.detail, []).append(one)
-    troubles = [
-        f"{some[0].source.key}: {why}" + (f" (and {len(some) - 1} more)" if len(some) > 1 else "")
-        for why, some in first.items()
-    ]
-    counts = ", ".join(f"{results[result]} {word}" for result, word in words.items() if results[result])
-    return OwnerReport(
-        command=command,
-        dry_run=False,
-        summary=counts or f"nothing {done}",
-        moves=tuple(moves),
-        sentences=(*before, *troubles, *after),
-        errors=errors,
-    )

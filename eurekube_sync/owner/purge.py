@@ -18,7 +18,7 @@ from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import read_syncers
-from eurekube_sync.owner.moves import Move, OwnerReport, carried_out, in_order
+from eurekube_sync.owner.moves import Move, OwnerReport, in_order
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
 _LATELY = 90.0
@@ -94,11 +94,16 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     if world.cluster is not None and not any(one.failed for one in moves):
         finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
         after += finalizers
-    report = replace(carried_out("owner purge", "cancelled", moves, after=after, errors=errors), dry_run=dry_run)
-    if not moves:
-        none = world.nothing_there(found.ownership, found.listed) or f"no instance belongs to {found.whose}"
-        return replace(report, summary=f"nothing to purge: {none}")
-    return replace(report, summary=f"dry run: {len(moves)} to cancel of {found.whose}") if dry_run else report
+    none = world.nothing_there(found.ownership, found.listed) or f"no instance belongs to {found.whose}"
+    return OwnerReport(
+        command="owner purge",
+        dry_run=dry_run,
+        moves=moves,
+        nothing=f"nothing to purge: {none}",
+        of=f" of {found.whose}",
+        after=after,
+        errors=errors,
+    )
 
 
 def _cancelled(one: ObservedInstance, ownership: Ownership) -> Move:

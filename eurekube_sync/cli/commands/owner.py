@@ -70,7 +70,7 @@ def _carry_out(
         done = work(world)
         if isinstance(done, ExitCode):
             return done
-        report = done.with_unreached(world.registry.unreached())
+        report = replace(done, unreached=world.registry.unreached())
     notices = installation.eureka.notices
     return form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
 

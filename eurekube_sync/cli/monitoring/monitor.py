@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 
 from eurekube_sync import __version__
@@ -29,36 +29,23 @@ class Passed:
     summary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """All that the page shows."""
-
-    owner: str
-    scope: str
-    lock: str = ""
-    now: float
-    passes: tuple[Passed, ...] = ()
-    """The latest first."""
-    syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()
-    """Those that are not ready first."""
-    values: Values
-
-
 class Monitor:
     """Counts calls and passes, and knows whether the loop still turns."""
 
     def __init__(self, clock: Clock, owner: str, scope: str, *, allowed: float) -> None:
         """`allowed`: seconds within which the loop has to turn again."""
-        self._clock, self._owner, self._scope, self._allowed = clock, owner, scope, allowed
+        self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
+        self.passes: tuple[Passed, ...] = ()
+        """The latest first."""
+        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()
+        """Those that are not ready first."""
+        self.ready = False
+        """Whether a pass ended, or another copy is at work."""
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
-        self._passes: deque[Passed] = deque(maxlen=KEPT_PASSES)
-        self._syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()
         self._turned = clock.monotonic()
         self._lock: tuple[str, Callable[[], bool]] | None = None
-        self.ready = False
-        """Whether a pass ended, or another copy is at work."""
 
     # --- Told by the process ----------------------------------------------------------------------------------------
 
@@ -73,33 +60,34 @@ class Monitor:
 
     def turned(self) -> None:
         """The loop goes on."""
-        self._turned = self._clock.monotonic()
+        self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
         """Another copy has the lock: this one is ready to replace it, and knows nothing of instances any more."""
         self.ready = True
         with self._guard:
             self._gauges = {one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)}
-            self._syncers = ()
+            self.syncers = ()
         self.turned()
 
     def was_good(self, at: float) -> None:
         """When an earlier process made the last good pass, in Unix seconds."""
         with self._guard:
             last = max([at, *self._gauges.get(LAST_GOOD, {}).values()])
-            self._gauges = {**self._gauges, LAST_GOOD: {(self._scope,): last}}
+            self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
 
     def passed(self, report: PassReport, code: ExitCode, summary: str, seconds: float) -> None:
         """A pass ended, after so many seconds."""
         self.turned()
-        now = self._clock.now()
+        now = self.clock.now()
         gauges, added = measured(report, code, now=now)
         with self._guard:
             self._gauges = {**self._gauges, **gauges}
             self._add({**added, **took(seconds)})
-            self._passes.appendleft(Passed(at=now, seconds=seconds, code=code, summary=summary))
+            passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
+            self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if report.all_statuses or code in GOOD:
-                self._syncers = tuple(sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0])))
+                self.syncers = tuple(sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0])))
         self.ready = True
 
     def _add(self, values: Values) -> None:
@@ -111,30 +99,18 @@ class Monitor:
     @property
     def live(self) -> bool:
         """Whether the loop still turns. A server that is away does not stop it."""
-        return self._clock.monotonic() - self._turned <= self._allowed
+        return self.clock.monotonic() - self._turned <= self._allowed
+
+    @property
+    def lock(self) -> str:
+        """For the page; empty without one."""
+        return f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}." if self._lock else ""
 
     def values(self) -> Values:
         """Gauges and counters as they are now."""
         with self._guard:
             found = {**self._gauges, **{metric: dict(counts) for metric, counts in self._counters.items()}}
-        return {**found, LOCK: {(self._scope,): float(self._lock[1]())}} if self._lock else found
-
-    def picture(self) -> Picture:
-        """For the page."""
-        values, lock = self.values(), ""
-        if self._lock:
-            lock = f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}."
-        with self._guard:
-            passes, syncers = tuple(self._passes), self._syncers
-        return Picture(
-            owner=self._owner,
-            scope=self._scope,
-            lock=lock,
-            now=self._clock.now(),
-            passes=passes,
-            syncers=syncers,
-            values=values,
-        )
+        return {**found, LOCK: {(self.scope,): float(self._lock[1]())}} if self._lock else found
 
 
 def is_ready(status: SyncerStatus) -> bool:

@@ -1,4 +1,4 @@
-"""The page for people: plain HTML without scripts, from a `Picture`. Pure. Every text is escaped."""
+"""The page for people: plain HTML without scripts, from what a `Monitor` remembers. Every text is escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.cli.monitoring.monitor import Passed, Picture, is_ready
+from eurekube_sync.cli.monitoring.monitor import Monitor, Passed, is_ready
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.wording import counted
@@ -35,44 +35,46 @@ td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
 _BAD = ' class="bad"'
 
 
-def html_of(picture: Picture) -> str:
+def html_of(monitor: Monitor) -> str:
     """The whole page; it asks the browser to load it again each 10 s."""
-    return "".join(_parts(picture))
+    return "".join(_parts(monitor))
 
 
-def _parts(picture: Picture) -> Iterator[str]:
+def _parts(monitor: Monitor) -> Iterator[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
-    yield f"<title>eurekube-sync {_text(picture.owner)}</title><style>{_STYLE}</style></head><body>"
-    yield f"<h1>eurekube-sync: {_text(picture.owner)}</h1>"
-    yield f'<p class="quiet">Scope: {_text(picture.scope)}. {_text(picture.lock)} Made {_time(picture.now)}.</p>'
-    if picture.passes:
-        last = picture.passes[0]
+    yield f"<title>eurekube-sync {_text(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>eurekube-sync: {_text(monitor.owner)}</h1>"
+    made = _time(monitor.clock.now())
+    yield f'<p class="quiet">Scope: {_text(monitor.scope)}. {_text(monitor.lock)} Made {made}.</p>'
+    if monitor.passes:
+        last = monitor.passes[0]
         how = "was good" if last.code in GOOD else f"ended with {last.code.name} ({last.code:d})"
         yield f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: {_text(last.summary)}</p>"
     else:
         yield "<p>No pass has ended yet in this process.</p>"
-    yield from _counts(picture)
+    yield from _counts(monitor)
     yield "<h2>Syncers</h2>"
-    if picture.syncers:
-        yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, picture.syncers[:KEPT_SYNCERS]))
+    if monitor.syncers:
+        yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, monitor.syncers[:KEPT_SYNCERS]))
     else:
         yield "<p>None is known.</p>"
-    if (left := len(picture.syncers) - KEPT_SYNCERS) > 0:
+    if (left := len(monitor.syncers) - KEPT_SYNCERS) > 0:
         yield f"<p>{counted(left, 'syncer')} more; those that are not ready come first.</p>"
     yield "<h2>Last passes</h2>"
-    yield from _table(("Ended", "Took", "Result", "Summary"), map(_pass, picture.passes))
+    yield from _table(("Ended", "Took", "Result", "Summary"), map(_pass, monitor.passes))
     yield '<p class="quiet"><a href="/metrics">Metrics</a></p></body></html>'
 
 
-def _counts(picture: Picture) -> Iterator[str]:
+def _counts(monitor: Monitor) -> Iterator[str]:
     states: Counter[str] = Counter()
-    for (_, state), number in picture.values.get(INSTANCES, {}).items():
+    values = monitor.values()
+    for (_, state), number in values.get(INSTANCES, {}).items():
         states[state] += int(number)
     found = [(f"instances {state}", number, state != "UP") for state, number in sorted(states.items(), reverse=True)]
     for metric, what in ((HELD, "removals held: {}"), (AT_RISK, "leases at risk"), (UNKNOWN, "sources of {} not read")):
-        values = sorted(picture.values.get(metric, {}).items())
-        found += [(what.format(*labels), int(number), True) for labels, number in values if number]
+        some = sorted(values.get(metric, {}).items())
+        found += [(what.format(*labels), int(number), True) for labels, number in some if number]
     yield "<dl>"
     for name, number, bad in found:
         yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad else ''}>{number}</dd></div>"

@@ -30,7 +30,7 @@ _Answer: TypeAlias = tuple[int, str, bytes]
 def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
     """Serves in the background, and gives the URL; port 0 picks a free one. Raises ConfigurationError."""
     routes: dict[str, Callable[[], _Answer]] = {
-        "/": lambda: (200, _HTML, html_of(monitor.picture()).encode()),
+        "/": lambda: (200, _HTML, html_of(monitor).encode()),
         "/metrics": lambda: (200, exposition.CONTENT_TYPE, exposition.text(monitor)),
         "/livez": lambda: _health(monitor.live, "passes have stopped"),
         "/readyz": lambda: _health(monitor.ready, "no pass has ended yet"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -87,7 +87,7 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
         elif not one.decided:
             quiet += 1
         elif one.what:
-            parts += [Line(_decision(one, entry)) for entry in one.decided]
+            parts += [Line(f"{rfc_3339(one.at)}  {_decision(entry)}") for entry in one.decided]
         else:
             parts.append(Line(one.in_short))
     about = f" about {found[0].what}" if found[0].what else ""
@@ -97,34 +97,31 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
     return Group(*parts, Text(printable(last), style="bold"))
 
 
-def _decision(one: Replayed, entry: Mapping[str, Any]) -> str:
+def _decision(entry: Mapping[str, Any]) -> str:
     action, detail = entry.get("action"), entry.get("detail")
     done = "held" if entry.get("held") else entry.get("result") or action
-    what = f"{rfc_3339(one.at)}  {action}  {entry.get('app')}/{entry.get('id')}"
-    return f"{what}  {done}: {entry.get('why')}{f' ({detail})' if detail else ''}"
+    return (
+        f"{action}  {entry.get('app')}/{entry.get('id')}  {done}: {entry.get('why')}{f' ({detail})' if detail else ''}"
+    )
 
 
 def pass_again_table(one: Replayed) -> RenderableType:
     """One pass: what it decided, and every sentence that it said."""
-    return Group(*_pass_again(one))
-
-
-def _pass_again(one: Replayed) -> Iterator[RenderableType]:
+    parts: list[RenderableType] = []
     rows = [row for row in (rows_of(one.again) if one.again else ()) if one.concerns(row.app, row.id, row.syncer)]
     if rows:
-        yield Diff(rows)
+        parts.append(Diff(rows))
     elif one.what:
-        yield Line(f"nothing was planned for {one.what}")
+        parts.append(Line(f"nothing was planned for {one.what}"))
     messages = one.report.get("messages")
-    for sentence in messages if isinstance(messages, list) else ():
-        yield Line(str(sentence), mark=Text("-", style="dim"))
+    said = messages if isinstance(messages, list) else ()
+    parts += [Line(str(sentence), mark=Text("-", style="dim")) for sentence in said]
     if one.again is None:
-        yield marked("this pass could not make a plan; the lines above say why")
+        parts.append(marked("this pass could not make a plan; the lines above say why"))
     elif one.record and one.differs:
-        yield marked(
-            f"version {one.record.version} planned this pass differently; this is the plan of version {__version__}"
-        )
-    yield Text(printable(one.in_short), style="bold")
+        other = f"version {one.record.version} planned this pass differently"
+        parts.append(marked(f"{other}; this is the plan of version {__version__}"))
+    return Group(*parts, Text(printable(one.in_short), style="bold"))
 
 
 def replay_data(found: Sequence[Replayed]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _SIGNS = {
     "-": ("cancel", "red"),
     "x": ("in conflict", "magenta"),
     "?": ("could not be read again, so not changed", "red"),
-    "~": ("change", "green"),
+    "~": ("change", "yellow"),
     "+": ("register", "green"),
 }
 """What the sign before an instance means, and its style."""
@@ -66,10 +66,6 @@ class Row:
     why: str
     syncer: str
     danger: Danger = Danger.UPDATE
-
-    @property
-    def style(self) -> str:
-        return "yellow" if self.danger is Danger.DOWN and self.sign == "~" else _SIGNS.get(self.sign, ("", "dim"))[1]
 
 
 def row_of(
@@ -167,7 +163,8 @@ class Diff:
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
-    return (row.sign, row.style), (row.id, ""), (row.status, row.style), (row.why, "")
+    _, style = _SIGNS.get(row.sign, ("", "dim"))
+    return (row.sign, style), (row.id, ""), (row.status, style), (row.why, "")
 
 
 def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:

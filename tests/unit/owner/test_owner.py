@@ -904,11 +904,11 @@ def test_a_peer_that_is_away_is_no_success() -> None:
     world = two_of_ours()
     world.registry.away = ("http://two/eureka",)
     for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.INCOMPLETE)):
-        report = purged(world, dry_run=dry_run).with_unreached(world.registry.unreached())
+        report = replace(purged(world, dry_run=dry_run), unreached=world.registry.unreached())
         assert report.code is code
         assert report.sentences[-1].startswith("http://two/eureka could not be reached: the instances there stay")
     world.registry.away = ()
-    assert purged(world).with_unreached(world.registry.unreached()).code is ExitCode.OK
+    assert replace(purged(world), unreached=world.registry.unreached()).code is ExitCode.OK
 
 
 def deleted_with_two() -> FakeWorld:

@@ -79,9 +79,9 @@ def test_the_last_syncer_that_is_gone_is_not_shown_any_more(world: FakeWorld, mo
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     world.cluster.syncers.clear()
     monitor.passed(replace(world.run(), all_statuses={}), ExitCode.KUBERNETES_UNREAD, "", 1)
-    assert len(monitor.picture().syncers) == 1
+    assert len(monitor.syncers) == 1
     monitor.passed(world.run(), ExitCode.OK, "", 1)
-    assert monitor.picture().syncers == ()
+    assert not monitor.syncers
 
 
 def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) -> None:
@@ -120,7 +120,7 @@ def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> No
     """The latest first."""
     for number in range(KEPT_PASSES + 5):
         monitor.passed(world.run(), ExitCode.OK, f"pass {number}", 1)
-    shown = [one.summary for one in monitor.picture().passes]
+    shown = [one.summary for one in monitor.passes]
     assert (len(shown), shown[0]) == (KEPT_PASSES, f"pass {KEPT_PASSES + 4}")
 
 

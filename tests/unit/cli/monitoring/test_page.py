@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterable
 from html.parser import HTMLParser
 
 from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Values
-from eurekube_sync.cli.monitoring.monitor import Monitor, Passed, Picture
+from eurekube_sync.cli.monitoring.monitor import Monitor, Passed
 from eurekube_sync.cli.monitoring.page import KEPT_SYNCERS, html_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable
@@ -15,7 +15,6 @@ from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
-EMPTY = Picture(owner="shop", scope="all", now=0, values={})
 EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 
 
@@ -26,6 +25,22 @@ def status(*, ready: str = "", app: str = "", works: bool = False, reason: str =
         type="Ready", status=state, reason=reason, message=message, last_transition=0, observed_generation=1
     )
     return SyncerStatus(observed_generation=1, ready=ready, app_name=app, conditions=(one,))
+
+
+def remembering(
+    owner: str = "shop",
+    *,
+    lock: str = "",
+    passes: tuple[Passed, ...] = (),
+    syncers: Iterable[tuple[SyncerRef, SyncerStatus]] = (),
+    values: Values | None = None,
+) -> Monitor:
+    """A monitor of which the page shows this."""
+    monitor = Monitor(FakeWorld().clock, owner, owner, allowed=1)
+    monitor.passes, monitor.syncers = passes, tuple(syncers)
+    monitor._gauges = values or {}
+    monitor.has_lock(lock, lambda: True)
+    return monitor
 
 
 class Elements(HTMLParser):
@@ -48,7 +63,7 @@ class Elements(HTMLParser):
 
 def test_before_the_first_pass() -> None:
     """It says so."""
-    page = html_of(EMPTY)
+    page = html_of(remembering())
     assert "No pass has ended yet in this process." in page
     assert "<p>None is known.</p>" in page
     assert Elements(page).open == []
@@ -60,7 +75,7 @@ def test_all_that_a_pass_says() -> None:
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.passed(world.run(), ExitCode.OK, "2 registered, 0 renewed", 0.34)
-    page = html_of(monitor.picture())
+    page = html_of(monitor)
     assert "The last pass was good: 2 registered, 0 renewed" in page
     assert "<dt>instances UP</dt><dd>2</dd>" in page
     assert '<td data-name="Ready">2/2</td>' in page
@@ -78,8 +93,7 @@ def test_what_a_person_should_see_to_stands_out() -> None:
     }
     failed = Passed(at=0, seconds=1, code=ExitCode.EUREKA_UNREAD, summary="nothing changed")
     broken = [(SyncerRef("a", str(number)), status(reason="InvalidSpec")) for number in range(KEPT_SYNCERS + 2)]
-    one = Picture(owner="o", scope="s", now=0, passes=(failed,), syncers=tuple(broken), values=values)
-    page = html_of(one)
+    page = html_of(remembering(passes=(failed,), syncers=broken, values=values))
     assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
     assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
     assert "<dt>removals held: TooManyRemovals</dt><dd class=bad>40</dd>" in page
@@ -92,7 +106,7 @@ def test_what_a_person_should_see_to_stands_out() -> None:
 
 def test_a_cell_without_a_text_keeps_its_place() -> None:
     """The others would stand in the wrong column."""
-    page = html_of(replace(EMPTY, syncers=((SyncerRef("a", "b"), status(ready="0/0", message="why")),)))
+    page = html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))]))
     row = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
         ("Syncer", "a/b"),
@@ -106,10 +120,9 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
 def test_what_others_wrote_is_text() -> None:
     """Names, messages, summaries, the owner."""
     shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
-    one = Picture(
-        owner=EVIL, scope=EVIL, lock=EVIL, now=0,
+    one = remembering(
+        EVIL, lock=EVIL, syncers=[shown], values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
         passes=(Passed(at=0, seconds=1, code=ExitCode.OK, summary=EVIL),),
-        syncers=(shown,), values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
     )  # fmt: skip
     page = html_of(one)
     assert "<script" not in page
@@ -127,7 +140,7 @@ def test_many_syncers_are_cut_and_those_that_do_not_work_come_first() -> None:
     world.cluster.apply(syncer("zzz"), service(), piece(endpoint(1)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.passed(world.run(), ExitCode.OK, "", 1)
-    page = html_of(monitor.picture())
+    page = html_of(monitor)
     assert "3 syncers more" in page
     assert "/app-0000</td>" in page
     assert "/zzz</td>" not in page
