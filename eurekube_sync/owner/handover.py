@@ -33,8 +33,6 @@ from eurekube_sync.owner.moves import (
 )
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
-# --- From another owner, or an old cluster ----------------------------------------------------------------------------
-
 
 def adopt_old_cluster(
     world: OwnerWorld, *, owner: str, old: str, scope: Scope, observe: float | None, dry_run: bool
@@ -113,9 +111,6 @@ def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
     namespace = syncer.namespace if syncer else ""
     address, port = one.instance.ip_addr, one.instance.main_port
     return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=address, port=port))
-
-
-# --- From nobody ------------------------------------------------------------------------------------------------------
 
 
 def adopt_instances(

@@ -118,9 +118,6 @@ def _cancelled(one: ObservedInstance, ownership: Ownership) -> Move:
     )
 
 
-# --- Syncers that wait for their instances to go ----------------------------------------------------------------------
-
-
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[SyncerObject, ...], list[str]]:
     """Syncers that are being deleted and wait for nothing but our finalizer: when all of `found` is gone, Eureka holds
     nothing of them, whichever owner registered it. Then why others are not ready, a sentence each."""

@@ -31,12 +31,6 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
 
-    @property
-    def series(self) -> tuple[str, ...]:
-        """The names that a query may use."""
-        parts = ("_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
-        return tuple(f"{self.name}{part}" for part in parts)
-
 
 def _gauge(name: str, help: str, *labels: str) -> Metric:
     return Metric(name=f"eurekube_sync_{name}", kind="gauge", help=help, labels=labels)

@@ -47,8 +47,6 @@ class Monitor:
         self._turned = clock.monotonic()
         self._lock: tuple[str, Callable[[], bool]] | None = None
 
-    # --- Told by the process ----------------------------------------------------------------------------------------
-
     def has_lock(self, name: str, held: Callable[[], bool]) -> None:
         """There is a lock of this name."""
         self._lock = (name, held)
@@ -93,8 +91,6 @@ class Monitor:
     def _add(self, values: Values) -> None:
         for metric, added in values.items():
             self._counters.setdefault(metric, Counter()).update(added)
-
-    # --- Asked by others --------------------------------------------------------------------------------------------
 
     @property
     def live(self) -> bool:

@@ -46,8 +46,6 @@ _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 _UNSELECTED = 10
 """The most Services that are shown which no syncer selects."""
 
-# --- explain ----------------------------------------------------------------------------------------------------------
-
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
     """One block for each syncer; the last line of each is the answer."""
@@ -55,25 +53,17 @@ def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
     for index, one in enumerate(explained):
         parts += [Text("")] if index else []
         parts += [Line(f"{one.about}: {one.syncer}", style="bold")] if len(explained) > 1 else []
-        parts += _explanation(one)
+        for link in one.links:
+            parts.append(Line(link.text, mark=sign_of(link.mark), indent=2))
+            parts += [Line(detail, indent=4, style="" if link.broken else "dim") for detail in link.details]
+        parts.append(Line(one.sentence.removesuffix(".") + ".", style=_STYLES[one.outcome]))
+        parts += [Next(one.fix)] if one.fix else []
+        manifest = yaml.safe_dump(one.manifest, sort_keys=False) if one.manifest else ""
+        parts += [Line(line, indent=2) for line in manifest.splitlines()]
     return Group(*parts)
 
 
-def _explanation(one: Explanation) -> Iterator[RenderableType]:
-    for link in one.links:
-        yield Line(link.text, mark=sign_of(link.mark), indent=2)
-        yield from (Line(detail, indent=4, style="" if link.broken else "dim") for detail in link.details)
-    end = "" if one.sentence.endswith(".") else "."
-    yield Line(f"{one.sentence}{end}", style=_STYLES[one.outcome])
-    if one.fix:
-        yield Next(one.fix)
-    if one.manifest:
-        document = yaml.safe_dump(one.manifest, sort_keys=False).rstrip()
-        yield from (Line(line, indent=2) for line in document.splitlines())
-
-
 def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
-    """The same as links with machine words, under the names of `Explanation` and `Link`."""
     return {
         **_installation_data(look),
         "explanations": [{**msgspec.to_builtins(one), "reason": one.reason} for one in explained],
@@ -86,9 +76,6 @@ def _installation_data(look: Look) -> dict[str, Any]:
         "cluster": look.identity.data if isinstance(look.identity, Complete) else None,
         "onlyNamespace": look.narrowed or None,
     }
-
-
-# --- check ------------------------------------------------------------------------------------------------------------
 
 
 def findings_table(found: Sequence[Finding]) -> RenderableType:
@@ -108,11 +95,8 @@ def findings_table(found: Sequence[Finding]) -> RenderableType:
 
 
 def findings_data(found: Sequence[Finding]) -> dict[str, Any]:
-    """The same, under the names of `Finding`."""
-    return {
-        "summary": _how_many(found),
-        "findings": [{**msgspec.to_builtins(one), "docs": one.docs} for one in found],
-    }
+    findings = [{**msgspec.to_builtins(one), "docs": one.docs} for one in found]
+    return {"summary": _how_many(found), "findings": findings}
 
 
 def _how_many(found: Sequence[Finding]) -> str:
@@ -120,9 +104,6 @@ def _how_many(found: Sequence[Finding]) -> str:
     parts = [f"{grades[Grade.FAILED]} failed"] if grades[Grade.FAILED] else []
     parts += [counted(grades[Grade.WARNING], "warning")] if grades[Grade.WARNING] else []
     return ", ".join([*parts, f"{counted(grades[Grade.OK], 'check')} ok"])
-
-
-# --- status -----------------------------------------------------------------------------------------------------------
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
@@ -189,7 +170,7 @@ def summary(found: Overview) -> str:
 
 
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
-    """The same with every syncer; keys are camelCase, a number is null while it is unknown."""
+    """Every syncer; a number is null while it is unknown."""
     return {
         "summary": summary(found),
         "at": rfc_3339(found.look.at),
@@ -223,8 +204,6 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         ],
     }
 
-
-# --- orphans and owner ------------------------------------------------------------------------------------------------
 
 _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~", Fate.EXPIRE: "="}
 

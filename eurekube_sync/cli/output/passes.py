@@ -99,9 +99,6 @@ def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: 
     return Group(*parts, Text(summary(report), style="bold"))
 
 
-# --- Markdown, for a comment of a pull request ------------------------------------------------------------------------
-
-
 def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
     """Held rows are folded, and registrations stand under a heading that opens. Only registrations are ever cut, and
     the last line of their table says how many."""
@@ -142,9 +139,6 @@ def _text(words: str) -> str:
     """What somebody wrote is text: neither markup, nor a link, nor a mention that would call a person."""
     escaped = _MARKUP.sub(r"\\\1", printable(words).replace("&", "&amp;"))
     return _LINK.sub("\u200b", escaped)
-
-
-# --- Data, for `-o json` and `-o yaml` --------------------------------------------------------------------------------
 
 
 def as_data(

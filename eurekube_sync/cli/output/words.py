@@ -25,9 +25,6 @@ _GATHERED = 3
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
 
 
-# --- The one line -----------------------------------------------------------------------------------------------------
-
-
 def summary(report: PassReport) -> str:
     """It says no more than was seen."""
     if not report.dry_run:
@@ -100,9 +97,6 @@ def _troubles(report: PassReport) -> str:
     return f"; {', '.join(shown)}" if shown else ""
 
 
-# --- Sentences --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One thing to see to, whole."""
@@ -171,9 +165,6 @@ def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
         by_kind.setdefault(kind, []).append(sentence)
     for first, *more in by_kind.values():
         yield f"{first} (and {len(more)} more)" if more else first
-
-
-# --- The pass ---------------------------------------------------------------------------------------------------------
 
 
 def _of_owners(report: PassReport) -> Iterator[str]:
@@ -265,9 +256,6 @@ def _of_failures(report: PassReport) -> Iterator[str]:
     yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
 
 
-# --- Each syncer ------------------------------------------------------------------------------------------------------
-
-
 def _of_claims(report: PassReport) -> Iterator[Sentence]:
     told = {source.message for _, source in unread(report.view)}
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
@@ -315,12 +303,8 @@ def _account(claim: Claim) -> tuple[str, str]:
         return "Suspended", "nothing new is registered and nothing is cancelled; registered instances are renewed"
     if claim.incomplete or claim.unclear:
         return "", ""
-    if not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):
+    if claim.unready or not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):
         return nothing_wanted(claim)
-    if claim.unready:
-        first, *more = sorted(claim.unready.values())
-        rest = f" (and {len(more)} more)" if more else ""
-        return "NotReady", f"{len(more) + 1} of {counted(claim.endpoints, 'endpoint')} not ready: {first}{rest}"
     wanted = claim.wanted.values()
     if drained := sorted(one.why for one in wanted if one.drained):
         some = len(drained) < len(wanted)
