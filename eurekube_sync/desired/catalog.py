@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.desired.drain import Drains, known
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, Node, Pod, PodReadiness, Service
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
+T = TypeVar("T")
+PodSocket: TypeAlias = tuple[str, str, int]
+"""A pod's namespace, its address, and a port."""
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
 
 
@@ -37,12 +40,8 @@ class Catalog:
         self.drains = drains
         self.asked = 0
         """How often pods, nodes or readiness were asked for."""
-        self._readiness = readiness
-        self._readiness_by_uid: Mapping[str, PodReadiness] | None = None
-        self._pods = pods
-        self._nodes = nodes
-        self._nodes_by_name: Mapping[str, Node] | None = None
-        self._pods_by_uid: Mapping[str, Pod] | None = None
+        self._pods, self._nodes, self._readiness = pods, nodes, readiness
+        self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
         for service in self._by_name.values():
@@ -58,7 +57,7 @@ class Catalog:
         if selector.service is not None:
             candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
         elif selector.labels:  # the rarest: `managed-by: Helm` is on all of them
-            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=lambda found: len(found))
+            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:
@@ -68,32 +67,25 @@ class Catalog:
     @property
     def pods(self) -> Mapping[str, Pod]:
         """The Pods by UID. Raises SourceUnknown when they could not be read: no label is not the same as no answer."""
-        self.asked += 1
-        if isinstance(self._pods, Unknown):
-            raise SourceUnknown(self._pods)
-        if self._pods_by_uid is None:
-            self._pods_by_uid = {pod.uid: pod for pod in self._pods.data}
-        return self._pods_by_uid
+        return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
         """How ready each Pod is but for our gate, by UID. Raises SourceUnknown when that could not be read."""
-        self.asked += 1
-        if isinstance(self._readiness, Unknown):
-            raise SourceUnknown(self._readiness)
-        if self._readiness_by_uid is None:
-            self._readiness_by_uid = {pod.uid: pod for pod in self._readiness.data}
-        return self._readiness_by_uid
+        return self._indexed("readiness", self._readiness, lambda pod: pod.uid)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """The cluster's Nodes by name. Raises SourceUnknown when they could not be read."""
+        return self._indexed("nodes", self._nodes, lambda node: node.name)
+
+    def _indexed(self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]) -> Mapping[str, T]:
         self.asked += 1
-        if isinstance(self._nodes, Unknown):
-            raise SourceUnknown(self._nodes)
-        if self._nodes_by_name is None:
-            self._nodes_by_name = {node.name: node for node in self._nodes.data}
-        return self._nodes_by_name
+        if isinstance(source, Unknown):
+            raise SourceUnknown(source)
+        if name not in self._indexes:
+            self._indexes[name] = {id_of(one): one for one in source.data}
+        return self._indexes[name]
 
 
 class Catalogs:
@@ -111,21 +103,16 @@ class Catalogs:
         return self._known[namespace]
 
     def _build(self, namespace: str) -> Complete[Catalog] | Unknown:
-        services = self._view.services.of(namespace)
-        slices = self._view.slices.of(namespace)
+        view = self._view
+        services, slices = view.services.of(namespace), view.slices.of(namespace)
         if isinstance(services, Unknown):
             return services
         if isinstance(slices, Unknown):
             return slices
-        pods = self._view.pods.of(namespace) if self._view.pods else _NOT_READ
-        readiness = self._view.readiness.of(namespace) if self._view.readiness else _NOT_READ
-        pod_drains = known(self._view.pod_drains.of(namespace)) if self._view.pod_drains else None
-        drains = Drains(pod_drains, self._node_drains)
-        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness, drains))
-
-
-PodSocket: TypeAlias = tuple[str, str, int]
-"""A pod's namespace, its address, and a port."""
+        pods = view.pods.of(namespace) if view.pods else _NOT_READ
+        readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
+        drains = Drains(known(view.pod_drains.of(namespace)) if view.pod_drains else None, self._node_drains)
+        return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
 
 
 class Sockets:

@@ -103,7 +103,9 @@ def backends(
     best: dict[str, Backend] = {}
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
     matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
-    if (filled and not matched) or any(_older(piece, service) for piece in filled):
+    names = {port.name for port in service.ports}
+    older = any(piece.ports and names.isdisjoint(port.name for port in piece.ports) for piece in filled)
+    if (filled and not matched) or older:
         raise InvalidSyncer(
             "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
         )
@@ -125,6 +127,20 @@ def backends(
             if known is None or found.preference < known.preference:
                 best[identity] = found
     return tuple(best[identity] for identity in sorted(best))
+
+
+def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | None:
+    if not piece.ports and not service.ports:
+        return port.port
+    return next((p.port for p in piece.ports if p.name == port.name), None)
+
+
+def healthy(endpoint: Endpoint, service: Service) -> bool:
+    """Whether an endpoint takes calls."""
+    # With publishNotReadyAddresses "ready" is true of every pod and says nothing; "serving" is the pod's own readiness.
+    # Slices that are made of hand-written Endpoints say nothing but "ready".
+    published = service.publish_not_ready
+    return endpoint.ready and (not published or (endpoint.serving and not endpoint.terminating))
 
 
 def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
@@ -159,43 +175,21 @@ def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     by_pod: dict[str, list[Backend]] = {}
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)
-    return {identity: _merge(by_pod[identity]) for identity in sorted(by_pod)}
-
-
-def _merge(same: Sequence[Backend]) -> Backend:
-    if len(same) == 1:
-        return same[0]
-    ports: Mapping[int, str] = {b.port: b.service for b in sorted(same, key=lambda b: b.service, reverse=True)}
-    if len(ports) > 1:
-        offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
-        raise InvalidSyncer(
-            "AmbiguousService",
-            f"{same[0].label} is behind Services with different ports, {offers}: name one in spec.port",
-        )
-    return min(same, key=lambda b: b.preference)
-
-
-def _older(piece: EndpointSlice, service: Service) -> bool:
-    """Whether a slice was made for ports that the Service no longer has: it is about to be written anew."""
-    names = {port.name for port in service.ports}
-    return bool(piece.ports) and not any(port.name in names for port in piece.ports)
-
-
-def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | None:
-    if not piece.ports and not service.ports:
-        return port.port
-    return next((p.port for p in piece.ports if p.name == port.name), None)
-
-
-def healthy(endpoint: Endpoint, service: Service) -> bool:
-    """Whether an endpoint takes calls."""
-    # With publishNotReadyAddresses "ready" is true of every pod and says nothing; "serving" is the pod's own readiness.
-    # Slices that are made of hand-written Endpoints say nothing but "ready".
-    published = service.publish_not_ready
-    return endpoint.ready and (not published or (endpoint.serving and not endpoint.terminating))
+    merged = {}
+    for identity, same in sorted(by_pod.items()):
+        merged[identity] = same[0]
+        if len(same) == 1:
+            continue
+        merged[identity] = min(same, key=lambda b: b.preference)
+        ports = {b.port: b.service for b in sorted(same, key=lambda b: b.service, reverse=True)}
+        if len(ports) > 1:
+            offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
+            raise InvalidSyncer(
+                "AmbiguousService",
+                f"{same[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+            )
+    return merged
 
 
 def _ports(service: Service) -> str:
-    if not service.ports:
-        return "none"
-    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in service.ports)
+    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in service.ports) or "none"

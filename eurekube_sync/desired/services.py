@@ -1,12 +1,13 @@
 """`mode: service`: each Service is an instance, or one per address of it, UP while an endpoint behind it is ready.
 
-Where a Service is reached from outside its cluster follows its own fields and the Nodes: one `Place` per address.
+Where a Service is reached from outside its cluster follows its own fields and the Nodes: one `Site` per address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias, assert_never
+from dataclasses import replace
+from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
@@ -26,18 +27,6 @@ _ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress
 balancer is none: several cloud controllers copy it from an annotation of the Service."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One address that callers may use."""
-
-    host: str
-    """An IP address, or a host name."""
-    port: int | None
-    secure_port: int | None
-    node: Node | None = None
-    """Whose address it is, when it is a node's."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Behind:
     """What is registered behind a Service."""
@@ -46,11 +35,11 @@ class _Behind:
     nodes: Mapping[str, bool]
     """Each node that has an endpoint, and whether one of them is ready."""
 
-    def serves(self, service: Service, place: Place) -> bool:
-        """Whether a call to the place is answered."""
-        if place.node is None:
+    def serves(self, service: Service, node: Node | None) -> bool:
+        """Whether a call is answered, at this node's address or at one of no node."""
+        if node is None:
             return self.ready
-        return place.node.ready and (self.nodes.get(place.node.name, False) if service.local else self.ready)
+        return node.ready and (self.nodes.get(node.name, False) if service.local else self.ready)
 
 
 def serve_services(
@@ -77,12 +66,11 @@ def serve_services(
             continue
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
-        for place in found:
-            # A node without an endpoint of a Service whose nodes answer for their own only is no place of it.
-            on = behind[service.name].nodes
-            if place.node is None or not service.local or not on or place.node.name in on:
-                allotted = kind in _ALLOTTED and family_of(place.host) is not None
-                yield _found(service, place, behind[service.name], app, builder, catalog, allotted=allotted)
+        # A node without an endpoint of a Service whose nodes answer for their own only is no place of it.
+        on = behind[service.name].nodes if service.local else {}
+        for site in found:
+            if not site.node or not on or site.node in on:
+                yield _found(service, site, behind[service.name], app, builder, catalog)
 
 
 def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
@@ -143,50 +131,45 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
     return ServiceAddress(service.type)
 
 
-def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...] | str:
+def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
     """Where the Service is reached; never empty. A text says why it has no address yet, and is to get one. `nodes` are
     read for a node port only. Raises InvalidSyncer."""
     plain, secure = (port.port if port else None for port in ports)
-    if spec.service.hostname is not None:
-        return (Place(host=spec.service.hostname, port=plain, secure_port=secure),)
+    host, label = spec.service.hostname, f"Service {service.name}"
+    site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)
+    if host is not None:
+        return (site,)
     kind = address_kind(service, spec)
-    hosts: Sequence[str]
-    match kind:
-        case ServiceAddress.NODE_PORT:
-            return _node_ports(service, ports, spec, nodes)
-        case ServiceAddress.LOAD_BALANCER:
-            if service.type != "LoadBalancer":
-                raise _none(service, "no load balancer")
-            if not service.load_balancer:
-                return f"Service {service.name} waits for the address of its load balancer"
-            hosts = service.load_balancer
-        case ServiceAddress.EXTERNAL_IP:
-            hosts = service.external_ips
-        case ServiceAddress.EXTERNAL_NAME:
-            hosts = (service.external_name.rstrip("."),)
-        case ServiceAddress.CLUSTER_IP:
-            hosts = service.cluster_ips if not service.is_external_name and not service.headless else ()
-        case ServiceAddress.AUTO:  # pragma: no cover
-            raise AssertionError("Auto has become one of the others")
-        case _:  # pragma: no cover
-            assert_never(kind)
-    chosen = _of_family(hosts, service, spec)
-    if not chosen:
-        family = f"{spec.address_family} " if spec.address_family else ""
-        raise _none(service, f"no {family}address of kind {kind.value}")
-    return tuple(Place(host=host, port=plain, secure_port=secure) for host in chosen)
+    if kind is ServiceAddress.NODE_PORT:
+        return _node_ports(service, ports, spec, nodes)
+    if kind is ServiceAddress.LOAD_BALANCER and service.type != "LoadBalancer":
+        raise _none(service, "no load balancer")
+    if kind is ServiceAddress.LOAD_BALANCER and not service.load_balancer:
+        return f"Service {service.name} waits for the address of its load balancer"
+    hosts = {
+        ServiceAddress.LOAD_BALANCER: service.load_balancer,
+        ServiceAddress.EXTERNAL_IP: service.external_ips,
+        ServiceAddress.EXTERNAL_NAME: (service.external_name.rstrip("."),),
+        ServiceAddress.CLUSTER_IP: () if service.is_external_name or service.headless else service.cluster_ips,
+    }[kind]
+    families = _of_family(hosts, service, spec)
+    if not families:
+        asked = f"{spec.address_family} " if spec.address_family else ""
+        raise _none(service, f"no {asked}address of kind {kind.value}")
+    allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
+    return tuple(replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items())
 
 
-def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Sequence[str]:
-    """Host names, and the addresses of one family: the asked one, else the Service's first that there is any of."""
+def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
+    """Host names, and the addresses of one family: the asked one, else the Service's first that there is any of. Each
+    with its family."""
     families = {host: family_of(host) for host in hosts if host}
-    there = [family for family in families.values() if family]
-    wished = [spec.address_family] if spec.address_family else [*service.ip_families, *there]
-    chosen = next((family for family in wished if family in there), None)
-    return [host for host, family in families.items() if family in (None, chosen)]
+    wished = [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
+    chosen = next((family for family in wished if family and family in families.values()), None)
+    return {host: family for host, family in families.items() if family in (None, chosen)}
 
 
-def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...]:
+def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...]:
     # Kubernetes checks the number, and gives it to one Service alone, for these types only.
     if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in ports if port):
         raise _none(service, "no node port")
@@ -198,7 +181,9 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
         addresses = (*node.external, *node.internal) if kind is None else getattr(node, _FIELDS[kind])
         host = next((address for address in addresses if family_of(address) == family), None)
         if host is not None and not node.excluded:
-            found.append(Place(host=host, port=plain, secure_port=secure, node=node))
+            label = f"Service {service.name} on node {node.name}"
+            site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label, node=node.name)
+            found.append(replace(site, allotted=True))
     if not found:
         usable = kind.value if kind else "usable"
         raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
@@ -238,28 +223,19 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
 
 
 def _found(
-    service: Service, place: Place, behind: _Behind, app: str, builder: Builder, catalog: Catalog, *, allotted: bool
+    service: Service, site: Site, behind: _Behind, app: str, builder: Builder, catalog: Catalog
 ) -> tuple[InstanceKey, Found]:
-    label = f"Service {service.name}" + (f" on node {place.node.name}" if place.node else "")
-    site = Site(
-        host=place.host,
-        port=place.port,
-        secure_port=place.secure_port,
-        services=(service,),
-        label=label,
-        allotted=allotted,
-    )
     key = builder.key(app, site)
-    up = behind.serves(service, place)
-    if place.node is not None and not place.node.ready:
-        why = f"node {place.node.name} is not ready"
+    node = catalog.nodes[site.node] if site.node else None
+    up = behind.serves(service, node)
+    if node is not None and not node.ready:
+        why = f"node {node.name} is not ready"
     elif service.is_external_name:
-        why = f"{label} is of type ExternalName"
+        why = f"{site.label} is of type ExternalName"
     else:
-        why = f"{label} has {'a' if up else 'no'} ready endpoint"
-    node = place.node.name if place.node else ""
-    drain = catalog.drains.of((service,), None, node)
-    for ignored in catalog.drains.ignored((service,), None, node):
+        why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
+    drain = catalog.drains.of((service,), None, site.node)
+    for ignored in drain.ignored:
         builder.warn(ignored)
     if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         return key, Leaving(why=why, terminating=False)

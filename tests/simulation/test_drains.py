@@ -6,6 +6,7 @@ import pytest
 
 from eurekube_sync.desired import drain
 from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.kubernetes import Drainable
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import make
 from eurekube_sync.plan.value import Choice
@@ -43,7 +44,10 @@ DEFECTS = {
         "drained",
         Defect(name="", patches=((make, "LEFT_OUT", (make.LEFT_OUT[0], _no_mark_counts, *make.LEFT_OUT[2:])),)),
     ),
-    "nobody is drained": ("rest", Defect(name="", patches=((drain, "_state", lambda _those, _id: False),))),
+    "nobody is drained": (
+        "rest",
+        Defect(name="", patches=((drain, "_found", lambda _those, _id: Drainable(id="", drained=False)),)),
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from sys import intern
 
 import msgspec
 
-from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
+from eurekube_sync.desired.drain import drainable
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -254,7 +254,7 @@ class NodeItem(Item):
 
     def read(self) -> model.Node:
         """One that does not say that it is ready is not."""
-        labels, annotations = self.metadata.labels or {}, self.metadata.annotations or {}
+        labels, drain = self.metadata.labels or {}, drainable(self.metadata.name, self.metadata.annotations or {})
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
         return model.Node(
@@ -263,8 +263,8 @@ class NodeItem(Item):
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
             external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
             zone=labels.get("topology.kubernetes.io/zone", ""),
-            drained=is_drained(annotations),
-            ignored=ignored_drain(annotations),
+            drained=drain.drained,
+            ignored=drain.ignored,
             excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
         )
 

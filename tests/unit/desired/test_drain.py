@@ -13,7 +13,7 @@ from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.drain import DRAINED, Kind, ignored_drain
+from eurekube_sync.desired.drain import DRAINED, Kind, drainable
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
 from eurekube_sync.model.eureka import InstanceStatus
@@ -529,7 +529,7 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
             assert ref is not None
             world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations=annotations),)
         case Kind.NODE:
-            first = Node(name="node-a", ignored=ignored_drain(annotations))
+            first = Node(name="node-a", ignored=drainable("node-a", annotations).ignored)
             world.cluster.nodes = Complete(data=(first, Node(name="node-b")))
         case _:
             assert_never(kind)
