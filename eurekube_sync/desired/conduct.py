@@ -24,17 +24,15 @@ GONE = "eurekube.gone"
 
 _MOST = 100_000
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
-_MARK = re.compile(r"(?P<share>share )?(?P<value>[0-9]{1,6})(?P<percent>%?)")
 
 
 class Measure(StrEnum):
-    """What a limit counts in."""
+    """What a limit counts in: instances, percent of our pods, or percent of all UP instances of the VIP. The values are
+    the forms of the mark."""
 
-    COUNT = "Count"
-    PODS = "Pods"
-    """Percent of our pods."""
-    SHARE = "Share"
-    """Percent of all UP instances of the VIP."""
+    COUNT = "{}"
+    PODS = "{}%"
+    SHARE = "share {}%"
 
 
 class Policy(StrEnum):
@@ -55,8 +53,7 @@ class Limit:
     value: int
 
     def __str__(self) -> str:
-        forms = {Measure.COUNT: "{}", Measure.PODS: "{}%", Measure.SHARE: "share {}%"}
-        return forms[self.measure].format(self.value)
+        return self.measure.format(self.value)
 
     def places(self, *, pods: int, others: int) -> int | None:
         """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
@@ -109,8 +106,7 @@ class Conduct:
 
     @property
     def returns_while_unknown(self) -> bool:
-        """Whether a wanted instance is registered on a 404 while Eureka cannot be read, although this process never saw
-        it."""
+        """Whether a wanted instance that this process never saw is registered on a 404 while Eureka cannot be read."""
         return self.limit is None and not self.suspend
 
     @property
@@ -136,11 +132,9 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
 
 def read_mark(mark: str) -> Limit | None:
     """The limit that a mark names; None for none that we could have written."""
-    found = _MARK.fullmatch(mark)
-    if found is None or (found["share"] and not found["percent"]):
-        return None
-    measure = Measure.SHARE if found["share"] else Measure.PODS if found["percent"] else Measure.COUNT
-    return Limit(measure=measure, value=int(found["value"]))
+    found = re.search("[0-9]{1,6}", mark)
+    value = int(found[0]) if found else 0
+    return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
 
 
 def policy_of(metadata: Mapping[str, str]) -> Policy:

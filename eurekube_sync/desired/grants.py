@@ -22,12 +22,9 @@ ALLOWED_APPS = "eurekube.io/allowed-apps"
 ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
 """The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
 
-
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TOLD = 3
 """How many names a sentence has."""
-
-_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 _NO_MACHINE = [
     ipaddress.ip_network(text) for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
 ]
@@ -38,6 +35,7 @@ _LOCAL_NAME = re.compile(r"local(host|domain)[46]?|ip6-(localhost|loopback)|[0-9
 """The last label of a name of the caller itself, or of a short way to write an address: 127.1, 0x7f000001."""
 _NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)
 """A pattern of addresses."""
+_ANY, _WITHIN_LABEL = ".", "[^.]"
 
 
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
@@ -47,7 +45,7 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     for host in reached:
         if _of_one_machine(host):
             return f"{host} leads each caller to a different machine, so it is never registered"
-    names = [f"{kind} {name}" for name, kind in _names(claim).items() if not any(_matches(one, name) for one in apps)]
+    names = [f"{kind} {name}" for kind, name in _names(claim) if not any(_matches(one, name) for one in apps)]
     strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
     asked = [(found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found]
     return "; ".join(_not_granted(found, key, claim.syncer.namespace, annotations) for found, key in asked) or None
@@ -80,18 +78,18 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(part for part in (one.strip() for one in text.split(",")) if part)
 
 
-def _names(claim: Serving) -> Mapping[str, str]:
-    """All under which callers would find an instance of it, each with what it is."""
+def _names(claim: Serving) -> Sequence[tuple[str, str]]:
+    """All under which callers would find an instance of it, each once with what it is."""
     found = [("app", name) for name in claim.apps]
     instances = [one.instance for one in claim.wanted.values()]
     plain = dict.fromkeys([claim.vip_address, *(one.vip_address for one in instances)])
-    found += [("VIP address", name) for vip in plain for name in _parts(vip)]
     secure = dict.fromkeys(one.secure_vip_address for one in instances)
+    found += [("VIP address", name) for vip in plain for name in _parts(vip)]
     found += [("secure VIP address", name) for vip in secure for name in _parts(vip)]
-    kinds: dict[str, tuple[str, str]] = {}
+    first: dict[str, tuple[str, str]] = {}
     for kind, name in found:
-        kinds.setdefault(name.lower(), (kind, name))
-    return {name: kind for kind, name in kinds.values()}
+        first.setdefault(name.lower(), (kind, name))
+    return list(first.values())
 
 
 def _reached_at(one: Wanted) -> Iterator[str]:
@@ -109,9 +107,16 @@ def _of_one_machine(host: str) -> bool:
     address = _address(host)
     if address is None:
         return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
+    leads_to: list[_Address | None] = [address]
+    if isinstance(address, ipaddress.IPv6Address):  # which may lead to an IPv4 address
+        last = (
+            ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if any(address in one for one in _ENDS_IN_IPV4) else None
+        )
+        leads_to += [address.ipv4_mapped, address.sixtofour, last]
     return any(
         one.is_link_local or one.is_loopback or one.is_multicast or any(one in network for network in _NO_MACHINE)
-        for one in (address, _embedded(address))
+        for one in leads_to
+        if one is not None
     )
 
 
@@ -120,16 +125,6 @@ def _address(host: str) -> _Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
-
-
-def _embedded(address: _Address) -> _Address:
-    """The IPv4 address that an IPv6 address leads to; else itself."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    last = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return (
-        address.ipv4_mapped or address.sixtofour or (last if any(address in one for one in _ENDS_IN_IPV4) else address)
-    )
 
 
 def _covers(pattern: str, host: str) -> bool:
@@ -143,9 +138,6 @@ def _covers(pattern: str, host: str) -> bool:
         return address in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
         return _NUMERIC.fullmatch(pattern) is not None and _matches(pattern, str(address))
-
-
-_ANY, _WITHIN_LABEL = ".", "[^.]"
 
 
 def _matches(pattern: str, name: str, inner: str = _ANY) -> bool:

@@ -26,9 +26,16 @@ class Shard:
     count: int
 
     def holds(self, syncer: SyncerRef) -> bool:
-        """Whether the syncer falls into this part: a hash of `namespace/name`, which orphans have, too."""
-        digest = hashlib.sha256(str(syncer).encode()).digest()
-        return _part_of(int.from_bytes(digest[:8], "big"), self.count) == self.index
+        """Whether the syncer falls into this part, by a hash of `namespace/name`, which orphans have, too: jump
+        consistent hash (Lamping and Veach, 2014). With one part more only those move that come into it, so a change of
+        N moves few syncers to another process."""
+        key = int.from_bytes(hashlib.sha256(str(syncer).encode()).digest()[:8], "big")
+        part, following = 0, 0
+        while following < self.count:
+            part = following
+            key = (key * 2862933555777941757 + 1) % 2**64
+            following = int((part + 1) * (2**31 / ((key >> 33) + 1)))
+        return part == self.index
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
@@ -50,9 +57,8 @@ class Scope:
     granted_only: bool = False
     """Syncers are served only where their Namespace grants what they register."""
     most_syncers: int = MOST_SYNCERS
-    """How many syncers of a namespace are served."""
     most_instances: int = MOST_INSTANCES
-    """How many instances of a namespace are registered."""
+    """Of a namespace, that are served and registered."""
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Syncers that a list showed to be somebody else's, by label or class."""
 
@@ -64,18 +70,18 @@ class Scope:
     @property
     def options(self) -> tuple[str, ...]:
         """What gives another command line the same scope."""
-        found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
-        found += [("--shard", str(self.shard))] if self.shard else []
-        found += [("--selector", ",".join(str(one) for one in self.selector))] if self.selector else []
-        found += [("--syncer-class", self.syncer_class)] if self.syncer_class else []
-        found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
-        found += [("--require-app-grant",)] if self.granted_only else []
-        for option, most, default in (
-            ("--max-syncers-per-namespace", self.most_syncers, MOST_SYNCERS),
-            ("--max-instances-per-namespace", self.most_instances, MOST_INSTANCES),
-        ):
-            found += [(option, str(most))] if most != default else []
-        return tuple(word for option in found for word in option)
+        found = [word for name in sorted(self.namespaces or ()) for word in ("-n", name)]
+        found += ["--shard", str(self.shard)] if self.shard else []
+        found += ["--selector", ",".join(str(one) for one in self.selector)] if self.selector else []
+        found += ["--syncer-class", self.syncer_class] if self.syncer_class else []
+        for source, target in sorted(self.allowed):
+            found += ["--allow-namespace", f"{source}:{target}"]
+        found += ["--require-app-grant"] if self.granted_only else []
+        if self.most_syncers != MOST_SYNCERS:
+            found += ["--max-syncers-per-namespace", str(self.most_syncers)]
+        if self.most_instances != MOST_INSTANCES:
+            found += ["--max-instances-per-namespace", str(self.most_instances)]
+        return tuple(found)
 
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
@@ -95,14 +101,8 @@ class Scope:
 
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
         """The same, with what the lists that are complete tell of labels and classes."""
-        others = {
-            syncer.ref
-            for source in syncers.by_namespace.values()
-            if isinstance(source, Complete)
-            for syncer in source.data
-            if not self.takes(syncer)
-        }
-        return replace(self, elsewhere=frozenset(others))
+        lists = [source.data for source in syncers.by_namespace.values() if isinstance(source, Complete)]
+        return replace(self, elsewhere=frozenset(one.ref for some in lists for one in some if not self.takes(one)))
 
     def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
         """The syncers beyond the quota of their namespace, of all shards together: the older ones are served, of one
@@ -129,14 +129,3 @@ class Scope:
         parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
         parts += [f"class {self.syncer_class}"] if self.syncer_class else []
         return "; ".join(parts)
-
-
-def _part_of(key: int, count: int) -> int:
-    """Jump consistent hash (Lamping and Veach, 2014): with one part more only those move that come into it, so a change
-    of N moves few syncers to another process."""
-    part, following = 0, 0
-    while following < count:
-        part = following
-        key = (key * 2862933555777941757 + 1) % 2**64
-        following = int((part + 1) * (2**31 / ((key >> 33) + 1)))
-    return part

@@ -18,6 +18,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,3 +192,62 @@ def held_by_owner(
         for instance in registry.data
         if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) and scope.covers(syncer)
     )
+
+
+EXPECTED_INTERVAL = 30.0
+"""Seconds: `expectedClientRenewalIntervalSeconds`."""
+THRESHOLD = 0.85
+"""`renewalPercentThreshold`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headroom:
+    """A registry of `ours` and `others` while all live, and ours are renewed every `interval` seconds.
+
+    A server that is alone counts one client more than it holds (`openForTraffic`); that is left out.
+    """
+
+    ours: int
+    others: int
+    interval: float
+
+    @property
+    def expected(self) -> float:
+        """Renewals a minute that the server counts on."""
+        return (self.ours + self.others) * 60 / EXPECTED_INTERVAL
+
+    @property
+    def threshold(self) -> int:
+        """Renewals a minute at or below which nobody is evicted."""
+        return int(self.expected * THRESHOLD)
+
+    @property
+    def renewals(self) -> float:
+        """Renewals a minute that it gets: two of each of the others, and ours."""
+        return self.others * 60 / EXPECTED_INTERVAL + self.ours * 60 / self.interval
+
+    @property
+    def blocks_eviction(self) -> bool:
+        """Whether our interval alone keeps the server in self-preservation: nobody is ever evicted."""
+        return self.interval > EXPECTED_INTERVAL and self.ours > 0 and self.renewals <= self.threshold
+
+    @property
+    def warning(self) -> str:
+        """What a person should do about it."""
+        return (
+            f"self-preservation: with passes every {self.interval:g}s Eureka gets {counted(self.renewals, 'renewal')} "
+            f"a minute, not above its threshold of {self.threshold}. So it evicts nobody. Use --interval 30s or less."
+        )
+
+
+def headroom(observed: Observed, interval: float) -> Headroom:
+    """The headroom of a complete list; ours is all that bears our owner's name, of whichever scope."""
+    owner = observed.ownership.owner
+    elsewhere = sum(instance.metadata.get(OWNER) == owner for instance in observed.others.values())
+    return Headroom(ours=len(observed.ours) + elsewhere, others=len(observed.others) - elsewhere, interval=interval)
+
+
+def interval_of(pass_interval: float, *, slack: float) -> float:
+    """Seconds between two renewals of a lease, when passes come every `pass_interval` and each renews what is due."""
+    wait = EXPECTED_INTERVAL - slack
+    return pass_interval * max(1, -(-wait // pass_interval))

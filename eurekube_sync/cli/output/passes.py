@@ -26,8 +26,8 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.observe.kubernetes import unread
-from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 from eurekube_sync.plan.value import removal_id
 
 Tell: TypeAlias = Callable[[PassReport, ExitCode], None]

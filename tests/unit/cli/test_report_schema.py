@@ -16,7 +16,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Grounds, Result
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.observe.self_preservation import Headroom
+from eurekube_sync.observe.eureka import Headroom
 from tests.report_schema import SCHEMA, faults
 from tests.unit.controller.test_keepalive import run as kept
 from tests.unit.controller.test_reconcile import add_app

@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
+from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from tests.unit.worlds.build import foreign, instance, observed, stored
 
 
