@@ -38,7 +38,7 @@ from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import serve_services
-from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Mode, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
@@ -288,7 +288,7 @@ def _serve(
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct spec.selector",
         )
     builder = Builder(spec, naming)
-    serve = serve_pods if spec.mode is Mode.POD else serve_services
+    serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
     for key, found in serve(spec, services, catalog.data, builder):
         verdicts[key] = better(verdicts[key], found) if key in verdicts else found

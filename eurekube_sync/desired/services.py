@@ -13,7 +13,7 @@ from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, healthy, one_per_pod, untold
 from eurekube_sync.desired.instance import Builder, Site, family_of
-from eurekube_sync.desired.spec import NodeAddress, ServiceAddress, Syncer
+from eurekube_sync.desired.spec import ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
@@ -22,7 +22,7 @@ from eurekube_sync.model.values import dataclass
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
 """The plain and the secure port of a Service that a syncer asks for; one of them is there."""
 
-_ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
+_ALLOTTED = ("ClusterIP", "NodePort", "LoadBalancer")
 """Addresses that the cluster gives, each to one Service; all others a person writes. The name of a load
 balancer is none: several cloud controllers copy it from an annotation of the Service."""
 
@@ -59,12 +59,12 @@ def serve_services(
             builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
-        nodes = catalog.nodes.values() if kind is ServiceAddress.NODE_PORT else ()
+        nodes = catalog.nodes.values() if kind == "NodePort" else ()
         found = places(service, ports, spec, nodes)
         if isinstance(found, str):
             builder.incomplete.append(Incomplete(reason="AddressPending", message=found))
             continue
-        if kind is ServiceAddress.CLUSTER_IP:
+        if kind == "ClusterIP":
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
         # A node without an endpoint of a Service whose nodes answer for their own only is no place of it.
         on = behind[service.name].nodes if service.local else {}
@@ -118,17 +118,19 @@ def _ports_of(service: Service, spec: Syncer) -> Ports | None:
 
 def _is_elsewhere(service: Service, spec: Syncer) -> bool:
     """Whether callers use a host name that is not the Service's own address."""
-    return spec.service.hostname is not None or address_kind(service, spec) is ServiceAddress.EXTERNAL_NAME
+    return spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
     """Which kind of address is meant; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown one."""
     asked = spec.service.address
-    if asked is not None and asked is not ServiceAddress.AUTO:
+    if asked is not None and asked != "Auto":
         return asked
-    if service.type not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
+    by_type: Sequence[ServiceAddress] = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
+    kind = next((one for one in by_type if one == service.type), None)
+    if kind is None:
         raise _none(service, "no address that eurekube-sync knows")
-    return ServiceAddress(service.type)
+    return kind
 
 
 def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
@@ -140,22 +142,22 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
     if host is not None:
         return (site,)
     kind = address_kind(service, spec)
-    if kind is ServiceAddress.NODE_PORT:
+    if kind == "NodePort":
         return _node_ports(service, ports, spec, nodes)
-    if kind is ServiceAddress.LOAD_BALANCER and service.type != "LoadBalancer":
+    if kind == "LoadBalancer" and service.type != "LoadBalancer":
         raise _none(service, "no load balancer")
-    if kind is ServiceAddress.LOAD_BALANCER and not service.load_balancer:
+    if kind == "LoadBalancer" and not service.load_balancer:
         return f"Service {service.name} waits for the address of its load balancer"
     hosts = {
-        ServiceAddress.LOAD_BALANCER: service.load_balancer,
-        ServiceAddress.EXTERNAL_IP: service.external_ips,
-        ServiceAddress.EXTERNAL_NAME: (service.external_name.rstrip("."),),
-        ServiceAddress.CLUSTER_IP: () if service.is_external_name or service.headless else service.cluster_ips,
+        "LoadBalancer": service.load_balancer,
+        "ExternalIP": service.external_ips,
+        "ExternalName": (service.external_name.rstrip("."),),
+        "ClusterIP": () if service.is_external_name or service.headless else service.cluster_ips,
     }[kind]
     families = _of_family(hosts, service, spec)
     if not families:
         asked = f"{spec.address_family} " if spec.address_family else ""
-        raise _none(service, f"no {asked}address of kind {kind.value}")
+        raise _none(service, f"no {asked}address of kind {kind}")
     allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
     return tuple(replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items())
 
@@ -178,19 +180,16 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
     kind = spec.service.node_address
     found = []
     for node in sorted(nodes, key=lambda node: node.name):
-        addresses = (*node.external, *node.internal) if kind is None else getattr(node, _FIELDS[kind])
+        addresses = (() if kind == "InternalIP" else node.external) + (() if kind == "ExternalIP" else node.internal)
         host = next((address for address in addresses if family_of(address) == family), None)
         if host is not None and not node.excluded:
             label = f"Service {service.name} on node {node.name}"
             site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label, node=node.name)
             found.append(replace(site, allotted=True))
     if not found:
-        usable = kind.value if kind else "usable"
+        usable = kind or "usable"
         raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
     return tuple(found)
-
-
-_FIELDS = {NodeAddress.INTERNAL: "internal", NodeAddress.EXTERNAL: "external"}
 
 
 def _none(service: Service, what: str) -> InvalidSyncer:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -51,36 +50,15 @@ Whoever writes a label of a pod must not decide that."""
 _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
-class Mode(StrEnum):
-    """What becomes an instance: each pod behind the Services, or each Service."""
-
-    POD = "pod"
-    SERVICE = "service"
-
-
-class ServiceAddress(StrEnum):
-    """`service.address`: which address of a Service becomes its instance."""
-
-    AUTO = "Auto"
-    CLUSTER_IP = "ClusterIP"
-    LOAD_BALANCER = "LoadBalancer"
-    NODE_PORT = "NodePort"
-    EXTERNAL_IP = "ExternalIP"
-    EXTERNAL_NAME = "ExternalName"
-
-
-class NodeAddress(StrEnum):
-    """`service.nodeAddress`: which address of a node; when it is not said, the external one of a node that has one."""
-
-    INTERNAL = "InternalIP"
-    EXTERNAL = "ExternalIP"
+ServiceAddress: TypeAlias = Literal["Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName"]
 
 
 class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """`service`: where the Service is reached."""
 
     address: ServiceAddress | None = None
-    node_address: NodeAddress | None = None
+    node_address: Literal["InternalIP", "ExternalIP"] | None = None
+    """When it is not said, the external one of a node that has one."""
     hostname: str | None = None
     """The one address, such as an Ingress's."""
 
@@ -110,11 +88,6 @@ class MetadataFrom(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
     service_label: str | None = None
     service_annotation: str | None = None
 
-    @property
-    def of_pod(self) -> bool:
-        """Whether the Pod has to be read for it."""
-        return self.pod_label is not None or self.pod_annotation is not None
-
 
 NO_PATHS, NO_ZONE = Paths(), Zone(from_endpoint=False)
 
@@ -125,7 +98,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     selector: Selector
     syncer_class: str | None = None
     """Which installation is to serve it; None: the one without a class."""
-    mode: Mode = Mode.POD
+    mode: Literal["pod", "service"] = "pod"
+    """What becomes an instance: each pod behind the Services, or each Service."""
     app_name: str | None = None
     vip_address: str | None = None
     secure_vip_address: str | None = None
@@ -161,7 +135,7 @@ class Syncer(Spec, frozen=True, kw_only=True):
     @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for its metadata."""
-        return bool(self.metadata_from) and any(entry.of_pod for entry in self.metadata_from)
+        return any(one.pod_label is not None or one.pod_annotation is not None for one in self.metadata_from)
 
 
 def parse(syncer: SyncerObject) -> Syncer:
@@ -269,12 +243,12 @@ def _written(value: Any) -> Any:
 
 def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     """Adds which fields exclude each other."""
-    at, pods = spec.service, spec.mode is Mode.POD
+    at, pods = spec.service, spec.mode == "pod"
     if at_given and pods:
         wrong.add(("service",), "service is only for mode service")
     if at.hostname is not None and at.address:
         wrong.add(("service", "address"), "hostname and address exclude each other")
-    node_ports = at.hostname is None and at.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
+    node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
     if at.node_address and not node_ports:
         wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
     if spec.port is not None and spec.port == spec.secure_port:
@@ -349,7 +323,7 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
         if len(given) != 1:
             wrong.add(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
         for source, name in of_pod.items():
-            if name is not None and spec.mode is not Mode.POD:
+            if name is not None and spec.mode != "pod":
                 wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")
         if entry.key in taken:
             in_both = "a key must not be in both metadata and metadataFrom"

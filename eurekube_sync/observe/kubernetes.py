@@ -13,7 +13,7 @@ from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Mode, ServiceAddress, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
@@ -212,9 +212,9 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
 
 
 def _needs_nodes(spec: Syncer, catalog: Catalog) -> bool:
-    if spec.mode is Mode.SERVICE:
+    if spec.mode == "service":
         services = catalog.matching(spec.selector) if spec.service.hostname is None else ()
-        return any(address_kind(service, spec) is ServiceAddress.NODE_PORT for service in services)
+        return any(address_kind(service, spec) == "NodePort" for service in services)
     if not spec.zone.from_endpoint:
         return False
     slices = [piece for service in catalog.matching(spec.selector) for piece in catalog.slices_of(service)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from eurekube_sync.desired.selector import Expression, Selector
-from eurekube_sync.desired.spec import Mode, NodeAddress, ServiceAddress, check_app_name, host_name_warning, parse
+from eurekube_sync.desired.spec import check_app_name, host_name_warning, parse
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import prepared
 from eurekube_sync.manifests.validation import validate_object
@@ -211,7 +211,7 @@ def test_a_value_that_asks_for_what_is_done_anyway_is_served(spec: dict[str, Any
 def test_what_is_not_said_is_left_to_the_service() -> None:
     """Only the mode and the two reactions have defaults here."""
     spec = parse(syncer(selector={"service": "rating"}))
-    assert (spec.mode, spec.not_ready, spec.terminating) == (Mode.POD, "Down", "Cancel")
+    assert (spec.mode, spec.not_ready, spec.terminating) == ("pod", "Down", "Cancel")
     assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (None, None, None, None)
     assert (spec.metadata, spec.address_family) == ({}, None)
 
@@ -231,7 +231,7 @@ def test_everything_that_is_said_counts() -> None:
             terminating="KeepWhileServing",
         )
     )
-    assert (spec.mode, spec.not_ready, spec.terminating) == (Mode.SERVICE, "Cancel", "KeepWhileServing")
+    assert (spec.mode, spec.not_ready, spec.terminating) == ("service", "Cancel", "KeepWhileServing")
     assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == ("Rating_2", "rating,rating-v2:8080", "safe")
     assert (spec.port, spec.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
 
@@ -381,10 +381,10 @@ def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], rea
 def test_where_a_service_is_reached_is_said_or_goes_by_its_type() -> None:
     """Each part reaches its meaning."""
     spec = parse(syncer(mode="service", service={"nodeAddress": "InternalIP"}, securePort="https"))
-    assert (spec.service.address, spec.service.node_address) == (None, NodeAddress.INTERNAL)
+    assert (spec.service.address, spec.service.node_address) == (None, "InternalIP")
     assert (spec.secure_port, spec.service.hostname) == ("https", None)
     assert parse(syncer(mode="service", service={"hostname": "a.b"})).service.hostname == "a.b"
-    assert parse(syncer(mode="service", service={"address": "NodePort"})).service.address is ServiceAddress.NODE_PORT
+    assert parse(syncer(mode="service", service={"address": "NodePort"})).service.address == "NodePort"
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, None), (0, 0), (50, 50), (100.0, 100)])
