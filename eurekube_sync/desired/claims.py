@@ -125,7 +125,6 @@ class Incomplete:
     """Why there may be more endpoints than were found: nothing is removed for being absent."""
 
     reason: str
-    """CamelCase."""
     message: str
     unknown: bool = False
     """True when a source is to blame, False when an address or a slice is awaited."""
@@ -146,11 +145,9 @@ class Serving:
     incomplete: tuple[Incomplete, ...] = ()
     """Why what has no verdict stays none the less."""
     services: tuple[str, ...] = ()
-    """That it selects, by name."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     max_removal_percent: int | None = None
-    """Of its own brake."""
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
@@ -263,7 +260,6 @@ class NotServed:
     reason: str
     message: str
     unknown: bool = False
-    """True when a source is Unknown."""
     refused: Serving | None = None
     """What it would be, had its Namespace granted it."""
 

@@ -147,7 +147,8 @@ def parse(syncer: SyncerObject) -> Syncer:
     _check_metadata(spec, wrong)
     _check_metadata_from(spec, wrong)
     limit = parse_limit(_written(spec.limit), wrong)
-    wrong.refuse()
+    if wrong:
+        raise wrong.refusal()
     named = spec.app_name or spec.selector.app
     asked = msgspec.structs.asdict(spec)
     asked["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)

@@ -38,36 +38,29 @@ _NAMES: Mapping[type[inspect.Type], str] = {
 _NAMES_OF_VALUES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
 
 
-class Faults:
-    """What is wrong with a spec. A parse adds to it and goes on, so that a person hears of all of it at once."""
-
-    def __init__(self) -> None:
-        self._found: dict[Fault, str] = {}
+class Faults(dict[Fault, str]):
+    """What is wrong with a spec, each fault with its reason. A parse adds to it and goes on, so that a person hears of
+    all of it at once."""
 
     def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
         """`path` leads from the spec to the field."""
-        self._found[("spec", *path), fault] = reason
+        self[("spec", *path), fault] = reason
 
-    def refuse(self) -> None:
-        """Raises InvalidSyncer if there is any fault; its reason is that of the first."""
-        if self._found:
-            raise _refusal(tuple(self._found), next(iter(self._found.values())))
+    def refusal(self) -> InvalidSyncer:
+        """Its reason is that of the first fault."""
+        told = []
+        for path, fault in list(self)[:_SHOWN]:
+            between = " " if fault.startswith("must ") else ": "
+            told.append(f"{written(path).removeprefix('.')}{between}{fault}")
+        more = len(self) - _SHOWN
+        told += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+        return InvalidSyncer(next(iter(self.values())), "; ".join(told), faults=tuple(self))
 
 
 def misshapen(spec: Any, kind: type, error: Exception) -> InvalidSyncer:
     """The refusal of a spec that could not be read as `kind`."""
-    found = tuple(_faults(spec, inspect.type_info(kind), ("spec",)))
-    return _refusal(found or ((("spec",), str(error)),), "InvalidSpec")
-
-
-def _refusal(faults: tuple[Fault, ...], reason: str) -> InvalidSyncer:
-    told = []
-    for path, fault in faults[:_SHOWN]:
-        between = " " if fault.startswith("must ") else ": "
-        told.append(f"{written(path).removeprefix('.')}{between}{fault}")
-    more = len(faults) - _SHOWN
-    told += [f"and {counted(more, 'more fault')}"] if more > 0 else []
-    return InvalidSyncer(reason, "; ".join(told), faults=faults)
+    found = list(_faults(spec, inspect.type_info(kind), ("spec",)))
+    return Faults.fromkeys(found or [(("spec",), str(error))], "InvalidSpec").refusal()
 
 
 def _faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:

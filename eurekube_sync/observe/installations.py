@@ -1,14 +1,12 @@
 """Other installations, as far as Eureka's list shows them. Pure.
 
-Another owner name in this very cluster, as after a typo in `--owner`: it serves our syncers. Which of the two may go on
-both decide on one list by one rule, so never are both stopped. Who has registered nothing there is stopped. Where both
-have, as when one of them began while Eureka could not be read, it is the one that came later. An installation that has
-anything which the other has not is at work, and never stopped.
+Another owner name in this very cluster, as after a typo in `--owner`, may serve our syncers. Both decide on one list by
+one rule which of the two may go on, so never are both stopped. Who has registered nothing there is stopped. Where both
+have, it is the one that came later. An installation that has anything which the other has not is never stopped.
 
-Syncers that left this installation's scope, by a label or their class, and came into no other's. Nobody can know the
-other installations' scopes. But whoever serves a syncer renews its instances, and has put its class into them. What is
-without such a sign of life is renewed here, rarely enough that another installation's sign is seen, and is reported to
-a person.
+A syncer that left this installation's scope, by a label or its class, may have come into no other's. Nobody can know
+the other scopes. But whoever serves a syncer renews its instances, and has put its class into them. What is without
+such a sign of life is renewed here, rarely enough that another's sign is seen, and is reported to a person.
 """
 
 from __future__ import annotations
@@ -95,28 +93,20 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
             theirs.setdefault(one.metadata[OWNER], []).append(one)
     wanted: dict[Socket, SyncerRef] = {}
     for key, ref in desired.wanted_by.items() if theirs else ():
-        mine = desired.wanted(key)
-        wanted.update(dict.fromkeys(sockets_of(mine.instance) if mine else (), ref))
+        ours = desired.wanted(key)
+        wanted.update(dict.fromkeys(sockets_of(ours.instance) if ours else (), ref))
     found = []
     for name, instances in sorted(theirs.items()):
         there = [one for one in instances if any(wanted.get(s) == syncer_of(one) for s in sockets_of(one.instance))]
-        if there:
-            found.append(_judged(name, there, observed, desired))
+        if not there:
+            continue
+        taken = {s for one in there for s in sockets_of(one.instance)}
+        mine = [sockets_of(one.instance) for key, one in observed.ours.items() if key in desired.wanted_by]
+        beside = sum(not taken.isdisjoint(sockets) for sockets in mine)
+        stops_us = beside == len(mine) and (not beside or _came_first(name, observed))
+        owner = observed.ownership.owner
+        found.append(OtherOwner(name=name, ours=owner, registered=len(there), twice=beside, stops_us=stops_us))
     return tuple(found)
-
-
-def _judged(name: str, there: list[ObservedInstance], observed: Observed, desired: Desired) -> OtherOwner:
-    taken = {s for one in there for s in sockets_of(one.instance)}
-    mine = [sockets_of(one.instance) for key, one in observed.ours.items() if key in desired.wanted_by]
-    beside = sum(not taken.isdisjoint(sockets) for sockets in mine)
-    later = not beside or _came_first(name, observed)
-    return OtherOwner(
-        name=name,
-        ours=observed.ownership.owner,
-        registered=len(there),
-        twice=beside,
-        stops_us=later and beside == len(mine),
-    )
 
 
 def _came_first(name: str, observed: Observed) -> bool:

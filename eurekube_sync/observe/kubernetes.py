@@ -36,10 +36,8 @@ the same."""
 class SameCluster:
     """Whether the cluster that answers is still the one whose UID is known. A kubeconfig that is read again after a
     401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
-    changed for it, and before anything is written there.
-
-    One that does not say who it is may be any: its lists prove nothing. So does a process that begins in that
-    moment, and a daemon is to do no more for having known it once. It costs a pass, and is asked again in the next.
+    changed for it, and before anything is written there. One that does not say who it is may be any: its lists prove
+    nothing, and a daemon is to do no more for having known it once than a process that begins in that moment.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
@@ -97,10 +95,8 @@ def read_cluster(
     well, as long as Eureka has instances of them: their addresses may be other pods' now.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
-    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. One that was
-    installed after a deletion that is listed says nothing about that.
-
-    `drains` are the kinds whose drain annotations are looked for, beside those of Services.
+    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. `drains` are the
+    kinds whose drain annotations are looked for, beside those of Services.
     """
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     view = replace(unread_cluster(identity), syncers=syncers)
@@ -146,16 +142,12 @@ def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
 def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bool]:
     """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
 
-    A replica of the API server may answer a list as it was while an earlier CRD went, and the CRD beside it is the one
-    that was installed since: what was deleted before that went, or was going, with the earlier one. When syncers were
-    created is not asked: those that outlive a CRD whose own finalizer was taken off by hand are older than the next one
-    for ever, and people delete them all the same. Only if that was before the next CRD is the deletion held, for nobody
-    knows whose wish it was, until it is abandoned.
-
-    A restore from a backup holds nothing: one object by object (Velero: CRDs first) gives every time anew and brings no
-    deletion along, and a snapshot of etcd keeps all times as they were. The API tells whole seconds, and the same
-    second counts for the person; where the clocks of two API servers differ, a deletion is held that was made sooner
-    than that after the CRD was installed.
+    A replica of the API server may answer a list as it was while an earlier CRD went, beside the CRD that was installed
+    since: what was deleted before that went with the earlier one. When syncers were created is not asked: those that
+    outlive a CRD are older than the next one for ever, and people delete them all the same. A restore from a backup
+    holds nothing: one object by object (Velero) brings no deletion along, and a snapshot of etcd keeps all times. The
+    API tells whole seconds, and the same second counts for the person. Where the clocks of two API servers differ, a
+    deletion is held that was made sooner than that after the CRD was installed.
     """
     if isinstance(found, Unknown):
         return found
@@ -175,10 +167,9 @@ class Needs:
     """What has to be read beside Services and slices, or where the drain annotation is looked for."""
 
     pods: frozenset[str] = frozenset()
-    """Namespaces."""
-    nodes: bool = False
     readiness: frozenset[str] = frozenset()
-    """Namespaces."""
+    """Of these namespaces."""
+    nodes: bool = False
 
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
@@ -244,27 +235,23 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
     needs = drain_needs_of(view, scope, wanted)
     if needs.pods:
         read = view.pods or _NOTHING
-        here = {name: _made_of(read.of(name), _drained) for name in needs.pods if not _is_unread(read.of(name))}
+        here = {name: read.of(name) for name in needs.pods if not _is_unread(read.of(name))}
         rest = needs.pods - here.keys()
         more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
-        by_namespace = {name: _hinting(source, "services") for name, source in more.by_namespace.items()}
-        elsewhere = _hinting(more.elsewhere, "services")
-        view = replace(view, pod_drains=Listed(by_namespace={**by_namespace, **here}, elsewhere=elsewhere))
+        found = {name: _hinting(source, "services") for name, source in more.by_namespace.items()}
+        found |= {
+            name: _made_of(source, lambda pods: tuple(drainable(pod.uid, pod.annotations) for pod in pods))
+            for name, source in here.items()
+        }
+        view = replace(view, pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere, "services")))
+    if needs.nodes and view.nodes is None:
+        return replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
     if needs.nodes and view.nodes is not None:
-        view = replace(
-            view,
-            node_drains=_made_of(
-                view.nodes,
-                lambda nodes: tuple(Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes),
-            ),
+        drains = _made_of(
+            view.nodes, lambda nodes: tuple(Drainable(id=n.name, drained=n.drained, ignored=n.ignored) for n in nodes)
         )
-    elif needs.nodes:
-        view = replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
+        return replace(view, node_drains=drains)
     return view
-
-
-def _drained(pods: Iterable[Pod]) -> tuple[Drainable, ...]:
-    return tuple(drainable(pod.uid, pod.annotations) for pod in pods)
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
