@@ -115,20 +115,6 @@ class Catalogs:
         return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
 
 
-class Sockets:
-    """Which pods listen at an address and port; found out for all when first asked."""
-
-    def __init__(self, view: ClusterView | None = None) -> None:
-        self._view = view
-        self._found: Mapping[PodSocket, Complete[frozenset[str]]] | None = None
-
-    def at(self, namespace: str, address: str, port: int) -> Complete[frozenset[str]] | None:
-        """The UIDs of the namespace's pods there; None where a complete list shows none."""
-        if self._found is None:
-            self._found = pods_by_socket(self._view) if self._view else {}
-        return self._found.get((namespace, address, port))
-
-
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
     """For each namespace, address and port: the UIDs of the namespace's pods that listen there and do not terminate.
 

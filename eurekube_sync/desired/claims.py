@@ -6,13 +6,13 @@ change. The plan follows from them, and so does every sentence about why an inst
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
-from eurekube_sync.desired.catalog import Sockets
+from eurekube_sync.desired.catalog import PodSocket
 from eurekube_sync.desired.conduct import Conduct, Policy
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
@@ -305,8 +305,8 @@ class Desired:
     """Where a syncer's absence proves that it was deleted."""
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    sockets: Sockets = field(default_factory=Sockets, compare=False)
-    """Where another pod than an instance's own listens now."""
+    sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(default=dict, compare=False)
+    """Which pods listen where now; found out for all when first asked."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from operator import is_
 
 import msgspec
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
+from eurekube_sync.desired.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
 from eurekube_sync.desired.claims import (
     Claim,
     Deleting,
@@ -142,7 +143,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         claims=claims,
         wanted_by=wanted_by,
         syncers=syncers,
-        sockets=Sockets(view),
+        sockets=cache(lambda: pods_by_socket(view)),
         crd_installed=view.crd_installed,
     )
 

@@ -60,7 +60,8 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
     stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
     is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands."""
-    serving = sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence)
+    serving = [claim for claim in made.values() if isinstance(claim, Serving)]
+    serving.sort(key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim)))
     claims = dict(made)
     if not _claimed_twice(serving):  # so it is nearly always, and nothing has to be weighed
         return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
@@ -99,10 +100,6 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
         assert isinstance(outbid, Serving)  # no other bids
         claims[ref] = outbid.outdone_by(theirs)
     return claims, wanted_by
-
-
-def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-    return (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
 
 
 def _away(syncer: SyncerObject) -> bool:

@@ -60,7 +60,7 @@ class Faults(dict[Fault, str]):
 def misshapen(spec: Any, kind: type, error: Exception) -> InvalidSyncer:
     """The refusal of a spec that could not be read as `kind`."""
     found = list(_faults(spec, inspect.type_info(kind), ("spec",)))
-    return Faults.fromkeys(found or [(("spec",), str(error))], "InvalidSpec").refusal()
+    return Faults(dict.fromkeys(found or [(("spec",), str(error))], "InvalidSpec")).refusal()
 
 
 def _faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:

@@ -129,7 +129,7 @@ def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof
 def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
     instance, uid = observed.instance, pod_uid_of(observed)
     namespace = pod_namespace_of(observed) or ""
-    there = desired.sockets.at(namespace, instance.ip_addr, instance.main_port) if uid is not None else None
+    there = desired.sockets().get((namespace, instance.ip_addr, instance.main_port)) if uid is not None else None
     return there.proof if there is not None and uid not in there.data else None
 
 

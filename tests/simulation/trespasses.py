@@ -8,7 +8,8 @@ from typing import Any
 
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
-from eurekube_sync.desired import catalog, rivals
+from eurekube_sync.desired import resolve, rivals
+from eurekube_sync.desired.catalog import pods_by_socket
 from eurekube_sync.desired.claims import Desired, Right, Serving
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView
@@ -84,7 +85,7 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="slices of any namespace prove that a pod is gone",
             about="neighbours",
-            patches=((catalog, "pods_by_socket", _of_any_namespace(catalog.pods_by_socket)),),
+            patches=((resolve, "pods_by_socket", _of_any_namespace(pods_by_socket)),),
         ),
         Defect(
             name="a heartbeat shows whether an id is free",

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, PodSocket, Sockets, pods_by_socket
+from eurekube_sync.desired.catalog import Catalog, Catalogs, PodSocket, pods_by_socket
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.resolve import claim_all
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
 from eurekube_sync.model.sources import Complete, Listed
-from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, service, view
+from tests.unit.worlds.build import DENIED, NAMING, NS, endpoint, nowhere, piece, service, view
 
 WEB, DB, BARE = (
     service("web", labels={"app": "rating", "tier": "web"}),
@@ -92,13 +95,13 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
         walks.append(there)
         return pods_by_socket(there)
 
-    monkeypatch.setattr("eurekube_sync.desired.catalog.pods_by_socket", counted)
-    sockets = Sockets(view(services=[service()], slices=[piece(endpoint(1))]))
+    monkeypatch.setattr("eurekube_sync.desired.resolve.pods_by_socket", counted)
+    found = claim_all(view(services=[service()], slices=[piece(endpoint(1))]), NAMING, Scope())
     assert walks == []
-    assert sockets.at(NS, "10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
-    assert sockets.at(NS, "10.0.0.2", 8080) is None
+    assert found.sockets().get((NS, "10.0.0.1", 8080)) == Complete(data=frozenset({"uid-of-rating-1"}))
+    assert found.sockets().get((NS, "10.0.0.2", 8080)) is None
     assert len(walks) == 1
-    assert Sockets().at(NS, "10.0.0.1", 8080) is None
+    assert Desired(claims={}, wanted_by={}, syncers=nowhere(DENIED)).sockets() == {}
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:
