@@ -18,7 +18,7 @@ from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.commands.demo import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -49,8 +49,8 @@ def draw() -> Console:
         story.bring_review(playground)
         installation = Installation(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
-            kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
-            calls=Calls(concurrency=1),
+            kubeconfig=str(playground.kubeconfig),
+            concurrency=1,
         )
         with connect(installation, clock) as world:
             _pass(console, world, "eurekube-sync run --dry-run", dry_run=True)

@@ -17,12 +17,12 @@ from eurekube_sync.adapters import kubernetes as cluster_api
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.cli.options import scope as options
+from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import group
 from eurekube_sync.cli.options.passes import Leases, brake_options
 from eurekube_sync.cli.options.scope import LockChoice
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
@@ -33,13 +33,13 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
-from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.memory import OwnWrites
 
 if TYPE_CHECKING:
-    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 
 _INSTALLED_IN = "eurekube-sync"
 """Where the manifests that are shipped put the program."""
@@ -56,8 +56,13 @@ class Installation:
     owner: str = ""
     """Empty where a command may do without."""
     eureka: EurekaAccess
-    kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
-    calls: Calls = field(default_factory=Calls)
+    kubeconfig: str | None = None
+    context: str | None = None
+    endpoints_source: EndpointsSource = "slices"
+    concurrency: int = 16
+    """How many calls at a time."""
+    call_timeout: float = 10
+    """How long each may take."""
     scope: Scope = field(default_factory=Scope)
     drains: frozenset[Kind] = frozenset()
     """Kinds beside Services whose drain annotations are looked for."""
@@ -84,23 +89,19 @@ class Installation:
     def settings(self, **more: Any) -> PassSettings:
         """Of a pass over it, with `more` of its fields."""
         given = {"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more}
-        return PassSettings(**given, named=options.named_owner(self.owner))
+        return PassSettings(**given, named=scope_choices.named_owner(self.owner))
 
 
 installation_options = partial(group, "installation", Installation)
 """Declares the options that it is given; the command gets an `Installation`, named `installation`."""
-both_servers = (server_options.eureka_options, server_options.kubernetes_options, server_options.call_options)
-written = (options.owner_option, *both_servers, options.scope_options)
+_cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
+both_servers = (server_options.eureka_options, *_cluster_and_calls)
+written = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
 """Of a command that has to know whose instances, and where Eureka is."""
-looked_at = (
-    options.optional_owner_option,
-    server_options.optional_eureka_options,
-    *both_servers[1:],
-    options.scope_options,
-    options.lock_option,
-)
+seen_options = (server_options.optional_eureka_options, *_cluster_and_calls)
+looked_at = (scope_choices.optional_owner_option, *seen_options, scope_choices.scope_options, scope_choices.lock_option)
 """Of a command that finds the owner, and can do without Eureka."""
-look_options = installation_options(*looked_at, options.look_for_drains_option, brake_options)
+look_options = installation_options(*looked_at, scope_choices.look_for_drains_option, brake_options)
 """Of a command that says what a dry pass found."""
 
 
@@ -122,7 +123,7 @@ def _connected(
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
-            endpoints_source=ours.kubernetes.endpoints_source,
+            endpoints_source=ours.endpoints_source,
             count=partial(ours.count, Server.KUBERNETES),
         )
         world = World(
@@ -146,8 +147,8 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
-            own, scopes = installed_in(ours.kubernetes), (replace(scope, namespaces=None), scope)
-            names = dict.fromkeys(options.lock_name(ours.lock, owner, one, own) for one in scopes)
+            own, scopes = installed_in(ours), (replace(scope, namespaces=None), scope)
+            names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
             store = partial(cluster_api.LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
@@ -157,8 +158,8 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     """The lock of what these passes do, on a connection of its own; None where there is none. Raises
     ConfigurationError."""
-    namespace = _own_namespace(ours.kubernetes) if ours.lock == "auto" else None
-    name = options.lock_name(ours.lock, ours.owner, ours.scope, namespace)
+    namespace = _own_namespace(ours) if ours.lock == "auto" else None
+    name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
     to_cluster, count = _to_cluster(ours), partial(ours.count, Server.KUBERNETES)
@@ -166,22 +167,22 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
-def installed_in(access: KubernetesAccess) -> str:
+def installed_in(ours: Installation) -> str:
     """The namespace of our pod; outside of a cluster that of the manifests that are shipped."""
-    return _own_namespace(access) or _INSTALLED_IN
+    return _own_namespace(ours) or _INSTALLED_IN
 
 
-def _own_namespace(access: KubernetesAccess) -> str | None:
-    return cluster_api.own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
+def _own_namespace(ours: Installation) -> str | None:
+    return cluster_api.own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 
 def _to_cluster(ours: Installation) -> cluster_api.Connection:
     settings = cluster_api.ConnectionSettings(
-        kubeconfig=ours.kubernetes.kubeconfig or "",
-        context=ours.kubernetes.context or "",
-        connect_seconds=min(5.0, ours.calls.call_timeout),
-        read_seconds=ours.calls.call_timeout,
-        threads=ours.calls.concurrency,
+        kubeconfig=ours.kubeconfig or "",
+        context=ours.context or "",
+        connect_seconds=min(5.0, ours.call_timeout),
+        read_seconds=ours.call_timeout,
+        threads=ours.concurrency,
     )
     return cluster_api.connect(settings)
 
@@ -201,7 +202,7 @@ def _eureka(ours: Installation, clock: Clock) -> Iterator[tuple[RegistryWorld, M
         world = RegistryWorld(
             registry=ours.waits.of(registry, "Eureka"),
             clock=clock,
-            workers=opened.enter_context(ThreadWorkers(ours.calls.concurrency)),
+            workers=opened.enter_context(ThreadWorkers(ours.concurrency)),
             time_limit=limit,
             renewals=RenewalLedger(period=ours.renewal_interval, slack=ours.renewal_slack),
         )
@@ -217,18 +218,28 @@ def _registry(
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
+    from eurekube_sync.adapters.eureka import EurekaClient
+    from eurekube_sync.adapters.eureka.address import parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
+    from eurekube_sync.adapters.eureka.wire import Decoded
 
-    to_servers = _server_options(ours, clock)
+    addresses, short = parse_addresses(ours.eureka.eureka_url), min(_ASK_TIMEOUT, ours.call_timeout)
+    first = _first_server(ours, addresses, clock)
     for warning in ours.eureka.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(ours.leases.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
-    rests, doubts = None if len(to_servers) == 1 else Rests(clock), Doubts()
-    clients = partial(_clients, ours, clock, limit, opened)
-    servers = clients(to_servers)
+    rests, doubts = None if len(addresses) == 1 else Rests(clock), Doubts()
+
+    def clients(**given: Any) -> dict[str, EurekaClient]:
+        chance, count = random.Random(), partial(ours.count, Server.EUREKA)
+        client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
+        options = [replace(first, address=address, **given) for address in addresses]
+        return {one.address.url: opened.enter_context(client(one)) for one in options}
+
+    servers = clients()
     registry: Registry = next(iter(servers.values()))
     if rests is not None:
         peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
@@ -236,13 +247,12 @@ def _registry(
         registry = peers
     if ours.eureka_batch == "off":
         return registry, servers
-    short = min(_ASK_TIMEOUT, ours.calls.call_timeout)
     batches = EverywhereBatches(
         servers=servers,
-        asked=clients([replace(one, connect_timeout=short, read_timeout=short, retries=0) for one in to_servers]),
+        asked=clients(connect_timeout=short, read_timeout=short, retries=0),
         clock=clock,
         limit=limit,
-        workers=opened.enter_context(ThreadWorkers(ours.calls.concurrency * len(servers))),
+        workers=opened.enter_context(ThreadWorkers(ours.concurrency * len(servers))),
         rests=rests,
         doubts=doubts,
     )
@@ -257,30 +267,14 @@ def _registry(
     return batching, servers
 
 
-def _server_options(ours: Installation, clock: Clock) -> Sequence[ConnectionOptions]:
-    """For each server of Eureka."""
+def _first_server(ours: Installation, addresses: Sequence[EurekaAddress], clock: Clock) -> ConnectionOptions:
     from eurekube_sync.adapters.eureka import ConnectionOptions
-    from eurekube_sync.adapters.eureka.address import parse_addresses
 
-    addresses, calls = parse_addresses(ours.eureka.eureka_url), ours.calls
-    first = ConnectionOptions(
+    options = ConnectionOptions(
         address=addresses[0],
-        connect_timeout=min(5.0, calls.call_timeout),
-        read_timeout=calls.call_timeout,
-        concurrency=calls.concurrency,
+        connect_timeout=min(5.0, ours.call_timeout),
+        read_timeout=ours.call_timeout,
+        concurrency=ours.concurrency,
         retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
     )
-    first = server_options.with_access(first, ours.eureka, addresses, clock)
-    return [replace(first, address=address) for address in addresses]
-
-
-def _clients(
-    ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack, to_servers: Sequence[ConnectionOptions]
-) -> dict[str, EurekaClient]:
-    """A client of each server, by its address; `opened` closes them."""
-    from eurekube_sync.adapters.eureka import EurekaClient
-    from eurekube_sync.adapters.eureka.wire import Decoded
-
-    chance, count = random.Random(), partial(ours.count, Server.EUREKA)
-    client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
-    return {one.address.url: opened.enter_context(client(one)) for one in to_servers}
+    return server_options.with_access(options, ours.eureka, addresses, clock)

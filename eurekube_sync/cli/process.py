@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from math import inf
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.threads import repeating
@@ -29,7 +29,6 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
 
 _SLACK = 60.0
 """Seconds more than a pass and its interval may take before the loop counts as stopped."""
@@ -39,6 +38,8 @@ _PASSES = 100
 """From one look at all that there is to the next."""
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
+"""Told of each pass, with its seconds."""
 
 
 @contextmanager
@@ -90,38 +91,15 @@ def looking_for_cycles(between: Between | None) -> Between:
     return look
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """What the loop tells of itself."""
-
-    monitor: Monitor
-    exports: tuple[Callable[[], None], ...] = ()
-    """Called after each pass."""
-    asked: bool = False
-    """Whether anybody watches: otherwise passes are not measured."""
-
-    def passed(self, report: PassReport, code: ExitCode, seconds: float) -> None:
-        """A pass ended, after so many seconds."""
-        if not self.asked:
-            self.monitor.turned()
-            return
-        self.monitor.passed(report, code, summary(report), seconds)
-        for export in self.exports:
-            export()
-
-    def knows(self, lock: Lock) -> None:
-        """What the lock says of earlier processes."""
-        if lock.last_good:
-            self.monitor.was_good(lock.last_good.at)
-
-
 @contextmanager
-def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes) -> Iterator[Watched]:
-    """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then. Raises
-    ConfigurationError when the address cannot be opened."""
+def watched(
+    asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes
+) -> Iterator[tuple[Monitor, Passed]]:
+    """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then, and
+    passes are measured only then. Raises ConfigurationError when the address cannot be opened."""
     monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.timeout + passes.interval + _SLACK)
     if not asked.wanted:
-        yield Watched(monitor)
+        yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return
     from eurekube_sync.cli.monitoring import exposition
 
@@ -133,16 +111,22 @@ def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: P
     if url := asked.push_metrics:
         group = {"owner": owner, "scope": scope_text(scope)}
         exports.append(lambda: exposition.push(monitor, url, group))
+
+    def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
+        monitor.passed(report, code, summary(report), seconds)
+        for export in exports:
+            export()
+
     with ExitStack() as opened:
         if asked.listen:
             from eurekube_sync.cli.monitoring.server import serving
 
             opened.enter_context(serving(monitor, *asked.listen))
-        yield Watched(monitor, tuple(exports), asked=True)
+        yield monitor, passed
 
 
 def under_lock(
-    lock: Lock, clock: SystemClock, watched: Watched, work: Callable[[], ExitCode], *, daemon: bool
+    lock: Lock, clock: SystemClock, monitor: Monitor, work: Callable[[], ExitCode], *, daemon: bool
 ) -> ExitCode:
     """Works while this copy has the lock: waits for it, renews it beside the work, and gives it up at the end.
 
@@ -151,12 +135,16 @@ def under_lock(
     raised, unless it never had the lock: then it waits. While the loop does not turn, the lock is not renewed: another
     copy takes over.
     """
-    monitor = watched.monitor
     monitor.has_lock(str(lock.name), lambda: lock.held)
+
+    def knows() -> None:
+        """What the lock says of earlier processes."""
+        if lock.last_good:
+            monitor.was_good(lock.last_good.at)
 
     def waits() -> None:
         monitor.waits()
-        watched.knows(lock)
+        knows()
 
     def renew() -> None:
         if monitor.live:
@@ -164,7 +152,7 @@ def under_lock(
 
     while True:
         standing = wait_for(lock, clock, patience=inf if daemon else PATIENCE, waits=waits)
-        watched.knows(lock)
+        knows()
         monitor.turned()
         if standing is None:
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE

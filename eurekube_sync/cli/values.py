@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -38,15 +38,11 @@ class Value(click.ParamType[T]):
     """What a text is read as. A ValueError of `read` is the sentence that refuses it."""
 
     def __init__(self, name: str, read: Callable[[str], T]) -> None:
-        self.name = name
-        self._read = read
+        self.name, self._read = name, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        if not isinstance(value, str):
-            found: T = value  # click may ask again for what was read
-            return found
         try:
-            return self._read(value)
+            return self._read(value) if isinstance(value, str) else cast(T, value)  # click may ask again
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -168,12 +164,13 @@ WHAT = Value("what", parse_what)
 """What `explain` is asked about."""
 
 
-Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 _SECONDS = 2.0
 """The longest wait for the cluster."""
 
 
-def _quietly(words: Callable[[dict[str, Any]], Iterable[str]]) -> Complete:
+def _quietly(
+    words: Callable[[dict[str, Any]], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """The words that begin with what was typed; of a list with commas its last part. None that a terminal would
     obey."""
 

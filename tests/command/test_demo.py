@@ -21,7 +21,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.commands.demo import Stage
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.errors import Stopped
 from tests.command.program import IDS, Program
@@ -104,8 +104,8 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) 
     with story.new_playground() as playground:
         installation = Installation(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
-            kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
-            calls=Calls(concurrency=4),
+            kubeconfig=str(playground.kubeconfig),
+            concurrency=4,
         )
         with connect(installation, clock) as world, pytest.raises(Stopped):
             story.Story(_Interrupts(clock, number), playground, world, lambda _: None).tell()

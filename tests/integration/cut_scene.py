@@ -13,7 +13,7 @@ from typing import Any
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.passes import Leases
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -180,8 +180,8 @@ def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterat
     """One process's worth of the program, with every renewal in time for short leases."""
     installation = Installation(
         eureka=EurekaAccess(eureka_url=",".join(urls)),
-        kubernetes=KubernetesAccess(kubeconfig=str(kubeconfig)),
-        calls=Calls(call_timeout=CALL_SECONDS),
+        kubeconfig=str(kubeconfig),
+        call_timeout=CALL_SECONDS,
         leases=Leases(lease_duration=lease, registry_cache=3),
         renewal_interval=RENEWAL,
         renewal_slack=0.5,

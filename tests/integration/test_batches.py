@@ -15,7 +15,7 @@ import requests
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -51,8 +51,8 @@ def program(
     """The program, living on from pass to pass; each renews all."""
     installation = Installation(
         eureka=EurekaAccess(eureka_url=",".join(urls)),
-        kubernetes=KubernetesAccess(kubeconfig=str(kubernetes.kubeconfig)),
-        calls=Calls(call_timeout=30),  # a peer that answers late is left alone for a while
+        kubeconfig=str(kubernetes.kubeconfig),
+        call_timeout=30,  # a peer that answers late is left alone for a while
         eureka_batch=mode,
         sweep_interval=sweep_interval,
     )

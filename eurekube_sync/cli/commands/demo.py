@@ -18,7 +18,7 @@ from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.cli.output.words import sentences
@@ -83,8 +83,8 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 
     installation = Installation(
         eureka=EurekaAccess(eureka_url=playground.eureka_url),
-        kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
-        calls=Calls(concurrency=4),
+        kubeconfig=str(playground.kubeconfig),
+        concurrency=4,
     )
     with connect(installation, clock) as world:
         try:

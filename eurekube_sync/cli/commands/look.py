@@ -22,7 +22,6 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option
-from eurekube_sync.cli.options.servers import call_options, kubernetes_options, optional_eureka_options
 from eurekube_sync.cli.output.answers import (
     explanations_data,
     explanations_table,
@@ -88,7 +87,6 @@ def status_command(
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
     options or variables as run.
     """
-    form.set_up_logs()
     clock, settings = SystemClock(), installation.settings()
     servers, notices = installation.eureka.printable_urls, installation.eureka.notices
     with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
@@ -131,7 +129,6 @@ def explain_command(what: What, installation: Installation, form: ReportForm) ->
     It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which requirement could
     not be checked, and goes on. Give it the same options or variables as run.
     """
-    form.set_up_logs()
     with _looking(installation) as seen:
         found, explained = _explained(seen, installation.settings(), what)
     return form.answer(
@@ -171,21 +168,19 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    form.set_up_logs()
-    lock, access = installation.lock, installation.kubernetes
+    lock, notices = installation.lock, installation.eureka.notices
     with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
         checks = all_findings(
             seen,
             installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=lock.namespace if isinstance(lock, LockName) else connect.installed_in(access),
+            namespace=lock.namespace if isinstance(lock, LockName) else connect.installed_in(installation),
             locked=lock != "off",
-            source=access.endpoints_source,
+            source=installation.endpoints_source,
             before=pre,
         )
         found = tuple(checks)
-    notices = installation.eureka.notices
     return form.answer(code_of_check(found), lambda: findings_table(found), lambda: findings_data(found), notices)
 
 
@@ -200,7 +195,6 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     It writes nothing. While part of the cluster cannot be read, it says what is unknown. It then never says that there
     are no orphans.
     """
-    form.set_up_logs()
     installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
     clock, notices = SystemClock(), installation.eureka.notices
     with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
@@ -211,36 +205,35 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
 @option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
-@installation_options(optional_eureka_options, kubernetes_options, call_options)
+@installation_options(*connect.seen_options)
 @report_options
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
     answers; its servers do not say their version."""
-    form.set_up_logs()
-    code, said = ExitCode.OK, dict[str, Source[str]]()
+    said: dict[str, Source[str]] = {}
     try:
-        for server, name, source in () if client else _versions(installation):
-            said[name] = source
-            if isinstance(source, Unknown) and code is ExitCode.OK:
-                code = of_unknown(server, source)
+        if not client:
+            said |= _versions(installation)
     except ConfigurationError as error:
         said["Kubernetes"] = Unknown(cause=Cause.CONFIGURATION, message=str(error))
-        code = ExitCode.CONFIGURATION
+    code = ExitCode.OK
+    for name, source in reversed(said.items()):  # the first that is unknown counts
+        if isinstance(source, Unknown):
+            server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
+            code = ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_unknown(server, source)
     return form.answer(code, lambda: _version_lines(said), lambda: _version_data(said))
 
 
-def _versions(installation: Installation) -> Iterator[tuple[Server, str, Source[str]]]:
+def _versions(installation: Installation) -> dict[str, Source[str]]:
     """What each says of itself, or why that is unknown."""
     with _looking(installation) as seen:
-        server = seen.details.server()
-        yield Server.KUBERNETES, "Kubernetes", server
-        if isinstance(server, Complete):
-            schema = seen.details.schema()
-            yield Server.KUBERNETES, "CRD", _said(schema, lambda data: _SAME if data == object_schema() else _OTHER)
+        said = {"Kubernetes": seen.details.server()}
+        if isinstance(said["Kubernetes"], Complete):
+            said["CRD"] = _said(seen.details.schema(), lambda data: _SAME if data == object_schema() else _OTHER)
         if urls := ", ".join(installation.eureka.printable_urls):
             listed = seen.world.registry.list_instances()
-            said = _said(listed, lambda data: f"{urls} answers, with {counted(len(data), 'instance')}")
-            yield Server.EUREKA, "Eureka", said
+            said["Eureka"] = _said(listed, lambda data: f"{urls} answers, with {counted(len(data), 'instance')}")
+    return said
 
 
 def _said(source: Source[T], words: Callable[[T], str]) -> Source[str]:
@@ -258,10 +251,9 @@ def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
 def _version_data(said: dict[str, Source[str]]) -> dict[str, Any]:
     """Each server as what it said, or why that is unknown."""
     found = {
-        name.lower(): {
-            "found": source.data if isinstance(source, Complete) else None,
-            "unknown": source.message if isinstance(source, Unknown) else None,
-        }
+        name.lower(): {"found": source.data, "unknown": None}
+        if isinstance(source, Complete)
+        else {"found": None, "unknown": source.message}
         for name, source in said.items()
     }
     return {"version": __version__, "python": platform.python_version(), **found}

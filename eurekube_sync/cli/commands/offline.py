@@ -17,13 +17,10 @@ from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.crd import crd_text
 from eurekube_sync.manifests.files import validate_paths
-from eurekube_sync.manifests.findings import Finding, Report
+from eurekube_sync.manifests.findings import Report
 from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 
-_PROGRAM = "eurekube-sync"
-_COMPLETES = "_EUREKUBE_SYNC_COMPLETE"
-"""The variable by which click's script says that it asks for words."""
 _TOPICS = ("exit-codes", "environment")
 _OTHER_VARIABLES = (
     (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
@@ -45,9 +42,13 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
     input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
     """
-    missing = next((name for name in files if name != "-" and _is_missing(name)), None)
-    if missing is not None:
-        raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
+    for name in (one for one in files if one != "-"):
+        try:
+            os.stat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise click.BadParameter(f"there is no file or folder {name}", param_hint="FILES") from None
+        except OSError:
+            pass  # what is there and cannot be read is a finding
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
     try:
         _write(report, output)
@@ -55,17 +56,6 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
     except BrokenPipeError:  # whoever reads needs no more of it; the verdict stays
         discard_output()
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
-
-
-def _is_missing(name: str) -> bool:
-    """What is there and cannot be read is a finding."""
-    try:
-        os.stat(name)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _write(report: Report, output: str) -> None:
@@ -77,18 +67,15 @@ def _write(report: Report, output: str) -> None:
             click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
         case _:
             for finding in report.findings:
-                click.echo(printable(_line(finding)))
+                place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
+                document = f"document {finding.document}: " if finding.document else ""
+                line = f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}"
+                click.echo(printable(line.lstrip()))
             verdict = "valid" if report.ok else counted(report.errors, "error")
             warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
             others = f", {counted(report.others, 'other object')} skipped" if report.others else ""
             where = f"{counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}"
             click.echo(f"{verdict}{warnings}: {where}{others}")
-
-
-def _line(finding: Finding) -> str:
-    place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
-    document = f"document {finding.document}: " if finding.document else ""
-    return f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}".lstrip()
 
 
 @click.command(cls=Command, short_help="Print the CRD, for kubectl apply -f -")
@@ -108,7 +95,8 @@ def completion_command(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     # The source of bash's class starts bash to learn its version, which the machine that prints need not have.
-    click.echo(ShellComplete.source(found(context.find_root().command, {}, _PROGRAM, _COMPLETES)))
+    program = found(context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE")
+    click.echo(ShellComplete.source(program))
 
 
 @click.command(cls=Command, short_help="Show help for a command or a topic.")
@@ -122,7 +110,11 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     formatter = context.make_formatter()
     match topic:
         case ("exit-codes",):
-            _write_exit_codes(formatter)
+            formatter.write_text(
+                "The exit code is that of the last pass. If several codes apply, it is the one to act on first."
+            )
+            formatter.write_paragraph()
+            formatter.write_dl([(f"{code.value:3} {code.name}", code.meaning.replace("`", "")) for code in ExitCode])
         case ("environment",):
             _write_variables(formatter, context)
         case (name, *_) if name in _TOPICS:
@@ -142,14 +134,6 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
             raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}")
         context = click.Context(found, info_name=name, parent=context)
     return f"{context.get_help()}\n"
-
-
-def _write_exit_codes(formatter: click.HelpFormatter) -> None:
-    formatter.write_text(
-        "The exit code is that of the last pass. If several codes apply, it is the one to act on first."
-    )
-    formatter.write_paragraph()
-    formatter.write_dl([(f"{code.value:3} {code.name}", code.meaning.replace("`", "")) for code in ExitCode])
 
 
 def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:

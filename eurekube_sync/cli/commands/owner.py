@@ -59,7 +59,6 @@ def _carry_out(
     asks_cluster: bool = True,
 ) -> ExitCode:
     """Connects, works until a signal, and reports. An exit code needs no report."""
-    form.set_up_logs()
     # A sweep each second: every list is of all peers.
     clock, to = SystemClock(), replace(installation, sweep_interval=1.0)
     both: AbstractContextManager[World | RegistryWorld]
@@ -126,7 +125,7 @@ def _check_adopt(app: str | None, cluster: str | None, addresses: tuple[Address,
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for those of an old cluster")
     if cluster is not None and addresses:
         raise click.UsageError("--address goes with --app; --cluster takes all instances of a cluster")
-    if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allow_namespace"))):
+    if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "
             "only the name of its syncer"

@@ -54,21 +54,8 @@ class Recorder:
         self._folder, self._most, self._failing = folder, most_bytes, False
         if os.path.isfile(folder):
             raise ConfigurationError(f"--record {folder} is a file, and not a folder")
-        self._write(self._probe)
-
-    def _probe(self) -> None:
-        probe = self._folder / f".probe-{_mark()}"
-        probe.touch(mode=0o600)
-        probe.unlink()
-
-    def beside(self, tell: Callable[[PassReport, ExitCode], None]) -> Callable[[PassReport, ExitCode], None]:
-        """Records a pass, and then tells of it."""
-
-        def both(report: PassReport, code: ExitCode) -> None:
-            self.keep(report, code)
-            tell(report, code)
-
-        return both
+        probe = folder / f".probe-{_mark()}"
+        self._write(partial(probe.touch, mode=0o600), probe.unlink)
 
     def keep(self, report: PassReport, code: ExitCode) -> None:
         """Writes the record of a pass, and deletes the oldest that are too many."""
@@ -83,18 +70,16 @@ class Recorder:
         path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
         packed = gzip.compress(msgspec.json.encode(to_data(record)), compresslevel=6, mtime=0)
 
-        def write() -> None:
-            write_new(path, path.with_suffix(".part"), packed, mode=0o600)
-            self._prune(path)
+        part = path.with_suffix(".part")
+        self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
 
-        self._write(write)
-
-    def _write(self, write: Callable[[], None]) -> None:
+    def _write(self, *steps: Callable[[], object]) -> None:
         """Makes the folder if it is not there. The renewals matter more than the records: a folder that fails is told
         once, and tried again."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write()
+            for step in steps:
+                step()
         except OSError as error:
             if not self._failing:
                 _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
@@ -208,21 +193,19 @@ def replay_command(folder: str, what: str | None, at: datetime | None, form: Rep
     WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions about it are shown.
     With --at, one recorded pass is planned again.
     """
-    form.set_up_logs()
     files, what = record_files(Path(folder)), what or ""
-    found = [_as_recorded(file, what) for file in files] if at is None else [_again(_last_before(files, at), what)]
+    if at is None:
+        found = [_as_recorded(file, what) for file in files]
+    else:
+        before = [one for one in files if one.at < at]
+        if not before:
+            first, end = rfc_3339(files[0].at.timestamp()), rfc_3339(at.timestamp())
+            raise ConfigurationError(f"no pass was recorded before {end}; the first is of {first}")
+        found = [_again(before[-1], what)]
     code = ExitCode.INCOMPLETE if any(one.differs for one in found) else ExitCode.OK
     code = ExitCode.CONFIGURATION if any(one.damaged for one in found) else code
     table = partial(replay_table, found) if at is None else partial(pass_again_table, found[0])
     return form.answer(code, table, lambda: replay_data(found))
-
-
-def _last_before(files: Sequence[RecordFile], end: datetime) -> RecordFile:
-    found = [one for one in files if one.at < end]
-    if not found:
-        first = rfc_3339(files[0].at.timestamp())
-        raise ConfigurationError(f"no pass was recorded before {rfc_3339(end.timestamp())}; the first is of {first}")
-    return found[-1]
 
 
 def _as_recorded(file: RecordFile, what: str) -> Replayed:

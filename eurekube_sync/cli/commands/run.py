@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import click
@@ -17,6 +18,7 @@ from eurekube_sync.cli.connect import (
     installation_options,
     written,
 )
+from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
@@ -35,6 +37,7 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.renew_only import KeepaliveSettings, keepalive
 from eurekube_sync.manifests.dumps import read_dumps
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
@@ -92,22 +95,22 @@ def run_command(
     process.look_rarely_for_cycles()
     clock = SystemClock()
     settings = installation.settings(
-        lease=installation.leases.times,
+        lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.leases.lease_duration)),
         approved=choices.read_approval(approve, now=clock.now()) if approve else None,
         dry_run=passes.dry_run,
         looks=bool(dumps),
         deadline=passes.timeout,
         registry_cache=installation.leases.registry_cache,
     )
-    tell = teller(form, passes, installation.eureka.notices)
+    tells = [teller(form, passes, installation.eureka.notices)]
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
-        tell = Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).beside(tell)
+        tells.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
-    with process.stopped_by_signals(clock), watching as watch:
-        ours = replace(_renewing(installation, passes), count=watch.monitor.called)
-        whole = _Process(ours=ours, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch)
+    with process.stopped_by_signals(clock), watching as (monitor, passed):
+        ours = replace(_renewing(installation, passes), count=monitor.called)
+        whole = _Process(ours, clock, schedule, passes, tells, monitor, passed)
         code = whole.run(settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.leases.lease_duration / 60, "minute")
@@ -117,8 +120,7 @@ def run_command(
 
 
 def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
-    """When passes are made, with logs set up. Raises click.UsageError for what does not go together."""
-    form.set_up_logs()
+    """When passes are made. Raises click.UsageError for what does not go together."""
     installation.leases.check(passes)
     form.check(dry_run=passes.dry_run)
     return Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal, **more)
@@ -142,7 +144,7 @@ def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes
     return replace(installation, scope=scope, dumped=dumped)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Process:
     """What all passes of this process share."""
 
@@ -150,8 +152,9 @@ class _Process:
     clock: SystemClock
     schedule: Schedule
     passes: Passes
-    tell: Tell
-    watch: process.Watched
+    tells: Sequence[Tell]
+    monitor: Monitor
+    passed: process.Passed
 
     def run(self, settings: PassSettings) -> ExitCode:
         """All passes, under the lock where there is one."""
@@ -166,17 +169,17 @@ class _Process:
             given, settings = settings, replace(settings, approved=None)
             return self._passes(held, given)
 
-        return work() if held is None else process.under_lock(held, self.clock, self.watch, work, daemon=daemon)
+        return work() if held is None else process.under_lock(held, self.clock, self.monitor, work, daemon=daemon)
 
     def _passes(self, lock: Lock | None, settings: PassSettings) -> ExitCode:
         """All passes, or those until this process loses the lock."""
-        clock, passes, watch = self.clock, self.passes, self.watch
+        clock, passes = self.clock, self.passes
         with connect(self.ours, clock) as world:
             under = UnderLock(lock, world.time_limit.only_while) if lock else None
             begun = clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
-                watch.monitor.turned()
+                self.monitor.turned()
                 with self.ours.waits.seen():
                     return reconcile(world, replace(settings, renew_only=renew_only))
 
@@ -191,8 +194,9 @@ class _Process:
             def told(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     lock.passed(good_pass(report, lock.identity))
-                watch.passed(report, code, clock.monotonic() - begun)
-                self.tell(report, code)
+                self.passed(report, code, clock.monotonic() - begun)
+                for tell in self.tells:
+                    tell(report, code)
 
             daemon = passes.number is None
             between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if daemon else None
@@ -202,7 +206,7 @@ class _Process:
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
-    owner_option, eureka_options, name_scope_options, call_options, batch_option, choices.kept_lease_options
+    owner_option, eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_options
 )
 @choices.pass_options
 @pass_report_options

@@ -1,5 +1,4 @@
-"""A command whose help has headings, examples, and the rule of the variables once; it reports all missing options at
-once.
+"""A command whose help has headings, examples, and the rule of the variables once.
 
 The headings are made with a hook of click, because the extensions that have them cost every start: cloup 35 ms, and
 rich-click 11 ms.
@@ -28,10 +27,12 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as error:
-            missing = self._missing(ctx, given)
+            values, _, _ = self.make_parser(ctx).parse_args(given)
+            needed = [one for one in self.params if isinstance(one, Option) and one.required]
+            missing = [one for one in needed if one.value_is_missing(one.consume_value(ctx, values)[0])]
             if len(missing) < 2:
                 raise
-            names = " and ".join(f"'{parameter.opts[0]}'" for parameter in missing)
+            names = " and ".join(f"'{one.opts[0]}'" for one in missing)
             raise click.UsageError(f"Missing options {names}.", ctx) from error
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -41,22 +42,15 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Under their headings; what has none is what the command is for."""
-        shown: dict[Section, list[tuple[str, str]]] = {}
-        others = []
+        shown: dict[str, list[tuple[str, str]]] = {}
         for one in self.get_params(ctx):
-            record = one.get_help_record(ctx)
-            if record is None:
-                continue
-            if isinstance(one, Option):
-                shown.setdefault(one.section or Section.COMMAND, []).append(record)
-            else:
-                others.append(record)
-        for section in Section:
-            if records := shown.get(section):
-                with formatter.section(section):
+            heading = (one.section or Section.COMMAND) if isinstance(one, Option) else "Help"
+            if record := one.get_help_record(ctx):
+                shown.setdefault(heading, []).append(record)
+        for heading in (*Section, "Help"):
+            if records := shown.get(heading):
+                with formatter.section(heading):
                     formatter.write_dl(records)
-        with formatter.section("Help"):
-            formatter.write_dl(others)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The rule, once: a third of the text would be the names of the variables."""
@@ -69,11 +63,6 @@ class Command(click.Command):
             formatter.write_paragraph()
             formatter.write_text(f"Each option is also a variable, such as {given[name]} for {name}{but}.")
         formatter.write(f"\n{_MORE}\n")
-
-    def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:
-        given, _, _ = self.make_parser(ctx).parse_args(args)
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and one.required]
-        return [one for one in options if one.value_is_missing(one.consume_value(ctx, given)[0])]
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:

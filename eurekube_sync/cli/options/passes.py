@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAME, Duration, File, Percent, Value
 from eurekube_sync.files import open_named
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL, LeaseTimes
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import duration
 
@@ -84,10 +84,6 @@ class Leases:
         if self.lease_duration != int(self.lease_duration):
             raise click.UsageError("--lease-duration must be whole seconds")
 
-    @property
-    def times(self) -> LeaseTimes:
-        return LeaseTimes(RENEWAL_INTERVAL, int(self.lease_duration))
-
     def check(self, passes: Passes) -> None:
         """Raises click.UsageError for passes that come too late for them."""
         if passes.many and passes.interval > self.lease_duration / 2:
@@ -97,25 +93,21 @@ class Leases:
             )
 
 
-def _lease_duration(text: str) -> Callable[[Any], Any]:
-    kind = Duration(least=_SHORTEST, most=_LONGEST)
-    return option("--lease-duration", type=kind, default=f"{OUR_LEASE.duration}s", help=text)
-
-
+_length = Duration(least=_SHORTEST, most=_LONGEST)
+_lease_duration = partial(option, "--lease-duration", type=_length, default=f"{OUR_LEASE.duration}s")
 lease_options = group(
     "leases",
     Leases,
-    _lease_duration(
-        "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it for twice this "
-        "time."
-    ),
+    _lease_duration(),
     option("--registry-cache", type=Duration(), default=f"{CACHE_SECONDS:g}s"),
     section=Section.LEASES,
 )
 kept_lease_options = group(
     "leases",
     Leases,
-    _lease_duration("The same value as for run. With several passes, --interval must not be more than half of it."),
+    _lease_duration(
+        help="The same value as for run. With several passes, --interval must not be more than half of it."
+    ),
     section=Section.LEASES,
 )
 """The same for who gives none."""

@@ -25,19 +25,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportForm:
-    """How the report, on stdout, and the logs, on stderr, are written."""
+    """How the report is written, on stdout."""
 
     output: str
     """`table`, `json` or `yaml`; of a dry run also `markdown`."""
-    log_format: str
-    """`text` or `json`."""
-    verbose: bool
     list_renewals: bool = False
     """Of passes as data: each lease that was merely renewed is listed."""
-
-    def set_up_logs(self) -> None:
-        set_up_logs(as_json=self.log_format == "json", verbose=self.verbose)
-        warn_of_unknown(os.environ)
 
     def check(self, *, dry_run: bool) -> None:
         """Raises click.UsageError for a form that such a pass has not."""
@@ -96,6 +89,12 @@ class ReportForm:
         return code
 
 
+def _form(output: str, log_format: str, verbose: bool, list_renewals: bool = False) -> ReportForm:
+    set_up_logs(as_json=log_format == "json", verbose=verbose)
+    warn_of_unknown(os.environ)
+    return ReportForm(output=output, list_renewals=list_renewals)
+
+
 _LOGS = (
     option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the logs on stderr."),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
@@ -107,14 +106,14 @@ def _output(help_: str, *more: str) -> Callable[[Any], Any]:
     return option("--output", "-o", type=choice, default="table", help=help_)
 
 
-report_options = group("form", ReportForm, _output("Format of the report."), *_LOGS, section=Section.REPORT)
+report_options = group("form", _form, _output("Format of the report."), *_LOGS, section=Section.REPORT)
 
 pass_report_options = group(
     "form",
-    ReportForm,
+    _form,
     _output("Format of the report. markdown is for a dry run in a comment on a pull request.", "markdown"),
     option("--list-renewals", is_flag=True),
     *_LOGS,
     section=Section.REPORT,
 )
-"""The same for passes."""
+"""The same for passes. Both set up the logs, on stderr, before the command begins."""

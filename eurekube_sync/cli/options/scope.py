@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -22,8 +22,7 @@ from eurekube_sync.cli.values import (
     complete_namespaces,
 )
 from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope, Shard
-from eurekube_sync.desired.selector import Expression
+from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope
 from eurekube_sync.model.kubernetes import LockName
 
 owner_option = option("--owner", section=Section.WHERE, type=OWNER, required=True)
@@ -42,26 +41,8 @@ def named_owner(owner: str) -> tuple[str, ...]:
     return ("--owner", owner) if on_command_line("owner") else ()
 
 
-def _scope(
-    namespace: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
-    selector: tuple[Expression, ...] | None = None,
-    syncer_class: str | None = None,
-    allow_namespace: tuple[tuple[tuple[str, str], ...], ...] = (),
-    require_app_grant: bool = False,
-    max_syncers_per_namespace: int = MOST_SYNCERS,
-    max_instances_per_namespace: int = MOST_INSTANCES,
-) -> Scope:
-    return Scope(
-        namespaces=frozenset(name for names in namespace for name in names) or None,
-        shard=shard,
-        selector=selector or (),
-        syncer_class=syncer_class,
-        allowed=frozenset(pair for pairs in allow_namespace for pair in pairs),
-        granted_only=require_app_grant,
-        most_syncers=max_syncers_per_namespace,
-        most_instances=max_instances_per_namespace,
-    )
+def _joined(_context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]) -> frozenset[Any]:
+    return frozenset(one for several in given for one in several)
 
 
 def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
@@ -69,9 +50,11 @@ def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
         option(
             "--namespace",
             "-n",
+            "namespaces",
             type=NAMESPACES,
             shell_complete=complete_namespaces,
             multiple=True,
+            callback=lambda *given: _joined(*given) or None,
             help=f"Only {of}the syncers of this namespace. May be repeated. Default: all.",
         ),
         option(
@@ -83,19 +66,19 @@ def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
     )
 
 
-name_scope_options = group("scope", _scope, *_by_name("the instances of "), section=Section.SCOPE)
+name_scope_options = group("scope", Scope, *_by_name("the instances of "), section=Section.SCOPE)
 """A scope of names alone, of commands that list no syncers; the command gets a `Scope`."""
 
 scope_options = group(
     "scope",
-    _scope,
+    Scope,
     *_by_name(),
-    option("--selector", "-l", type=SELECTOR, help="Only the syncers with these labels."),
+    option("--selector", "-l", type=SELECTOR, default=(), help="Only the syncers with these labels."),
     option("--syncer-class", type=SYNCER_CLASS),
-    option("--allow-namespace", type=NAMESPACE_PAIRS, multiple=True),
-    option("--require-app-grant", is_flag=True),
-    option("--max-syncers-per-namespace", type=click.IntRange(1), default=MOST_SYNCERS),
-    option("--max-instances-per-namespace", type=click.IntRange(1), default=MOST_INSTANCES),
+    option("--allow-namespace", "allowed", type=NAMESPACE_PAIRS, multiple=True, callback=_joined),
+    option("--require-app-grant", "granted_only", is_flag=True),
+    option("--max-syncers-per-namespace", "most_syncers", type=click.IntRange(1), default=MOST_SYNCERS),
+    option("--max-instances-per-namespace", "most_instances", type=click.IntRange(1), default=MOST_INSTANCES),
     section=Section.SCOPE,
 )
 """All of it; the command gets a `Scope`."""

@@ -19,7 +19,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group
 from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.ports import Clock, EndpointsSource
+from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
@@ -32,41 +32,18 @@ _MOST_BYTES = 16 * 1024 * 1024
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """How many calls at a time, and how many seconds each may take."""
-
-    concurrency: int = 16
-    call_timeout: float = 10
-
-
-call_options = group(
-    "calls",
-    Calls,
-    option("--concurrency", type=click.IntRange(1, 256), default=Calls().concurrency),
-    option("--call-timeout", type=Duration(least=0.1), default=f"{Calls().call_timeout:g}s"),
-    section=Section.CALLS,
+call_options = (
+    option("--concurrency", section=Section.CALLS, type=click.IntRange(1, 256), default=16),
+    option("--call-timeout", section=Section.CALLS, type=Duration(least=0.1), default="10s"),
 )
-
 batch_option = option("--eureka-batch", section=Section.CALLS, type=click.Choice(["auto", "on", "off"]), default="auto")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubernetesAccess:
-    kubeconfig: str | None = None
-    context: str | None = None
-    endpoints_source: EndpointsSource = "slices"
-
-
-kubernetes_options = group(
-    "kubernetes",
-    KubernetesAccess,
-    option("--kubeconfig", type=File(), envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"]),
-    option("--context", type=NAME, shell_complete=complete_contexts),
-    option("--endpoints-source", type=click.Choice(["slices", "endpoints"]), default="slices"),
-    section=Section.WHERE,
+_kubeconfig = [ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"]
+_sources = click.Choice(["slices", "endpoints"])
+kubernetes_options = (
+    option("--kubeconfig", section=Section.WHERE, type=File(), envvar=_kubeconfig),
+    option("--context", section=Section.WHERE, type=NAME, shell_complete=complete_contexts),
+    option("--endpoints-source", section=Section.WHERE, type=_sources, default="slices"),
 )
-
 from_option = option("--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True)
 
 

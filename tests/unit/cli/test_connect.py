@@ -13,7 +13,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.cli.connect import Installation, connect, connect_registry
-from eurekube_sync.cli.options.servers import Calls, EurekaAccess, KubernetesAccess
+from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
@@ -47,8 +47,8 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
         installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
-            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
-            calls=Calls(concurrency=2),
+            kubeconfig=kubeconfig(tmp_path, kubernetes.url),
+            concurrency=2,
         )
         with connect(installation, clock) as world:
             watch = Stopwatch()
@@ -67,8 +67,8 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
         installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
-            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
-            calls=Calls(concurrency=2),
+            kubeconfig=kubeconfig(tmp_path, kubernetes.url),
+            concurrency=2,
         )
         with connect(installation, clock) as world:
             report = reconcile(world, PassSettings(owner="prod", deadline=10))
@@ -119,8 +119,8 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
         installation = Installation(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
-            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin})),
-            calls=Calls(call_timeout=2),
+            kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin}),
+            call_timeout=2,
         )
         with connect(installation, clock) as world:
             identity = world.cluster.identity()

@@ -17,7 +17,7 @@ from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import LockChoice, lock_name, lock_option
-from eurekube_sync.cli.process import Watched, under_lock
+from eurekube_sync.cli.process import under_lock
 from eurekube_sync.cli.values import OWNER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
@@ -129,9 +129,9 @@ def clock() -> NoWait:
     return NoWait()
 
 
-def unwatched(clock: NoWait) -> Watched:
+def unwatched(clock: NoWait) -> Monitor:
     """Nobody watches."""
-    return Watched(Monitor(clock, "shop", "all", allowed=100))
+    return Monitor(clock, "shop", "all", allowed=100)
 
 
 def works(code: ExitCode = ExitCode.OK, *, lost: int = 0) -> Callable[[], ExitCode]:
@@ -212,7 +212,7 @@ def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypat
         time.sleep(0.05)
         renewed.clear()
         assert not renewed.wait(0.1)
-        watch.monitor.turned()
+        watch.turned()
         assert renewed.wait(30)
         return ExitCode.OK
 
