@@ -20,7 +20,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import group
-from eurekube_sync.cli.options.passes import Leases, brake_options
+from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.scope import LockChoice
 from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.process import Waits
@@ -31,7 +31,7 @@ from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
 from eurekube_sync.model.sources import Server
@@ -68,8 +68,10 @@ class Installation:
     """Kinds beside Services whose drain annotations are looked for."""
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    leases: Leases = field(default_factory=Leases)
-    """Those that are renewed."""
+    lease_duration: float = OUR_LEASE.duration
+    """Of the leases that are given, or renewed."""
+    registry_cache: float = CACHE_SECONDS
+    """How old Eureka's lists may be."""
     renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
@@ -132,7 +134,7 @@ def _connected(
             clock=clock,
             workers=seen.workers,
             time_limit=seen.time_limit,
-            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=ours.leases.registry_cache)),
+            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=ours.registry_cache)),
         )
         yield world, to_cluster, servers
 
@@ -230,7 +232,7 @@ def _registry(
     first = _first_server(ours, addresses, clock)
     for warning in ours.eureka.warnings:
         _log.warning("%s", warning)
-    sweep = sweep_seconds(ours.leases.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
+    sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
     rests, doubts = None if len(addresses) == 1 else Rests(clock), Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
@@ -262,7 +264,7 @@ def _registry(
         required=ours.eureka_batch == "on",
         dry_run=ours.only_looks,
         ask_seconds=sweep,
-        lease_duration=ours.leases.lease_duration,
+        lease_duration=ours.lease_duration,
     )
     return batching, servers
 

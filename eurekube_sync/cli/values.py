@@ -30,6 +30,7 @@ _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TEN_YEARS = 87_600 * 3600.0
 """Seconds: what is longer is a slip of the finger, and too much for some clocks."""
+_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -135,14 +136,18 @@ def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
+def _listen(text: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(text.strip())
+    if not found or int(found[3]) > 65535:
+        raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
+    return found[1] or found[2] or "", int(found[3])
+
+
 def _host_and_port(text: str) -> Address:
-    host, _, port = text.strip().rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not bare or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not an address with a port; write 10.0.0.7:8080")
-    if ":" in bare and bare == host:
-        raise ValueError(f"{text!r}: put an IPv6 address in brackets, as in [fd00::7]:8080")
-    return Address(bare, int(port))
+    found = _ADDRESS.fullmatch(text.strip())
+    if not found or not (found[1] or found[2]) or not 0 < int(found[3]) < 65536:
+        raise ValueError(f"{text!r} is not an address with a port; write 10.0.0.7:8080 or [fd00::7]:8080")
+    return Address(found[1] or found[2], int(found[3]))
 
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
@@ -160,6 +165,8 @@ NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 """Or several with commas between; `*` on either side is any namespace."""
 HOST_AND_PORT = Value("host:port", _host_and_port)
 """`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
+LISTEN = Value("[host]:port", _listen)
+"""Where to serve; an empty host is every address of the machine."""
 WHAT = Value("what", parse_what)
 """What `explain` is asked about."""
 

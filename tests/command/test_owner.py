@@ -512,7 +512,7 @@ WRONG = {
     "cluster and address": (("adopt", "--cluster", "b", "--address", "a:1"), "goes with --app"),
     "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is not an address with a port; write 10.0.0.7:8080"),
     "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is not an address with a port"),
-    "ipv6": (("adopt", "--app", "a", "--address", "fd00::7:8080"), "put an IPv6 address in brackets"),
+    "ipv6": (("adopt", "--app", "a", "--address", "fd00::7:8080"), "write 10.0.0.7:8080 or [fd00::7]:8080"),
     "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
     "new name": (("rename", "demo", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
     "one name": (("rename", "demo"), "Missing argument 'NEW'"),

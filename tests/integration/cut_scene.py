@@ -12,7 +12,6 @@ from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.passes import Leases
 from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
@@ -182,7 +181,8 @@ def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterat
         eureka=EurekaAccess(eureka_url=",".join(urls)),
         kubeconfig=str(kubeconfig),
         call_timeout=CALL_SECONDS,
-        leases=Leases(lease_duration=lease, registry_cache=3),
+        lease_duration=lease,
+        registry_cache=3,
         renewal_interval=RENEWAL,
         renewal_slack=0.5,
         sweep_interval=1,

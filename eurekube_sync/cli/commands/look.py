@@ -22,16 +22,7 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option
-from eurekube_sync.cli.output.answers import (
-    explanations_data,
-    explanations_table,
-    findings_data,
-    findings_table,
-    orphans_data,
-    orphans_table,
-    overview_data,
-    overview_table,
-)
+from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
@@ -97,8 +88,8 @@ def status_command(
                 click.clear()
             code = form.answer(
                 code_of_overview(found),
-                partial(overview_table, found, servers, everything=everything),
-                partial(overview_data, found, servers),
+                partial(answers.overview_table, found, servers, everything=everything),
+                partial(answers.overview_data, found, servers),
                 notices,
                 one_of_many=watch,
             )
@@ -133,8 +124,8 @@ def explain_command(what: What, installation: Installation, form: ReportForm) ->
         found, explained = _explained(seen, installation.settings(), what)
     return form.answer(
         code_of(explained, found),
-        lambda: explanations_table(explained),
-        lambda: explanations_data(explained, found),
+        lambda: answers.explanations_table(explained),
+        lambda: answers.explanations_data(explained, found),
         installation.eureka.notices,
     )
 
@@ -181,7 +172,9 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
             before=pre,
         )
         found = tuple(checks)
-    return form.answer(code_of_check(found), lambda: findings_table(found), lambda: findings_data(found), notices)
+    return form.answer(
+        code_of_check(found), lambda: answers.findings_table(found), lambda: answers.findings_data(found), notices
+    )
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
@@ -200,7 +193,7 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
         orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
-    return form.answer(code, lambda: orphans_table(orphans), lambda: orphans_data(orphans), notices)
+    return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans), notices)
 
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")

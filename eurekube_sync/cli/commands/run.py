@@ -40,28 +40,16 @@ from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, duration
 
 
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
 @choices.pass_options
 @from_option
-@installation_options(*written, lock_option, drain_option, choices.brake_options, batch_option, choices.lease_options)
-@option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
-)
-@option(
-    "--fail-on-held/--no-fail-on-held",
-    default=None,
-    help=f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only for a single pass]",
-)
-@option(
-    "--fail-on-broken",
-    is_flag=True,
-    help=f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
-)
+@installation_options(*written, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options)
+@option("--detailed-exitcode", is_flag=True)
+@option("--fail-on-held/--no-fail-on-held", default=None)
+@option("--fail-on-broken", is_flag=True)
 @choices.approve_option
 @choices.monitoring_options
 @pass_report_options
@@ -95,12 +83,12 @@ def run_command(
     process.look_rarely_for_cycles()
     clock = SystemClock()
     settings = installation.settings(
-        lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.leases.lease_duration)),
+        lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
         approved=choices.read_approval(approve, now=clock.now()) if approve else None,
         dry_run=passes.dry_run,
         looks=bool(dumps),
         deadline=passes.timeout,
-        registry_cache=installation.leases.registry_cache,
+        registry_cache=installation.registry_cache,
     )
     tells = [teller(form, passes, installation.eureka.notices)]
     if monitoring.record is not None:
@@ -113,7 +101,7 @@ def run_command(
         whole = _Process(ours, clock, schedule, passes, tells, monitor, passed)
         code = whole.run(settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
-        minutes = counted(2 * installation.leases.lease_duration / 60, "minute")
+        minutes = counted(2 * installation.lease_duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
@@ -121,7 +109,14 @@ def run_command(
 
 def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
     """When passes are made. Raises click.UsageError for what does not go together."""
-    installation.leases.check(passes)
+    lease = installation.lease_duration
+    if lease != int(lease):
+        raise click.UsageError("--lease-duration must be whole seconds")
+    if passes.many and passes.interval > lease / 2:
+        raise click.UsageError(
+            f"--interval {duration(passes.interval)} is more than half of --lease-duration {duration(lease)}: leases "
+            "would expire after one failed pass"
+        )
     form.check(dry_run=passes.dry_run)
     return Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal, **more)
 
@@ -206,7 +201,7 @@ class _Process:
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
-    owner_option, eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_options
+    owner_option, eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_option
 )
 @choices.pass_options
 @pass_report_options

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
@@ -151,6 +152,9 @@ HELP: Mapping[str, str] = {
     "--endpoints-source": "Where the addresses of pods are read from. An old cluster has Endpoints only.",
     "--eureka-url": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
     "repeat the option, or put commas between the addresses. The preferred one comes first.",
+    "--eureka-username": "User name for Eureka. Its password is read from a file or from "
+    f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD.",
+    "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used.",
     "--eureka-username-file": "File that holds the user name; read again when it changes.",
     "--eureka-password-file": "File that holds the password; read again when it changes.",
     "--eureka-ca-file": "PEM file of the authorities to trust for Eureka. Default: the public ones.",
@@ -162,6 +166,11 @@ HELP: Mapping[str, str] = {
     "good pass was. auto: the Lease in the pod's own namespace. Outside of a cluster, run takes no lock, and other "
     "commands read the Lease in the namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve "
     "without --daemon.",
+    "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
+    "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first number "
+    "from the index of this pod in an Indexed Job or a StatefulSet.",
+    "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
+    "Pods; all: Services, Pods and Nodes.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",
     "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be "
     "repeated.",
@@ -171,6 +180,10 @@ HELP: Mapping[str, str] = {
     "--max-instances-per-namespace": "Register nothing new for a namespace that has this number of instances.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
+    "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
+    "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only "
+    "for a single pass]",
+    "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it "

@@ -4,7 +4,6 @@ hold, and what a person releases; who may watch the process, and whether its pas
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,11 @@ import yaml
 from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import NAME, Duration, File, Percent, Value
+from eurekube_sync.cli.values import LISTEN, NAME, Duration, File, Percent, Value
 from eurekube_sync.files import open_named
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import duration
 
 _SHORTEST = 3.0 * RENEWAL_INTERVAL
 """Seconds: with less, one slow pass would let leases expire."""
@@ -72,43 +70,19 @@ pass_options = group(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leases:
-    """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
-
-    lease_duration: float = OUR_LEASE.duration
-    registry_cache: float = CACHE_SECONDS
-    """How old Eureka's lists may be."""
-
-    def __post_init__(self) -> None:
-        if self.lease_duration != int(self.lease_duration):
-            raise click.UsageError("--lease-duration must be whole seconds")
-
-    def check(self, passes: Passes) -> None:
-        """Raises click.UsageError for passes that come too late for them."""
-        if passes.many and passes.interval > self.lease_duration / 2:
-            raise click.UsageError(
-                f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-                f"{duration(self.lease_duration)}: leases would expire after one failed pass"
-            )
-
-
-_length = Duration(least=_SHORTEST, most=_LONGEST)
-_lease_duration = partial(option, "--lease-duration", type=_length, default=f"{OUR_LEASE.duration}s")
-lease_options = group(
-    "leases",
-    Leases,
-    _lease_duration(),
-    option("--registry-cache", type=Duration(), default=f"{CACHE_SECONDS:g}s"),
+_lease_duration = partial(
+    option,
+    "--lease-duration",
     section=Section.LEASES,
+    type=Duration(least=_SHORTEST, most=_LONGEST),
+    default=f"{OUR_LEASE.duration}s",
 )
-kept_lease_options = group(
-    "leases",
-    Leases,
-    _lease_duration(
-        help="The same value as for run. With several passes, --interval must not be more than half of it."
-    ),
-    section=Section.LEASES,
+lease_options = (
+    _lease_duration(),
+    option("--registry-cache", section=Section.LEASES, type=Duration(), default=f"{CACHE_SECONDS:g}s"),
+)
+kept_lease_option = _lease_duration(
+    help="The same value as for run. With several passes, --interval must not be more than half of it."
 )
 """The same for who gives none."""
 
@@ -181,7 +155,6 @@ class Monitoring:
     """Where metrics and records go; nowhere by default."""
 
     listen: tuple[str, int] | None = None
-    """Host and port; an empty host is every address of the machine."""
     metrics_file: Path | None = None
     push_metrics: str | None = None
     record: Path | None = None
@@ -192,16 +165,6 @@ class Monitoring:
     def wanted(self) -> bool:
         """Whether anybody watches: otherwise passes are not measured."""
         return bool(self.listen or self.metrics_file or self.push_metrics)
-
-
-_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
-
-
-def _address(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text.strip())
-    if not found or int(found[3]) > 65535:
-        raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
-    return found[1] or found[2] or "", int(found[3])
 
 
 def _url(text: str) -> str:
@@ -216,7 +179,7 @@ def _url(text: str) -> str:
 monitoring_options = group(
     "monitoring",
     Monitoring,
-    option("--listen", type=Value("[host]:port", _address)),
+    option("--listen", type=LISTEN),
     option("--metrics-file", type=File(dir_okay=False, path_type=Path)),
     option("--push-metrics", type=Value("url", _url), help="Push the metrics to this Pushgateway after each pass."),
     option("--record", metavar="DIR", type=File(file_okay=False, path_type=Path)),

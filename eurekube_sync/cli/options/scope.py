@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import click
 
-from eurekube_sync.cli.options.declare import Section, group, on_command_line, option
-from eurekube_sync.cli.values import (
-    NAMESPACE_PAIRS,
-    NAMESPACES,
-    OWNER,
-    PART,
-    SELECTOR,
-    SYNCER_CLASS,
-    Value,
-    complete_namespaces,
-)
+from eurekube_sync.cli import values
+from eurekube_sync.cli.options.declare import HELP, Section, group, on_command_line, option
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope
 from eurekube_sync.model.kubernetes import LockName
 
-owner_option = option("--owner", section=Section.WHERE, type=OWNER, required=True)
+owner_option = option("--owner", section=Section.WHERE, type=values.OWNER, required=True)
 
 optional_owner_option = option(
     "--owner",
     section=Section.WHERE,
-    type=OWNER,
+    type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
     help="Name of this installation. Default: the only one whose instances Eureka shows.",
 )
@@ -45,37 +37,27 @@ def _joined(_context: click.Context, _parameter: click.Parameter, given: Iterabl
     return frozenset(one for several in given for one in several)
 
 
-def _by_name(of: str = "") -> tuple[Callable[[Any], Any], ...]:
-    return (
-        option(
-            "--namespace",
-            "-n",
-            "namespaces",
-            type=NAMESPACES,
-            shell_complete=complete_namespaces,
-            multiple=True,
-            callback=lambda *given: _joined(*given) or None,
-            help=f"Only {of}the syncers of this namespace. May be repeated. Default: all.",
-        ),
-        option(
-            "--shard",
-            type=PART,
-            help=f"Only {of}one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first "
-            "number from the index of this pod in an Indexed Job or a StatefulSet.",
-        ),
-    )
-
-
-name_scope_options = group("scope", Scope, *_by_name("the instances of "), section=Section.SCOPE)
+_by_name = (
+    option(
+        "--namespace",
+        "-n",
+        "namespaces",
+        type=values.NAMESPACES,
+        shell_complete=values.complete_namespaces,
+        multiple=True,
+        callback=lambda *given: _joined(*given) or None,
+    ),
+    option("--shard", type=values.PART),
+)
+name_scope_options = group("scope", Scope, *_by_name, section=Section.SCOPE)
 """A scope of names alone, of commands that list no syncers; the command gets a `Scope`."""
-
 scope_options = group(
     "scope",
     Scope,
-    *_by_name(),
-    option("--selector", "-l", type=SELECTOR, default=(), help="Only the syncers with these labels."),
-    option("--syncer-class", type=SYNCER_CLASS),
-    option("--allow-namespace", "allowed", type=NAMESPACE_PAIRS, multiple=True, callback=_joined),
+    *_by_name,
+    option("--selector", "-l", type=values.SELECTOR, default=(), help="Only the syncers with these labels."),
+    option("--syncer-class", type=values.SYNCER_CLASS),
+    option("--allow-namespace", "allowed", type=values.NAMESPACE_PAIRS, multiple=True, callback=_joined),
     option("--require-app-grant", "granted_only", is_flag=True),
     option("--max-syncers-per-namespace", "most_syncers", type=click.IntRange(1), default=MOST_SYNCERS),
     option("--max-instances-per-namespace", "most_instances", type=click.IntRange(1), default=MOST_INSTANCES),
@@ -86,22 +68,18 @@ scope_options = group(
 _KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
 
 
-def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
-    return option(
-        "--drain-annotations",
-        "drains",
-        section=Section.SCOPE,
-        type=click.Choice(list(_KINDS)),
-        default=default,
-        callback=lambda _context, _parameter, chosen: _KINDS[chosen],
-        help="Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and Pods; all: "
-        "Services, Pods and Nodes." + more,
-    )
-
-
-drain_option = _drain_option("services")
+_drains = partial(
+    option,
+    "--drain-annotations",
+    "drains",
+    section=Section.SCOPE,
+    type=click.Choice(list(_KINDS)),
+    callback=lambda _context, _parameter, chosen: _KINDS[chosen],
+)
+drain_option = _drains(default="services")
 """The command gets the kinds beside Services, named `drains`."""
-look_for_drains_option = _drain_option("all", " Give the same value as run, whose default is services.")
+_same = " Give the same value as run, whose default is services."
+look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """The same for a person who asks what is drained."""
 
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]
@@ -124,7 +102,7 @@ def _lock(text: str) -> LockChoice:
 lock_option = option(
     "--lock",
     section=Section.WHERE,
-    type=Value("auto|off|namespace/name", _lock),
+    type=values.Value("auto|off|namespace/name", _lock),
     metavar="auto|off|NAMESPACE/NAME",
     default="auto",
 )

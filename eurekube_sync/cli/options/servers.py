@@ -192,14 +192,14 @@ def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple
 
     url = ",".join(given)
     try:
-        return url if not given or parse_addresses(url) else ""
+        if given:
+            parse_addresses(url)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from None
+    return url
 
 
 _file = partial(option, metavar="FILE", type=click.Path())
-_username_help = f"User name for Eureka. Its password is read from a file or from {PASSWORD_VARIABLE}."
-_proxy_help = "HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used."
 
 
 def _eureka_options(*, required: bool) -> Any:
@@ -209,14 +209,14 @@ def _eureka_options(*, required: bool) -> Any:
         option(
             "--eureka-url", required=required, callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True
         ),
-        option("--eureka-username", metavar="NAME", help=_username_help),
+        option("--eureka-username", metavar="NAME"),
         _file("--eureka-username-file"),
         _file("--eureka-password-file"),
         _file("--eureka-ca-file"),
         _file("--eureka-client-cert"),
         _file("--eureka-client-key"),
         option("--eureka-insecure-skip-tls-verify", is_flag=True),
-        option("--eureka-proxy", metavar="URL", help=_proxy_help),
+        option("--eureka-proxy", metavar="URL"),
         section=Section.LOGIN,
     )
 

@@ -59,6 +59,17 @@ def test_all_that_is_missing_is_told_at_once() -> None:
     assert said("run", "--owner", "a").output.splitlines()[-1] == "Error: Missing option '--eureka-url'."
 
 
+@pytest.mark.parametrize("command", ["run", "keepalive"])
+def test_passes_that_come_too_late_for_the_leases_are_refused(command: str) -> None:
+    """Of many passes; leases are counted in whole seconds."""
+    result = said(command, *WHERE, "--interval", "200s", "--daemon")
+    assert result.exit_code == ExitCode.USAGE
+    assert "--interval 3m20s is more than half of --lease-duration 5m" in result.output
+    result = said(command, *WHERE, "--lease-duration", "300.5s")
+    assert result.exit_code == ExitCode.USAGE
+    assert "--lease-duration must be whole seconds" in result.output
+
+
 def test_a_code_of_a_dry_run_asks_for_one() -> None:
     """Where nothing was only shown, 5 would mean nothing."""
     result = said("run", *WHERE, "--detailed-exitcode")

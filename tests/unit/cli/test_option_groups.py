@@ -9,7 +9,7 @@ import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.options.passes import Leases, Passes, brake_options, lease_options, pass_options
+from eurekube_sync.cli.options.passes import brake_options
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,6 @@ def test_what_does_not_go_together_is_one_sentence() -> None:
     """The value is never made."""
     with pytest.raises(click.UsageError, match="--low 3 is above --high 2"):
         command.main(["--low", "3", "--high", "2"], standalone_mode=False)
-
-
-def test_groups_may_refuse_each_other() -> None:
-    """Leases know which passes would come too late for them, of many passes only."""
-
-    @click.command()
-    @pass_options
-    @lease_options
-    def both(passes: Passes, leases: Leases) -> None:
-        leases.check(passes)
-
-    both.main(["--interval", "200s"], standalone_mode=False)
-    with pytest.raises(click.UsageError, match="more than half of --lease-duration 5m"):
-        both.main(["--interval", "200s", "--daemon"], standalone_mode=False)
 
 
 def test_one_number_counts_for_all_and_for_each_app() -> None:
