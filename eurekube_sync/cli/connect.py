@@ -19,7 +19,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
-from eurekube_sync.cli.options.declare import group
+from eurekube_sync.cli.options.declare import group, on_command_line
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.scope import LockChoice
 from eurekube_sync.cli.options.servers import EurekaAccess
@@ -91,7 +91,8 @@ class Installation:
     def settings(self, **more: Any) -> PassSettings:
         """Of a pass over it, with `more` of its fields."""
         given = {"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more}
-        return PassSettings(**given, named=scope_choices.named_owner(self.owner))
+        # Whoever has the owner in a variable has it in the next shell, too.
+        return PassSettings(**given, named=("--owner", self.owner) if on_command_line("owner") else ())
 
 
 installation_options = partial(group, "installation", Installation)

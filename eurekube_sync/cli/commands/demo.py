@@ -118,8 +118,7 @@ class Story:
         self._pause(3)
 
         stage.chapter("Do it")
-        self._run(registers=2)
-        self._callers(2)
+        self._run(registers=2, callers=2)
 
         stage.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
         self._run()
@@ -127,14 +126,12 @@ class Story:
 
         stage.chapter("A pod stops being ready")
         playground.set_ready(NAMESPACE, "rating-2", ready=False)
-        self._run(updates=1)
-        self._callers(1)
+        self._run(updates=1, callers=1)
 
         stage.chapter("It dies, and another replaces it")
         playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
         playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
-        self._run(registers=1, cancels=1)
-        self._callers(2)
+        self._run(registers=1, cancels=1, callers=2)
 
         self._brake()
         self._deletion()
@@ -163,39 +160,42 @@ class Story:
         bring_review(self._playground)
         self._run(registers=1)
         set_selector(self._playground, "bad-release")
-        report = self._run()
+        report = self._run(callers=2)
         if report.held is None:
             raise EurekubeError(f"the demo did not go as planned: nothing is held; {sentences(report)}")
-        self._callers(2)
 
         self._stage.chapter(
             "One command releases the removals",
             "You would use it if the pods were really gone. Callers now find nothing.",
         )
-        self._run(approved=report.held.plan_id, cancels=3)
-        self._callers(0)
+        self._run(approved=report.held.plan_id, cancels=3, callers=0)
 
         self._stage.chapter("The release is rolled back", "The next pass registers all of them again.")
         set_selector(self._playground, None)
-        self._run(registers=3)
-        self._callers(2)
+        self._run(registers=3, callers=2)
 
     def _deletion(self) -> None:
         self._stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
         self._stage.command("kubectl delete esync rating -n rating")
         self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
         self._run(cancels=2)
-        self._run()
-        self._callers(0)
+        self._run(callers=0)
         path = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating"
         status, _ = self._playground.kubernetes.call("GET", path)
         if status != 404:
             raise EurekubeError(f"the demo's syncer should be gone, but reading it answered {status}")
 
     def _run(
-        self, *, dry_run: bool = False, approved: str = "", registers: int = 0, updates: int = 0, cancels: int = 0
+        self,
+        *,
+        dry_run: bool = False,
+        approved: str = "",
+        registers: int = 0,
+        updates: int = 0,
+        cancels: int = 0,
+        callers: int | None = None,
     ) -> PassReport:
-        """A pass, which has to change so much."""
+        """A pass, which has to change so much, and after which callers have to find so many instances."""
         self._stage.command(
             "eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else "")
         )
@@ -216,14 +216,13 @@ class Story:
             raise EurekubeError(
                 f"the demo did not go as planned: {found} instead of {planned} changes; {sentences(report)}"
             )
+        if callers is not None:
+            listed = self._playground.instances("rating")
+            self._stage.listing("Eureka now lists for rating:", listed)
+            if sum(state == "UP" for _, state in listed) != callers:
+                raise EurekubeError(f"the demo did not go as planned: {listed}")
+            self._pause(3)
         return report
-
-    def _callers(self, expected: int) -> None:
-        found = self._playground.instances("rating")
-        self._stage.listing("Eureka now lists for rating:", found)
-        if sum(state == "UP" for _, state in found) != expected:
-            raise EurekubeError(f"the demo did not go as planned: {found}")
-        self._pause(3)
 
 
 def new_playground() -> Playground:

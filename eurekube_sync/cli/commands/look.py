@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Group, RenderableType
@@ -51,7 +51,6 @@ _BETWEEN_LOOKS = 5.0
 """Seconds."""
 _SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
-T = TypeVar("T")
 
 
 @contextmanager
@@ -222,15 +221,17 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
     with _looking(installation) as seen:
         said = {"Kubernetes": seen.details.server()}
         if isinstance(said["Kubernetes"], Complete):
-            said["CRD"] = _said(seen.details.schema(), lambda data: _SAME if data == object_schema() else _OTHER)
+            schema = seen.details.schema()
+            same = isinstance(schema, Complete) and schema.data == object_schema()
+            said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
         if urls := ", ".join(installation.eureka.printable_urls):
             listed = seen.world.registry.list_instances()
-            said["Eureka"] = _said(listed, lambda data: f"{urls} answers, with {counted(len(data), 'instance')}")
+            said["Eureka"] = (
+                listed
+                if isinstance(listed, Unknown)
+                else Complete(data=f"{urls} answers, with {counted(len(listed.data), 'instance')}")
+            )
     return said
-
-
-def _said(source: Source[T], words: Callable[[T], str]) -> Source[str]:
-    return Complete(data=words(source.data)) if isinstance(source, Complete) else source
 
 
 def _version_lines(said: dict[str, Source[str]]) -> RenderableType:

@@ -31,7 +31,7 @@ from eurekube_sync.cli.output.passes import Tell, good_pass, teller
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.lock import Lock, UnderLock
+from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
@@ -39,7 +39,6 @@ from eurekube_sync.controller.renew_only import KeepaliveSettings, keepalive
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, duration
 
 
@@ -96,10 +95,9 @@ def run_command(
 
         tells.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
-    with process.stopped_by_signals(clock), watching as (monitor, passed):
-        ours = replace(_renewing(installation, passes), count=monitor.called)
-        whole = _Process(ours, clock, schedule, passes, tells, monitor, passed)
-        code = whole.run(settings)
+    with process.stopped_by_signals(clock), watching as watch:
+        ours = replace(_renewing(installation, passes), count=watch[0].called)
+        code = _run(ours, settings, passes, schedule, clock, watch, tells)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.lease_duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
@@ -117,7 +115,8 @@ def _schedule(installation: Installation, passes: Passes, form: ReportForm, **mo
             f"--interval {duration(passes.interval)} is more than half of --lease-duration {duration(lease)}: leases "
             "would expire after one failed pass"
         )
-    form.check(dry_run=passes.dry_run)
+    if form.output == "markdown" and not passes.dry_run:
+        raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")
     return Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal, **more)
 
 
@@ -139,63 +138,53 @@ def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes
     return replace(installation, scope=scope, dumped=dumped)
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """What all passes of this process share."""
+def _run(
+    ours: Installation,
+    settings: PassSettings,
+    passes: Passes,
+    schedule: Schedule,
+    clock: SystemClock,
+    watch: tuple[Monitor, process.Passed],
+    tells: Sequence[Tell],
+) -> ExitCode:
+    """All passes, under the lock where there is one."""
+    (monitor, passed), daemon = watch, passes.number is None
+    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+    without_lock = passes.dry_run or (settings.approved is not None and not daemon)
+    lock = None if without_lock else connect_lock(ours, clock)
 
-    ours: Installation
-    clock: SystemClock
-    schedule: Schedule
-    passes: Passes
-    tells: Sequence[Tell]
-    monitor: Monitor
-    passed: process.Passed
-
-    def run(self, settings: PassSettings) -> ExitCode:
-        """All passes, under the lock where there is one."""
-        daemon = self.passes.number is None
-        # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
-        without_lock = self.passes.dry_run or (settings.approved is not None and not daemon)
-        held = None if without_lock else connect_lock(self.ours, self.clock)
-
-        def work() -> ExitCode:
-            nonlocal settings
-            # Who lost the lock begins anew without the approval: it may be spent.
-            given, settings = settings, replace(settings, approved=None)
-            return self._passes(held, given)
-
-        return work() if held is None else process.under_lock(held, self.clock, self.monitor, work, daemon=daemon)
-
-    def _passes(self, lock: Lock | None, settings: PassSettings) -> ExitCode:
+    def work() -> ExitCode:
         """All passes, or those until this process loses the lock."""
-        clock, passes = self.clock, self.passes
-        with connect(self.ours, clock) as world:
-            under = UnderLock(lock, world.time_limit.only_while) if lock else None
-            begun = clock.monotonic()
+        nonlocal settings
+        # Who lost the lock begins anew without the approval: it may be spent.
+        given, settings = settings, replace(settings, approved=None)
+        with connect(ours, clock) as world:
+            under, begun = UnderLock(lock, world.time_limit.only_while) if lock else None, clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
-                self.monitor.turned()
-                with self.ours.waits.seen():
-                    return reconcile(world, replace(settings, renew_only=renew_only))
+                monitor.turned()
+                with ours.waits.seen():
+                    return reconcile(world, replace(given, renew_only=renew_only))
 
             def one_pass() -> PassReport:
-                nonlocal settings, begun
+                nonlocal given, begun
                 begun = clock.monotonic()
                 report = under.one_pass(make) if under else make(None)
                 if report.approval_spent:
-                    settings = replace(settings, approved=None)
+                    given = replace(given, approved=None)
                 return report
 
             def told(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     lock.passed(good_pass(report, lock.identity))
-                self.passed(report, code, clock.monotonic() - begun)
-                for tell in self.tells:
+                passed(report, code, clock.monotonic() - begun)
+                for tell in tells:
                     tell(report, code)
 
-            daemon = passes.number is None
             between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if daemon else None
-            return run_passes(one_pass, clock, self.schedule, told, process.looking_for_cycles(between))
+            return run_passes(one_pass, clock, schedule, told, process.looking_for_cycles(between))
+
+    return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=daemon)
 
 
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")

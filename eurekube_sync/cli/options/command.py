@@ -18,7 +18,20 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
 _MORE = "See also: eurekube-sync help exit-codes, eurekube-sync help environment"
 
 
-class Command(click.Command):
+class WithExamples(click.Command):
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples come first: a terminal shows the beginning of a long help, and a person wants a line to copy,
+        never broken."""
+        super().format_help_text(ctx, formatter)
+        _, _, name = ctx.command_path.partition(" ")
+        with formatter.section("Examples"):
+            for command, what, line in EXAMPLES:
+                if command == name:
+                    formatter.write_text(f"# {what}")
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Command(WithExamples):
     """One that has options of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -34,11 +47,6 @@ class Command(click.Command):
                 raise
             names = " and ".join(f"'{one.opts[0]}'" for one in missing)
             raise click.UsageError(f"Missing options {names}.", ctx) from error
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples come first: a terminal shows the beginning of a long help, and a person wants a line to copy."""
-        super().format_help_text(ctx, formatter)
-        write_examples(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Under their headings; what has none is what the command is for."""
@@ -65,31 +73,16 @@ class Command(click.Command):
         formatter.write(f"\n{_MORE}\n")
 
 
-def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """What each does, and below it the line to copy, never broken."""
-    _, _, name = ctx.command_path.partition(" ")
-    with formatter.section("Examples"):
-        for command, what, line in EXAMPLES:
-            if command == name:
-                formatter.write_text(f"# {what}")
-                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
-
-
 def suggestion(name: str, commands: Iterable[str]) -> str:
     """What somebody may have meant who typed a command that is not there; empty for nothing alike."""
     alike = get_close_matches(name, sorted(commands), n=1)
     return f" Did you mean {alike[0]!r}?" if alike else ""
 
 
-class Group(click.Group):
+class Group(WithExamples, click.Group):
     """Commands, of which one that is mistyped is guessed."""
 
     command_class = Command
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """With the examples."""
-        super().format_help_text(ctx, formatter)
-        write_examples(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -111,7 +111,8 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     if context is None:
         return
     known = _NO_OPTIONS | {variable_of(one.opts) for one in options_of(context.command) if one.envvar}
-    strange = sorted(name for name in environ if _looks_like_ours(name, environ[name]) and name not in known)
+    ours = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
+    strange = sorted(name for name in ours.keys() - known if not _of_a_service(name, ours[name]))
     if not strange:
         return
     options = options_of(context.find_root().command, context)
@@ -126,10 +127,9 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
         _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
 
 
-def _looks_like_ours(name: str, value: str) -> bool:
-    rest = name.removeprefix(ENVIRONMENT_PREFIX)
-    made_of_a_service = _OF_A_SERVICE.fullmatch(rest) or (rest.endswith("PORT") and "://" in value)
-    return name.startswith(ENVIRONMENT_PREFIX) and not made_of_a_service
+def _of_a_service(name: str, value: str) -> bool:
+    found = _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX))
+    return found is not None or (name.endswith("PORT") and "://" in value)
 
 
 def options_of(command: click.Command, context: click.Context | None = None) -> list[Option]:

@@ -32,11 +32,6 @@ class ReportForm:
     list_renewals: bool = False
     """Of passes as data: each lease that was merely renewed is listed."""
 
-    def check(self, *, dry_run: bool) -> None:
-        """Raises click.UsageError for a form that such a pass has not."""
-        if self.output == "markdown" and not dry_run:
-            raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")
-
     @property
     def at_terminal(self) -> bool:
         """Whether a person reads the report as it comes."""

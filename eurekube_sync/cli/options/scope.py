@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import click
 
 from eurekube_sync.cli import values
-from eurekube_sync.cli.options.declare import HELP, Section, group, on_command_line, option
+from eurekube_sync.cli.options.declare import HELP, Section, group, option
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope
 from eurekube_sync.model.kubernetes import LockName
@@ -26,11 +26,6 @@ optional_owner_option = option(
     callback=lambda _context, _parameter, given: given or "",
     help="Name of this installation. Default: the only one whose instances Eureka shows.",
 )
-
-
-def named_owner(owner: str) -> tuple[str, ...]:
-    """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""
-    return ("--owner", owner) if on_command_line("owner") else ()
 
 
 def _joined(_context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]) -> frozenset[Any]:
