@@ -7,8 +7,8 @@ override has two spellings (`EurekaJacksonCodec`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from sys import intern
 from typing import Any, TypeAlias, cast
@@ -276,18 +276,14 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(_Document):
-        if field.encode_name in fields:
-            alone = {field.encode_name: fields[field.encode_name]}
-            if _salvaged({"app": "A", "instanceId": "i"} | alone, None) is not None:
-                kept |= alone
-    return label, _salvaged(kept, app)
-
-
-def _salvaged(fields: Mapping[str, Any], app: str | None) -> ObservedInstance | None:
+        value = _alone(fields.get(field.encode_name), field.type)
+        with suppress(*UNREADABLE):
+            _observed(_Document(**({"app": "A", "instance_id": "i"} | {field.name: value})), None)
+            kept[field.name] = value
     try:
-        return _observed(msgspec.json.decode(msgspec.json.encode(fields), type=_Document), app)
+        return label, _observed(_Document(**kept), app)
     except UNREADABLE:
-        return None
+        return label, None
 
 
 def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
