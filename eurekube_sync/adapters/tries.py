@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures import Future
@@ -242,19 +241,12 @@ def _bounded(connection: Any) -> Any:
         if within is None:
             connection.connect(self)
             return
-        left_behind = threading.Event()
-
-        def open_it() -> None:
-            connection.connect(self)
-            if left_behind.is_set():  # nobody reads from it any more
-                self.close()
-
-        opening = in_side_thread(open_it)
+        opening = in_side_thread(lambda: connection.connect(self))
         try:
             within.wait_for(opening, _CONNECT_TIMES * (self.timeout or inf))
         except TimeoutError as error:
-            left_behind.set()
-            if not opening.done():  # as urllib3 says of a connection that a socket's timeout ends
+            if not opening.done():
+                opening.add_done_callback(lambda _: self.close())  # nobody reads from it any more
                 raise ConnectTimeoutError(self, f"Connection to {self.host} timed out.") from error
         opening.result()
 

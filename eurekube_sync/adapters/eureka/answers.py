@@ -27,11 +27,7 @@ from eurekube_sync.model.values import dataclass
 TRANSIENT = frozenset({429, 502, 503, 504})
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
-_ERRORS = {
-    Cause.UNAVAILABLE: RegistryUnavailable,
-    Cause.UNUSABLE: RegistryUnusable,
-    Cause.DENIED: RegistryDenied,
-}
+_ERRORS = {kind.cause: kind for kind in (RegistryUnavailable, RegistryUnusable, RegistryDenied)}
 _OF_THE_NETWORK = (
     requests.exceptions.ConnectionError,
     requests.exceptions.Timeout,
