@@ -120,14 +120,16 @@ def refused_though_reads_work(answer: Answer) -> RegistryError:
 
 def unreadable(answer: Answer) -> RegistryUnusable | None:
     """The error for a success whose body is no JSON; None when it may be."""
-    if not answer.is_page and answer.body.lstrip()[:1] == b"{":
+    if answer.is_page:
+        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
+    elif not answer.body.strip():
+        what = "an empty body instead of JSON."
+    elif answer.body.lstrip()[:1] != b"{":
+        given = excerpt(answer.content_type, most=80) or "something"
+        what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
+    else:
         return None
-    what = excerpt(answer.content_type, most=80) or "something"
-    what = "a web page" if answer.is_page else what if answer.body.strip() else "an empty body"
-    return RegistryUnusable(
-        f"{answer.call} was answered {answer.status} with {what} instead of JSON: a login, a proxy or another program "
-        "answers in Eureka's place, or the URL lacks /eureka."
-    )
+    return RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:

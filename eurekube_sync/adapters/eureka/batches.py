@@ -141,7 +141,7 @@ class BatchingRegistry:
         self._batches.begin(
             name for name, said in self._said.items() if not isinstance(said, str) and name not in failed
         )
-        self._tell(self._judged(now))
+        self._tell(self._trouble(now))
 
     def _ask(self, name: str) -> ServerStatus | str | RegistryUnavailable:
         """What the server says, a sentence where that speaks against batches, or why it says nothing now."""
@@ -185,15 +185,6 @@ class BatchingRegistry:
             )
         return status
 
-    def _judged(self, now: float) -> Batching:
-        trouble = self._trouble(now)
-        if trouble is not None:
-            return Batching(on=False, why=f"{trouble} {SINGLY}")
-        number = len(self._batches.asked)
-        where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
-        because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
-        return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
-
     def _trouble(self, now: float) -> str | None:
         for said in self._said.values():
             if isinstance(said, str):
@@ -208,10 +199,15 @@ class BatchingRegistry:
         both = f"Two addresses of --eureka-url lead to the same server, {twice[0]}"
         return f"{both}: give each server's own address, once."
 
-    def _tell(self, found: Batching) -> None:
+    def _tell(self, trouble: str | None) -> None:
+        number = len(self._batches.asked)
+        where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
+        because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
+        why = f"{trouble} {SINGLY}" if trouble else f"Renewals go {where} in batches of {SIZE}: {because}."
+        found = Batching(on=trouble is None, why=why)
         if self._batching != found:
             without = logging.WARNING if self._required else logging.INFO
-            _log.log(logging.DEBUG if found.on else without, "%s", found.why)  # that all is well is no news
+            _log.log(logging.DEBUG if found.on else without, "%s", why)  # that all is well is no news
         self._batching = found
 
 

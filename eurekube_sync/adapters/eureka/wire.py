@@ -162,21 +162,15 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     """
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
-    try:
+    with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
         applications = _LIST.decode(body).applications
         said = sum(int(count) for count in _COUNTS.findall(applications.apps__hashcode or ""))
-        with (decoded or Decoded()).reading(_observed) as read:
-            for raw in _raw_each(applications.application):
-                try:
-                    application = _APPLICATION.decode(raw)
-                    instances += [read(instance, application.name) for instance in _each(application.instance)]
-                except UNREADABLE:
-                    _read_with_care(raw, instances, malformed)
-    except msgspec.ValidationError as error:
-        why = f"is JSON but not a registry ({reason(error)}): is this the URL of Eureka?"
-        raise RegistryUnusable(f"Eureka's answer {why}") from error
-    except UNREADABLE as error:
-        raise _not_whole(error) from error
+        for raw in _raw_each(applications.application):
+            try:
+                application = _APPLICATION.decode(raw)
+                instances += [read(instance, application.name) for instance in _each(application.instance)]
+            except UNREADABLE:
+                _read_with_care(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         raise RegistryUnusable(
             "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
@@ -187,12 +181,20 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
 
 def decode_instance(body: bytes) -> ObservedInstance:
     """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
-    try:
+    with _reading("an instance"):
         return _observed(_ONE.decode(body).instance, None)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise RegistryUnusable(f"Eureka's answer is not an instance ({reason(error)}).") from error
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
+        raise RegistryUnusable(f"Eureka's answer {why}") from error
     except UNREADABLE as error:
-        raise _not_whole(error) from error
+        why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at this URL."
+        raise RegistryUnusable(f"Eureka's answer {why}") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
@@ -295,10 +297,10 @@ def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
 
 
 def _observed(instance: _Document, app: str | None) -> ObservedInstance:
-    """Turn a wire instance into ours; ValueError when it has no key or a number that is none."""
+    """Turn a wire instance into ours; UNREADABLE when it has no key or a number that is none."""
     name, instance_id = instance.app or app, instance.instance_id or instance.host_name
     if not name or not instance_id:
-        raise ValueError("no app name or no id")
+        raise msgspec.ValidationError("no app name or no id")
     lease = instance.lease_info
     override = _STATUSES.get(instance.overridden_status or "", InstanceStatus.UNKNOWN)
     if override is InstanceStatus.UNKNOWN:
@@ -360,10 +362,3 @@ def _each(items: list[_Document] | _Document) -> list[_Document]:
 
 def _raw_each(items: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw]:
     return items if isinstance(items, list) else [msgspec.Raw(msgspec.json.encode(items))]
-
-
-def _not_whole(error: Exception) -> RegistryUnusable:
-    return RegistryUnusable(
-        f"Eureka's answer is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at "
-        "this URL."
-    )
