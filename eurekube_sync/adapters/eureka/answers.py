@@ -6,6 +6,7 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,7 +23,6 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause
-from eurekube_sync.model.values import dataclass
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
@@ -39,8 +39,7 @@ _LONGEST = 160
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """One whole answer. `body` is unzipped; the names of headers may be asked for in any case."""
 
     method: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import msgspec
@@ -20,7 +20,6 @@ from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 
 _MOST_BYTES = 512 * 1024
@@ -30,8 +29,7 @@ REPLICATION_SECONDS = 5.0
 """How long a register may be on its way to the other peers: servers replicate every half second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerStatus:
+class ServerStatus(NamedTuple):
     instance_id: str
     """Of the server itself; empty when it does not say."""
     replicas: tuple[str, ...]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import replace
+from typing import NamedTuple
 
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import duration
 
 FIRST_REST_SECONDS = 10.0
@@ -21,8 +20,7 @@ _ASKED_AGAIN_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Trouble(NamedTuple):
     """What is wrong with a peer, from its first failure until it works. Times in monotonic seconds."""
 
     since: float
@@ -76,14 +74,14 @@ class Rests:
         """A peer that could not be reached has answered a question: it is used again when it gives its list."""
         with self._lock:
             if name in self.resting():
-                self._troubles[name] = replace(self._troubles[name], back=True)
+                self._troubles[name] = self._troubles[name]._replace(back=True)
 
     def end(self) -> list[str]:
         """End the rests whose time is over; gives their peers."""
         now = self._clock.monotonic()
         with self._lock:
             ended = {name: one for name, one in self.resting().items() if one.failed + one.length <= now}
-            self._troubles |= {name: replace(one, resting=False, back=False) for name, one in ended.items()}
+            self._troubles |= {name: one._replace(resting=False, back=False) for name, one in ended.items()}
         return list(ended)
 
     def resting(self) -> dict[str, Trouble]:

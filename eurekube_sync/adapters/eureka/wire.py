@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from sys import intern
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -20,7 +20,6 @@ from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
-from eurekube_sync.model.values import dataclass
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
 _OUR_METADATA = "eurekube."
@@ -145,8 +144,7 @@ class Decoded:
         self._known = now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedList:
+class DecodedList(NamedTuple):
     """A whole registry. `malformed` names instances of others of which only a part, or nothing, could be read."""
 
     instances: tuple[ObservedInstance, ...]
