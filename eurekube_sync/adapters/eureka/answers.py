@@ -13,21 +13,14 @@ import msgspec
 import requests
 
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
-from eurekube_sync.model.errors import (
-    RegistryDenied,
-    RegistryError,
-    RegistryRejected,
-    RegistryStumbled,
-    RegistryUnavailable,
-    RegistryUnusable,
-)
+from eurekube_sync.model import errors
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
-_ERRORS = {kind.cause: kind for kind in (RegistryUnavailable, RegistryUnusable, RegistryDenied)}
+_ERRORS = {kind.cause: kind for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)}
 _OF_THE_NETWORK = (
     requests.exceptions.ConnectionError,
     requests.exceptions.Timeout,
@@ -67,57 +60,57 @@ class Answer(NamedTuple):
         return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
 
 
-def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> RegistryError:
+def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> errors.RegistryError:
     """The error for an answer that is not what its call hopes for. None of the secrets is shown, whatever it says."""
     status = answer.status
-    kind: type[RegistryError] = RegistryUnusable
+    kind: type[errors.RegistryError] = errors.RegistryUnusable
     if 300 <= status < 400:
         return _redirect(answer, secrets)
     if status == 404:
         why = "Eureka is at another path there, such as /eureka/v2, or another program answers."
         if "eureka" not in urlsplit(answer.url).path.split("/"):
             why = "does the URL end in /eureka?"
-        return RegistryUnusable(f"{answer.url} was not found: {why}")
+        return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
     if status == 401:
         ours = "refuses this user or password" if with_login else "asks for a login; give user and password"
-        kind, why = RegistryDenied, f": Eureka {ours}."
+        kind, why = errors.RegistryDenied, f": Eureka {ours}."
     elif status == 407:
-        kind, why = RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
+        kind, why = errors.RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
     elif status == 403:
-        kind, why = RegistryDenied, f": this login may not {'read' if answer.method == 'GET' else 'use'} Eureka."
+        kind, why = errors.RegistryDenied, f": this login may not {'read' if answer.method == 'GET' else 'use'} Eureka."
     elif status == 400 and any(words in answer.body for words in _WANTS_TLS):
         why = ": this port speaks TLS; begin the URL with https://."
     elif status in TRANSIENT:
-        kind, why = RegistryUnavailable, ": Eureka, or a proxy in front of it, is overloaded or down."
+        kind, why = errors.RegistryUnavailable, ": Eureka, or a proxy in front of it, is overloaded or down."
     elif answer.is_page:
         why = " with a web page: a login or a proxy answers in Eureka's place, or this is not the URL of Eureka."
     elif status == 400 or (status == 500 and answer.method == "POST"):
-        kind = RegistryStumbled if status == 500 else RegistryRejected
+        kind = errors.RegistryStumbled if status == 500 else errors.RegistryRejected
         why = f": Eureka refuses the instance ({_reason_of(answer.body, secrets)})."
     elif status >= 500:
-        kind, why = RegistryUnavailable, ": see the log of the Eureka server."
+        kind, why = errors.RegistryUnavailable, ": see the log of the Eureka server."
     else:
         why = ", which Eureka does not do here: is this the URL of Eureka?"
     return kind(f"{answer.call} was answered {status}{why}")
 
 
-def refused_though_reads_work(answer: Answer) -> RegistryError:
+def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     """The error where other reads work. A list is a 403 while the server warms up
     (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by Spring Security's `CsrfFilter`, which its
     error page turns into 401 where it asks for a login as well."""
     if answer.method == "GET":
-        return RegistryUnavailable(
+        return errors.RegistryUnavailable(
             f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy "
             "from and shows its list after 5 minutes."
         )
-    return RegistryDenied(
+    return errors.RegistryDenied(
         f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
         'Turn it off for Eureka\'s paths: http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the '
         "server's Spring Security. If it is off already, this login may only read."
     )
 
 
-def unreadable(answer: Answer) -> RegistryUnusable | None:
+def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     """The error for a success whose body is no JSON; None when it may be."""
     if answer.is_page:
         what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
@@ -128,10 +121,10 @@ def unreadable(answer: Answer) -> RegistryUnusable | None:
         what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
     else:
         return None
-    return RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
+    return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
-def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
+def failure(error: OSError, call: str) -> tuple[errors.RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
     said = no_answer(error, "Eureka")
     if not isinstance(error, requests.RequestException):
@@ -142,13 +135,13 @@ def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
 
 
-def _redirect(answer: Answer, secrets: Collection[str]) -> RegistryError:
+def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
     target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
     target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
-    kind: type[RegistryError] = RegistryUnusable
+    kind: type[errors.RegistryError] = errors.RegistryUnusable
     to, fix = "", "redirects are not followed; give the final URL."
     if any(word in target.lower() for word in _LOGIN_WORDS):
-        kind, to = RegistryDenied, " to a login page"
+        kind, to = errors.RegistryDenied, " to a login page"
         fix = "Eureka is behind a web login; let it take basic authentication, or no login, on /eureka/**."
     return kind(f"{answer.call} was redirected{to} ({answer.status} to {target or 'nowhere'}): {fix}")
 

@@ -22,8 +22,6 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, Login
-from eurekube_sync.adapters.eureka.answers import Answer
-from eurekube_sync.adapters.eureka.wire import Decoded
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
@@ -62,11 +60,11 @@ class EurekaClient(Registry):
         session: requests.Session | None = None,
         limit: TimeLimit | None = None,
         count: Callable[[str], None] = lambda _: None,
-        decoded: Decoded | None = None,
+        decoded: wire.Decoded | None = None,
     ) -> None:
         """`decoded`: what several servers list, where most of them list the same."""
         self._options = options
-        self._decoded = decoded or Decoded()
+        self._decoded = decoded or wire.Decoded()
         self._clock = clock
         self._tries = Tries(
             clock=clock,
@@ -156,7 +154,7 @@ class EurekaClient(Registry):
         self._expect(answer, 200)
         return True
 
-    def _expect(self, answer: Answer, *statuses: int, json: bool = False) -> bytes:
+    def _expect(self, answer: answers.Answer, *statuses: int, json: bool = False) -> bytes:
         """The body. Raises what the answer means, unless it has one of the statuses. A web page is never a success."""
         if answer.status not in statuses:
             now = self._login() if self._login else None
@@ -181,11 +179,11 @@ class EurekaClient(Registry):
                 self._probed = now, works
             return self._probed[1]
 
-    def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> Answer:
+    def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> answers.Answer:
         """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
         call = f"{method} {self._options.address.url}{path}"
 
-        def once(within: AnswerTime) -> Came[Answer]:
+        def once(within: AnswerTime) -> Came[answers.Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
@@ -201,7 +199,7 @@ class EurekaClient(Registry):
 
         return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}."))
 
-    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> Answer:
+    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> answers.Answer:
         options = self._options
         url = options.address.url + path
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -213,7 +211,9 @@ class EurekaClient(Registry):
                 response.iter_content(CHUNK),
                 lambda why: RegistryUnusable(f"{method} {url} {why}: is this the URL of Eureka?"),
             )
-        return Answer(method=method, url=url, status=response.status_code, headers=response.headers, body=received)
+        return answers.Answer(
+            method=method, url=url, status=response.status_code, headers=response.headers, body=received
+        )
 
 
 class _Session(requests.Session):

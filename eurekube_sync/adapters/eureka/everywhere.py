@@ -181,7 +181,9 @@ class EverywhereBatches:
         """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
         it would come up."""
         wanted = {item.instance.key: item for item in items}
-        found = {key: self._held_elsewhere(item.instance) for key, item in wanted.items()}
+        found = {
+            key: Batched.DONE if self._held_elsewhere(one.instance) else Batched.PARTLY for key, one in wanted.items()
+        }
         for name in self.usable():
             to_send: list[Dated] = []
             for key, item in wanted.items():
@@ -201,12 +203,11 @@ class EverywhereBatches:
                     found[key] = Batched.UNSETTLED
         return [found[item.instance.key] for item in items]
 
-    def _held_elsewhere(self, wanted: Instance) -> Batched:
-        """DONE if all servers that do not lack it hold it with this status, else PARTLY."""
+    def _held_elsewhere(self, wanted: Instance) -> bool:
+        """Whether all servers that do not lack it hold it with this status."""
         lacking = self._lacking.get(wanted.key, ())
         copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
-        same = all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
-        return Batched.DONE if same else Batched.PARTLY
+        return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.

@@ -14,15 +14,8 @@ from typing import Any, TypeVar
 from eurekube_sync.adapters.eureka.everywhere import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.model import errors
 from eurekube_sync.model.deadline import Schedule, TimeLimit
-from eurekube_sync.model.errors import (
-    RegistryDenied,
-    RegistryError,
-    RegistryRejected,
-    RegistryStumbled,
-    RegistryUnavailable,
-    RegistryUnusable,
-)
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
@@ -160,12 +153,12 @@ class EurekaPeers(Registry):
             if other not in others:
                 continue
             if self._limit.left() <= 0:
-                raise RegistryUnavailable(f"{other} was not asked for it: no time was left.")
+                raise errors.RegistryUnavailable(f"{other} was not asked for it: no time was left.")
             try:
                 found = self._peers[other].read_instance(key)
-            except RegistryRejected:
+            except errors.RegistryRejected:
                 raise
-            except RegistryError as error:
+            except errors.RegistryError as error:
                 if self._limit.left() <= 0:
                     raise
                 self._rests.failed(other, error)
@@ -203,7 +196,7 @@ class EurekaPeers(Registry):
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
         if (done or not stray) and replicating:
             return done
-        refusal: RegistryError | None = None
+        refusal: errors.RegistryError | None = None
         self._passed_over.update(self._down() - {name})
         for other in self._reachable(without=name):
             peer = self._peers[other]
@@ -211,10 +204,10 @@ class EurekaPeers(Registry):
                 registered = peer.read_instance(key)
                 if registered is not None and ours(registered):
                     done = peer.cancel(key, ours=ours) or done
-            except RegistryUnavailable as error:
+            except errors.RegistryUnavailable as error:
                 self._rests.failed(other, error)
                 self._passed_over.add(other)
-            except RegistryError as error:
+            except errors.RegistryError as error:
                 refusal = error
         if refusal is not None:
             raise refusal
@@ -225,27 +218,27 @@ class EurekaPeers(Registry):
         return tuple(name for name in self._peers if name in self._passed_over)
 
     def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
-        errors: dict[str, RegistryError] = {}
+        failures: dict[str, errors.RegistryError] = {}
         for name in self._order()[: 1 if alone else None]:
             if self._limit.left() <= 0:
                 break
             try:
                 answer = call(self._peers[name])
-            except RegistryStumbled as error:
-                errors[name] = error
-            except RegistryRejected:
+            except errors.RegistryStumbled as error:
+                failures[name] = error
+            except errors.RegistryRejected:
                 raise
-            except RegistryError as error:
+            except errors.RegistryError as error:
                 self._rests.failed(name, error)
-                errors[name] = error
+                failures[name] = error
             else:
                 self._worked(name)
                 return name, answer
         # What a person has to see to comes first, then what a peer broke down over: one that is away tells nothing.
-        kinds = (RegistryDenied, RegistryUnusable, RegistryRejected)
-        worst = (kind for kind in kinds if any(isinstance(error, kind) for error in errors.values()))
-        why = _none_left({name: str(error) for name, error in errors.items()})
-        raise next(worst, RegistryUnavailable)(why)
+        kinds = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
+        worst = (kind for kind in kinds if any(isinstance(error, kind) for error in failures.values()))
+        why = _none_left({name: str(error) for name, error in failures.items()})
+        raise next(worst, errors.RegistryUnavailable)(why)
 
     def _order(self, *, to_list: bool = False) -> list[str]:
         """The resting ones last. A peer that refuses is asked for its list all the same."""
@@ -273,7 +266,7 @@ class EurekaPeers(Registry):
                 try:
                     if not self._peers[name].renew(key):
                         self._gone(key, name)
-                except RegistryError as error:
+                except errors.RegistryError as error:
                     self._rests.failed(name, error)
 
     def _holders(self, key: InstanceKey) -> list[str]:
@@ -345,7 +338,7 @@ class UnnamedEureka(Registry):
         return Unknown(cause=Cause.NOT_READ, message=_UNNAMED)
 
     def _refused(self, *_: object, **_more: object) -> Any:
-        error = RegistryError(_UNNAMED)
+        error = errors.RegistryError(_UNNAMED)
         error.cause = Cause.NOT_READ
         raise error
 
