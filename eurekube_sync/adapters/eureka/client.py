@@ -21,7 +21,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
-from eurekube_sync.adapters.eureka.address import ConnectionOptions, Login
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, Credentials
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
@@ -45,10 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class EurekaClient(Registry):
-    """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
-
-    `adapter` or `session` stands in for the network. `limit` bounds every call and every new try by what is left of it.
-    """
+    """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else."""
 
     def __init__(
         self,
@@ -62,7 +59,8 @@ class EurekaClient(Registry):
         count: Callable[[str], None] = lambda _: None,
         decoded: wire.Decoded | None = None,
     ) -> None:
-        """`decoded`: what several servers list, where most of them list the same."""
+        """`adapter` or `session` stands in for the network. `limit` bounds every call and every new try by what is left
+        of it. `decoded`: what several servers list, where most of them list the same."""
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
@@ -239,17 +237,6 @@ class _Pool(HTTPAdapter):
         return manager
 
 
-def _basic(login: Login) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    """Puts the login of the moment into a call; the password may have changed since the last one."""
-
-    def put(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        now = login()
-        HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
-        return request
-
-    return put
-
-
 def _prepared(session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
     session.trust_env = False
     session.headers.clear()
@@ -261,11 +248,16 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
     if not options.verify:
         # Said once, in our own words, when the program starts; urllib3 would say it at every call.
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-    session.auth = _basic(options.credentials) if options.credentials else None
+    if login := options.credentials:  # asked at each call: the password may have changed since the last one
+        session.auth = lambda request: _basic(login())(request)
     pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)
     return session
+
+
+def _basic(now: Credentials) -> HTTPBasicAuth:
+    return HTTPBasicAuth(now.user.encode(), now.password.encode())
 
 
 def _instance_path(key: InstanceKey) -> str:
