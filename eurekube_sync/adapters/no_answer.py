@@ -58,8 +58,7 @@ class NoAnswer(NamedTuple):
 
 
 def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
-    """What urllib3, or `requests` around it, raised: in words that stay the same from call to call, without seconds and
-    bytes."""
+    """What urllib3, or `requests` around it, raised: in words without seconds and bytes, the same from call to call."""
     from urllib3 import exceptions
 
     found = _causes(error)
@@ -91,8 +90,7 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with an answer that is UNREADABLE. The same words from pass to pass: without a place in an answer
-    that grows and shrinks."""
+    """What is wrong with an answer that is UNREADABLE: without a place in it, which changes from pass to pass."""
     if isinstance(error, UnicodeDecodeError):
         return "text that is not UTF-8"
     if isinstance(error, RecursionError):

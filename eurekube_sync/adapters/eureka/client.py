@@ -124,10 +124,8 @@ class EurekaClient(Registry):
         return self._write("DELETE", key)
 
     def replicate(self, items: Sequence[bytes]) -> list[int]:
-        """`PeerReplicationResource.batchReplication` of items of `replication`: one status code for each.
-
-        This server alone has it: what comes this way is not replicated. Safe to repeat like the single calls.
-        """
+        """`PeerReplicationResource.batchReplication` of items of `replication`: one status code for each. This server
+        alone has it: what comes this way is not replicated. Safe to repeat like the single calls."""
         answer = self._call("POST", "/peerreplication/batch/", replication.body(items))
         return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))
 

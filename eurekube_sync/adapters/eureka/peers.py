@@ -105,7 +105,7 @@ class EurekaPeers(Registry):
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
                 self.renew_strays()
-                self._sweep(name, listed)
+                self._sweep(name, listed.data)
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
                 if any(self._strays.values()):  # also between two sweeps: a held one is renewed on its peer
                     for one in listed.data:
@@ -293,15 +293,13 @@ class EurekaPeers(Registry):
         if self._rests.worked(name, listed=listed):
             self._owed.add(name)
 
-    def _sweep(self, first: str, listed: Complete[tuple[ObservedInstance, ...]]) -> None:
+    def _sweep(self, first: str, listed: Iterable[ObservedInstance]) -> None:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
-        with_strays = {name for name, held in self._strays.items() if held}  # they may be gone
-        self._owed |= self._rests.back() | with_strays
-        reachable = self._reachable(without=first)
-        self._look_at([name for name in reachable if due or name in self._owed], listed.data)
+        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # they may be gone
+        self._look_at([name for name in self._reachable(without=first) if due or name in self._owed], listed)
         self._owed.discard(first)
 
     def _look_at(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:

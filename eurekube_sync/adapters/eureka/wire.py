@@ -166,7 +166,9 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
         for raw in _raw_each(applications.application):
             try:
                 application = _APPLICATION.decode(raw)
-                instances += [read(instance, application.name) for instance in _each(application.instance)]
+                listed = application.instance
+                listed = listed if isinstance(listed, list) else [listed]
+                instances += [read(instance, application.name) for instance in listed]
             except UNREADABLE:
                 _read_with_care(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
@@ -202,7 +204,6 @@ def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
 
 def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
     """An instance as it is registered. `overriddenstatus` becomes an override: UNKNOWN but for one that moves along.
-
     RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
     """
     for key, value in instance.metadata.items():
@@ -352,10 +353,6 @@ def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) 
         if key in texts:
             texts[key] = intern(texts[key])
     return texts
-
-
-def _each(items: list[_Document] | _Document) -> list[_Document]:
-    return items if isinstance(items, list) else [items]
 
 
 def _raw_each(items: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw]:
