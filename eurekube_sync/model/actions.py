@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -117,29 +117,17 @@ Removal: TypeAlias = Update | Cancel
 
 def removes(action: Action) -> bool:
     """Whether it takes an UP instance of ours from callers: a cancel of one, or UP to DOWN."""
-    match action:
-        case Cancel():
-            return action.was is InstanceStatus.UP
-        case Update():
-            return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
-        case Renew() | Register():
-            return False
-        case _:  # pragma: no cover
-            assert_never(action)
+    if isinstance(action, Update):
+        return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
+    return isinstance(action, Cancel) and action.was is InstanceStatus.UP
 
 
 def brings_up(action: Action) -> bool:
     """Whether callers gain an UP instance by it. One that a person put out of service stays so, or becomes so again,
     whatever else of it changes."""
-    match action:
-        case Register():
-            return action.instance.status is InstanceStatus.UP
-        case Update():
-            return action.was is not InstanceStatus.UP and action.becomes is InstanceStatus.UP
-        case Renew() | Cancel():
-            return False
-        case _:  # pragma: no cover
-            assert_never(action)
+    if isinstance(action, Update):
+        return action.was is not InstanceStatus.UP and action.becomes is InstanceStatus.UP
+    return isinstance(action, Register) and action.instance.status is InstanceStatus.UP
 
 
 def comes_last(action: Action) -> bool:

@@ -170,15 +170,15 @@ class Calls:
             return unknown_from(error)
         return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
 
-    def read_object(self, path: str, type_: type[T], what: str) -> T | Unknown | None:
-        """One object, or why it could not be read; None for a 404."""
+    def read_object(self, path: str, type_: type[T], what: str, *, absent: Unknown) -> Source[T]:
+        """One object; `absent` for a 404."""
         answer = self.read_one(path)
         if isinstance(answer, Unknown):
             return answer
         try:
-            return None if answer.status == 404 else msgspec.json.decode(answer.body, type=type_)
+            return absent if answer.status == 404 else Complete(data=msgspec.json.decode(answer.body, type=type_))
         except UNREADABLE as error:
-            return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read: {reason(error)}")
+            return unusable(f"{what} cannot be read: {reason(error)}")
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
         """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in "".
@@ -250,7 +250,7 @@ class Calls:
                         again = _unreadable(kind, raw, error, namespace)
                 read[name] = where, value = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
-                    raise _unusable(call, f"an item of the namespace {where!r}")
+                    raise _no_list(call, f"an item of the namespace {where!r}")
                 if isinstance(value, Unknown):
                     unreadable[where] = value
                 elif value is not None:
@@ -259,7 +259,7 @@ class Calls:
             if not following:
                 return {name: Complete(data=tuple(each)) for name, each in objects.items()} | unreadable, read
             if following == token:
-                raise _unusable(call, "the same page again and again")
+                raise _no_list(call, "the same page again and again")
             token = following
 
     def _page(self, kind: Kind[Any], call: Call) -> RawPage:
@@ -274,12 +274,16 @@ class Calls:
             page = _PAGE.decode(answer.body)
         except UNREADABLE as error:
             if not is_page(answer):
-                raise _unusable(call, "no complete list") from error
+                raise _no_list(call, "no complete list") from error
             got = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
             raise ClusterRejected(got) from error
         if page.kind != kind.list_kind:
-            raise _unusable(call, f"a {excerpt(page.kind, most=80)}")
+            raise _no_list(call, f"a {excerpt(page.kind, most=80)}")
         return page
+
+
+def unusable(message: str) -> Unknown:
+    return Unknown(cause=Cause.UNUSABLE, message=message)
 
 
 def writing(method: str, path: str, body: Any, content_type: str = "application/json") -> Call:
@@ -331,7 +335,7 @@ def digest(raw: bytes | memoryview) -> bytes:
     return blake2b(raw, digest_size=16).digest()
 
 
-def _unusable(call: Call, got: str) -> ClusterRejected:
+def _no_list(call: Call, got: str) -> ClusterRejected:
     return ClusterRejected(f"the Kubernetes API answered {got} to {call}")
 
 
@@ -343,4 +347,4 @@ def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: 
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise ClusterRejected(message) from error
     message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
-    return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)
+    return head.namespace, unusable(message)

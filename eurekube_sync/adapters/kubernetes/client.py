@@ -84,13 +84,14 @@ class KubernetesCluster:
         asks which cluster answers now."""
         if self._identity is not None and not anew:
             return self._identity
-        path = "/api/v1/namespaces/kube-system"
-        found = self._calls.read_object(path, objects.Item, "the namespace kube-system")
+        path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
+        absent = calls.unusable("the Kubernetes API shows no namespace kube-system with a UID")
+        found = self._calls.read_object(path, objects.Item, what, absent=absent)
         if isinstance(found, Unknown):
             return found
-        if found is None or not CLUSTER_PATTERN.fullmatch(found.metadata.uid):
-            return _unusable("the Kubernetes API shows no namespace kube-system with a UID")
-        read = Complete(data=found.metadata.uid)
+        if not CLUSTER_PATTERN.fullmatch(found.data.metadata.uid):
+            return absent
+        read = Complete(data=found.data.metadata.uid)
         self._identity = self._identity or read
         return read
 
@@ -166,28 +167,26 @@ class KubernetesCluster:
         return Listed(by_namespace=found, elsewhere=NOT_READ)
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
-        found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, f"Namespace {name}")
-        if found is None:
-            return Complete(data=())
+        what, absent = f"Namespace {name}", calls.unusable("there is none")
+        found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, what, absent=absent)
         if isinstance(found, Unknown):
-            return _or_without_grants(found)
-        if found.metadata.name != name:
-            return _unusable(f"the Kubernetes API answered with a Namespace other than {name}")
-        return Complete(data=(found.read(),))
+            return Complete(data=()) if found is absent else _or_without_grants(found)
+        if found.data.metadata.name != name:
+            return calls.unusable(f"the Kubernetes API answered with a Namespace other than {name}")
+        return Complete(data=(found.data.read(),))
 
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""
-        found = self._calls.read_object(DEFINITION, syncers.DefinitionItem, "the CustomResourceDefinition")
-        if found is None:
-            return CRD_MISSING
+        what = "the CustomResourceDefinition"
+        found = self._calls.read_object(DEFINITION, syncers.DefinitionItem, what, absent=CRD_MISSING)
         if isinstance(found, Unknown):
             return found
-        if found.terminating:
-            what = "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
-            return Unknown(cause=Cause.CRD_TERMINATING, message=what)
-        created = found.metadata.creation_timestamp
+        if found.data.terminating:
+            message = f"{what} eurekasyncers.eurekube.io is being deleted, and every syncer with it"
+            return Unknown(cause=Cause.CRD_TERMINATING, message=message)
+        created = found.data.metadata.creation_timestamp
         if created is None:
-            return _unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
+            return calls.unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
         return Complete(data=objects.seconds(created))
 
     def namespace_exists(self, name: str) -> Source[bool]:
@@ -285,7 +284,3 @@ def _finalizers(current: model.SyncerObject, op: str, finalizers: Sequence[str])
         {"op": op, "path": "/metadata/finalizers", "value": finalizers},
     ]
     return calls.writing("PATCH", _path(current), changes, calls.JSON_PATCH)
-
-
-def _unusable(message: str) -> Unknown:
-    return Unknown(cause=Cause.UNUSABLE, message=message)

@@ -12,7 +12,7 @@ import msgspec
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.calls import Calls, Kind, decoded, writing
+from eurekube_sync.adapters.kubernetes.calls import Calls, Kind, decoded, unusable, writing
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.tries import Tries
@@ -21,7 +21,7 @@ from eurekube_sync.model.errors import ClusterError, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.kubernetes import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
-from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of what a kubelet says
 _SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
@@ -128,16 +128,16 @@ class KubernetesDetails:
         return self._calls.list_all(_SERVICES, [namespace]).of(namespace)
 
     def server(self) -> Source[str]:
-        found = self._calls.read_object("/version", _Version, "the version of the Kubernetes API")
-        if found is None:
-            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not say its version (404)")
-        return found if isinstance(found, Unknown) else Complete(data=found.git_version)
+        absent = unusable("the Kubernetes API does not say its version (404)")
+        found = self._calls.read_object("/version", _Version, "the version of the Kubernetes API", absent=absent)
+        return found if isinstance(found, Unknown) else Complete(data=found.data.git_version)
 
     def schema(self) -> Source[Mapping[str, Any]]:
-        found = self._calls.read_object(DEFINITION, _Definition, "the CustomResourceDefinition")
-        if found is None or isinstance(found, Unknown):
-            return found or CRD_MISSING
-        stored = [one.schema.openAPIV3Schema for one in found.spec.versions if one.storage]
+        what = "the CustomResourceDefinition"
+        found = self._calls.read_object(DEFINITION, _Definition, what, absent=CRD_MISSING)
+        if isinstance(found, Unknown):
+            return found
+        stored = [one.schema.openAPIV3Schema for one in found.data.spec.versions if one.storage]
         return Complete(data=stored[0] if stored else {})
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
@@ -163,7 +163,7 @@ class KubernetesDetails:
             return answer
         found = ahead(answer.date, begun, self._clock.now())
         if found is None:
-            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API answers without the time (Date)")
+            return unusable("the Kubernetes API answers without the time (Date)")
         return Complete(data=found)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY
-from eurekube_sync.adapters.kubernetes.client import DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterRejected
 
-_PREFIXES = {
+_PLACES = {
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
     "Endpoints": ("/api/v1", "endpoints"),
@@ -26,12 +26,7 @@ _PREFIXES = {
     "Node": ("/api/v1", "nodes"),
     "Namespace": ("/api/v1", "namespaces"),
 }
-"""By kind: where the API has it."""
-_VERSIONS = {
-    **{kind: prefix.removeprefix("/apis/").removeprefix("/api/") for kind, (prefix, _) in _PREFIXES.items()},
-    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
-}
-"""By kind: its apiVersion. Another group may have a kind of the same name."""
+"""By kind: where the API has it. Another group may have a kind of the same name."""
 
 
 class DumpedConnection:
@@ -41,7 +36,8 @@ class DumpedConnection:
 
     def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
         self._objects = objects
-        self._known = [one for one in objects if _VERSIONS.get(one["kind"]) == one["apiVersion"]]
+        versions = {kind: re.sub("^/apis?/", "", prefix) for kind, (prefix, _) in _PLACES.items()}
+        self._known = [one for one in objects if versions.get(one["kind"]) == one["apiVersion"]]
 
     @property
     def namespaces(self) -> frozenset[str] | None:
@@ -54,12 +50,10 @@ class DumpedConnection:
         """A list, the definition of our resource, or a namespace. Raises ClusterRejected for all else."""
         if call.method != "GET":
             raise ClusterRejected(f"{call}: files are only read")
-        if call.path == DEFINITION:
-            return self._one("CustomResourceDefinition", "eurekasyncers.eurekube.io")
-        for kind, (prefix, plural) in _PREFIXES.items():
-            if listing := re.fullmatch(f"{prefix}(?:/namespaces/([^/]+))?/{plural}", call.path):
-                return self._list(kind, plural, listing[1], call)
-        return self._one("Namespace", call.path.removeprefix("/api/v1/namespaces/"))
+        for kind, (prefix, plural) in _PLACES.items():
+            if place := re.fullmatch(f"{prefix}(?:/namespaces/([^/]+))?/{plural}(?:/([^/]+))?", call.path):
+                return self._one(kind, place[2]) if place[2] else self._list(kind, plural, place[1], call)
+        raise ClusterRejected(f"no file of --from has {call.path}")
 
     def renew(self, within: AnswerTime) -> None:
         """There are no credentials."""

@@ -72,19 +72,12 @@ class LeaseObject:
         return self._record(Call(method="GET", path=self._path), none=(404,))
 
     def create(self, record: LockRecord) -> LockRecord | None:
-        whole = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": self._name.name, "annotations": _annotations(record.good)},
-            "spec": _spec(record),
-        }
-        return self._record(writing("POST", self._folder, whole), none=(409,))
+        head = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        call = writing("POST", self._folder, {**head, **_body(record, name=self._name.name)})
+        return self._record(call, none=(409,))
 
     def replace(self, record: LockRecord) -> LockRecord | None:
-        body = {
-            "metadata": {"resourceVersion": record.version, "annotations": _annotations(record.good)},
-            "spec": _spec(record),
-        }
+        body = _body(record, resourceVersion=record.version)
         return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
     def _record(self, call: Call, *, none: tuple[int, ...]) -> LockRecord | None:
@@ -112,21 +105,19 @@ class LeaseObject:
         )
 
 
-def _spec(record: LockRecord) -> Mapping[str, Any]:
-    return {
+def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
+    annotations = {}
+    if record.good is not None:
+        annotations = {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
+        annotations = {LAST_GOOD_PASS: rfc_3339(record.good.at), **annotations}
+    spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
         "acquireTime": _micro_time(record.acquired),
         "renewTime": _micro_time(record.renewed),
         "leaseTransitions": record.transitions,
     }
-
-
-def _annotations(good: GoodPass | None) -> Mapping[str, str]:
-    if good is None:
-        return {}
-    told = {annotation: getattr(good, name) for name, annotation in _LAST_GOOD.items()}
-    return {LAST_GOOD_PASS: rfc_3339(good.at), **told}
+    return {"metadata": {**metadata, "annotations": annotations}, "spec": spec}
 
 
 def _good(annotations: Mapping[str, str]) -> GoodPass | None:
