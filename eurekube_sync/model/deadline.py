@@ -1,8 +1,5 @@
 """How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; after
-how many failures the rest is not tried; and what is done once in a stretch of the clock.
-
-A `TimeLimit` is shared with the adapters, which bound every call and every new try by what is left of it.
-"""
+how many failures the rest is not tried; and what is done once in a stretch of the clock."""
 
 from __future__ import annotations
 
@@ -18,7 +15,8 @@ FAILURES_IN_A_ROW = 20
 
 
 class TimeLimit:
-    """Until when what runs now may go on. Set by a pass, kept by the adapters; safe in several threads."""
+    """Until when what runs now may go on. Set by a pass, and kept by the adapters, which bound every call and every new
+    try by what is left of it. Safe in several threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,5 @@
-"""What a Eureka server holds, as immutable values: instances, their keys, statuses, ports and leases.
-
-Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the adapters.
-"""
+"""What a Eureka server holds, as immutable values: instances, their keys, statuses, ports and leases. Names are ours:
+camelCase lives in the adapters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What somebody else wrote, made fit to be shown: without control characters, and without credentials.
-
-A server's words reach terminals, logs, conditions and events. A terminal obeys escape sequences, a bidirectional
-override turns a sentence around, and a server or a proxy may repeat the login that it was sent.
-"""
+"""What somebody else wrote, made fit to be shown: without control characters, and without credentials. A server's words
+reach terminals, logs, conditions and events. A terminal obeys escape sequences, a bidirectional override turns a
+sentence around, and a server or a proxy may repeat the login that it was sent."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ _SECRET_KEY = re.compile(
     r"|(?<![a-z])(auth|dsn|sig)(?![a-z])"
 )
 """Of a name in lower case; the words of the last line only as a whole."""
-_NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Where one begins in `dbPass` and `DBAuth`."""
+_NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # as in `dbPass` and `DBAuth`
 HIDDEN = "***"
 _HEADER = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE

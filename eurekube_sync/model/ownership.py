@@ -1,7 +1,5 @@
-"""Whose an instance is: the marks we write into its metadata, the id we give it, and how both are read back.
-
-The id format can never change: a new one would register everything twice.
-"""
+"""Whose an instance is: the marks we write into its metadata, the id we give it, and how both are read back. The id
+format can never change: a new one would register everything twice."""
 
 from __future__ import annotations
 
@@ -69,11 +67,9 @@ class Ownership:
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
     """`owner:namespace:app:address:port` in `[A-Za-z0-9._:-]`: unique where clusters reuse pod networks, and the same
-    after the syncer was renamed. The colons of an IPv6 address become `-`.
-
-    The namespace is the syncer's, also where its Services are in another: so nobody but the syncers of a namespace can
-    claim its ids, and an id alone tells which installation's scope it falls into.
-    """
+    after the syncer was renamed. The colons of an IPv6 address become `-`. The namespace is the syncer's, also where
+    its Services are in another: so nobody but the syncers of a namespace can claim its ids, and an id alone tells which
+    installation's scope it falls into."""
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 

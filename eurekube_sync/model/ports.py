@@ -70,11 +70,8 @@ class Elsewhere(NamedTuple):
 
 class Batches(Protocol):
     """Many writes in one call to every Eureka server. A shortcut only: the single calls of `Registry` are the truth,
-    and are made for each item that a batch leaves UNSETTLED.
-
-    Each method gives one answer per item, in the order of the items, never raises, and is safe to repeat and to call
-    from several threads.
-    """
+    and are made for each item that a batch leaves UNSETTLED. Each method gives one answer per item, in their order,
+    never raises, and is safe to repeat and to call from several threads."""
 
     size: int  # the most items of a call
 
@@ -108,22 +105,17 @@ class EurekaServer(Protocol):
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]: ...
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None: ...
     def renew(self, key: InstanceKey) -> bool: ...
-    def ahead(self) -> float:
-        """Seconds that its clock is ahead of ours, to a second. Raises a `RegistryError`."""
+    def ahead(self) -> float: ...  # seconds that its clock is ahead of ours, to a second; raises a `RegistryError`
 
 
 class Registry(Protocol):
-    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`.
-
-    What has a body here is that of a single server that takes no batches.
-    """
+    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`. What
+    has a body here is that of a single server that takes no batches."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises.
-
-        Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
-        Of several servers it is one's list, and once in a while also what is registered on another alone.
-        """
+        """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises. Anything
+        but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer. Of several
+        servers it is one's list, and once in a while also what is registered on another alone."""
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
         """As `read_instance`, but None only when no server that can be reached holds one: to be asked before an id is
@@ -163,11 +155,9 @@ class Registry(Protocol):
 
 
 class Cluster(Protocol):
-    """Kubernetes. Lists never raise; writes raise a `ClusterError` of `errors`.
-
-    `namespaces` None means the whole cluster in one walk; else each namespace is walked, and Unknown, by itself.
-    A walk that is not whole is Unknown: a failed page, 410 twice, a denied list, an answer of another kind.
-    """
+    """Kubernetes. Lists never raise; writes raise a `ClusterError` of `errors`. `namespaces` None means the whole
+    cluster in one walk; else each namespace is walked, and Unknown, by itself. A walk that is not whole is Unknown: a
+    failed page, 410 twice, a denied list, an answer of another kind."""
 
     def identity(self, *, anew: bool = False) -> Source[str]:
         """UID of the namespace kube-system: which cluster this is. Asked for until it is known; `anew`, once more, for

@@ -247,13 +247,13 @@ class Calls:
                         item = decode(raw)
                         again = item.metadata.namespace, item.read()
                     except UNREADABLE as error:
-                        again = _unreadable(kind, raw, error, namespace)
+                        where, unknown = _unreadable(kind, raw, error, namespace)
+                        unreadable[where] = unknown
+                        continue
                 read[name] = where, value = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                     raise _no_list(call, f"an item of the namespace {where!r}")
-                if isinstance(value, Unknown):
-                    unreadable[where] = value
-                elif value is not None:
+                if value is not None:
                     objects.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
@@ -340,11 +340,13 @@ def _no_list(call: Call, got: str) -> ClusterRejected:
 
 
 def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
-    """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
+    """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be known."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
+        head = _HeadMeta(name="")
+    elsewhere = bool(head.namespace) is not kind.namespaced or (namespace is not None and head.namespace != namespace)
+    if elsewhere or not head.name:
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise ClusterRejected(message) from error
-    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
-    return head.namespace, unusable(message)
+    return head.namespace, unusable(f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}")

@@ -63,13 +63,12 @@ class KubernetesCluster:
         endpoints_source: EndpointsSource = "slices",
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
-        a whole; `limit` every call and new try by what is left of it. `count` is given the status of each try."""
+        """`endpoints_source` is `endpoints` for clusters without EndpointSlices; the others are those of `Tries`."""
         limit = limit or TimeLimit(clock)
-        self._calls = calls.Calls(
-            connection,
-            Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count),
+        all_tries = Tries(
+            clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count
         )
+        self._calls = calls.Calls(connection, all_tries)
         self._endpoints_source = endpoints_source
         self._earlier: Earlier = {}
         """Of the lists of every pass. Pods are listed rarely, and would only take memory."""

@@ -1,8 +1,6 @@
-"""How the Kubernetes API is reached: the one module that imports `kubernetes`, and only when it connects.
-
-Takes from the official client what is hard: kubeconfig, exec plugins, in-cluster tokens that are read again, TLS,
-proxies. Requests go through its connection pool, not through its call methods, which differ in 35, 36 and 37.
-"""
+"""How the Kubernetes API is reached: the one module that imports `kubernetes`, and only when it connects. It takes from
+the official client what is hard: kubeconfig, exec plugins, tokens of a pod that are read again, TLS, proxies. Requests
+go through its connection pool, not through its call methods, which differ in 35, 36 and 37."""
 
 from __future__ import annotations
 

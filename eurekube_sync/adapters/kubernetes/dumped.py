@@ -1,7 +1,5 @@
-"""A cluster that was written into files: answers reads as the API server would, and no write.
-
-What no file has is unknown, and never empty.
-"""
+"""A cluster that was written into files: answers reads as the API server would, and no write. What no file has is
+unknown, and never empty."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""`LeaseObject`: the `LockStore` port on a Lease of coordination.k8s.io.
-
-A merge patch that insists on the resourceVersion leaves labels and annotations of others as they are.
-"""
+"""`LeaseObject`: the `LockStore` port on a Lease of coordination.k8s.io. A merge patch that insists on the
+resourceVersion leaves labels and annotations of others as they are."""
 
 from __future__ import annotations
 

@@ -91,14 +91,22 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         item = _STATUS.decode(raw)
         if item is None:
             return None
-        read_otherwise = {
-            "conditions": tuple(one.read() for one in item.conditions or ()),
-            "apps": tuple(item.apps or ()),
-            "errors": tuple(item.errors or ()),
-            "unconfirmed_since": _whole(item.unconfirmed_since),
-            "eureka_unknown_since": _whole(item.eureka_unknown_since),
-        }
-        return SyncerStatus(**(msgspec.structs.asdict(item) | read_otherwise))
+        return SyncerStatus(
+            observed_generation=item.observed_generation,
+            conditions=tuple([one.read() for one in item.conditions or ()]),
+            ready=item.ready,
+            desired=item.desired,
+            registered=item.registered,
+            up=item.up,
+            down=item.down,
+            app_name=item.app_name,
+            vip_address=item.vip_address,
+            apps=tuple(item.apps or ()),
+            errors=tuple(item.errors or ()),
+            unconfirmed_removal=item.unconfirmed_removal,
+            unconfirmed_since=_whole(item.unconfirmed_since),
+            eureka_unknown_since=_whole(item.eureka_unknown_since),
+        )
     except UNREADABLE:
         return None
 
