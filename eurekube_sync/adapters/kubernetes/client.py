@@ -8,7 +8,6 @@ from dataclasses import replace
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
 from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY, NOT_READ, Earlier, Kind
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
-from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
@@ -72,7 +71,7 @@ class KubernetesCluster:
         self._endpoints_source = endpoints_source
         self._earlier: Earlier = {}
         """Of the lists of every pass. Pods are listed rarely, and would only take memory."""
-        self._events = Events(self._calls)
+        self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}
         """By UID and version as it was listed: the version of a syncer since our finalizer is on it. A status that is
         written after that then meets no conflict."""
@@ -130,7 +129,7 @@ class KubernetesCluster:
             "type": objects.REGISTERED,
             "status": "True",
             "reason": reason,
-            "message": message[:LONGEST_MESSAGE],
+            "message": message[:syncers.LONGEST_MESSAGE],
             "lastTransitionTime": rfc_3339(at),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
