@@ -129,7 +129,7 @@ class KubernetesCluster:
             "type": objects.REGISTERED,
             "status": "True",
             "reason": reason,
-            "message": message[:syncers.LONGEST_MESSAGE],
+            "message": message[: syncers.LONGEST_MESSAGE],
             "lastTransitionTime": rfc_3339(at),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}

@@ -600,9 +600,9 @@ class TestFailures:
         site.forget()
         batches = site.registry.batches()
         assert batches is not None
-        site.limit.end_at(site.clock.monotonic())
+        site.limit.end = site.clock.monotonic()
         assert batches.renew([key(1)]) == [Batched.UNSETTLED]
-        site.limit.end_at(site.clock.monotonic() + 60)
+        site.limit.end = site.clock.monotonic() + 60
         site.clock.stopped = True
         assert batches.renew([key(1)]) == [Batched.UNSETTLED]
         assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
@@ -641,10 +641,10 @@ class TestReturns:
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
-        site.limit.end_at(site.clock.monotonic())
+        site.limit.end = site.clock.monotonic()
         assert batches.lacking([key(1)]) == frozenset()
         assert batches.returned()
-        site.limit.end_at(site.clock.monotonic() + 60)
+        site.limit.end = site.clock.monotonic() + 60
         site.servers[1].plugged = False
         assert batches.lacking([key(1)]) == {key(1)}
         assert not batches.returned()

@@ -310,13 +310,13 @@ class TestChoice:
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
         pair.one.calls.clear()
-        limit.end_at(pair.clock.monotonic())
+        limit.end = pair.clock.monotonic()
         with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
             peers.renew(key(1))
         listed = peers.list_instances()
         assert isinstance(listed, Unknown)
         assert "No Eureka peer was tried" in listed.message
-        limit.end_at(pair.clock.monotonic() + 1)
+        limit.end = pair.clock.monotonic() + 1
         assert peers.renew(key(1))
         assert pair.one.calls == ["renew"]
 
@@ -324,14 +324,14 @@ class TestChoice:
         """The next peer is not begun without time, but has the calls that follow."""
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
-        limit.end_at(pair.clock.monotonic() + 1)
+        limit.end = pair.clock.monotonic() + 1
         pair.one.trouble = DOWN
         pair.one.takes = 2
         pair.two.calls.clear()
         with pytest.raises(RegistryUnavailable, match="GET one failed"):
             peers.renew(key(1))
         assert pair.two.calls == []
-        limit.end_at(pair.clock.monotonic() + 1)
+        limit.end = pair.clock.monotonic() + 1
         assert peers.renew(key(1))
         assert pair.two.calls == ["renew"]
 
@@ -612,11 +612,11 @@ class TestGhosts:
         """Nor is that peer blamed for it."""
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
-        limit.end_at(pair.clock.monotonic() + 1)
+        limit.end = pair.clock.monotonic() + 1
         pair.one.takes = 1
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
-        limit.end_at(pair.clock.monotonic() + 2)
+        limit.end = pair.clock.monotonic() + 2
         pair.two.takes, pair.two.trouble = 2, RegistryUnavailable("GET two was not answered in time.")
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
@@ -1007,8 +1007,8 @@ def test_a_deletion_waits_when_no_time_is_left_to_list_the_others(pair: Pair) ->
     peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
     listed = peers.list_instances()
     assert isinstance(listed, Complete)
-    limit.end_at(pair.clock.monotonic())
+    limit.end = pair.clock.monotonic()
     assert peers.list_elsewhere(listed) == Elsewhere((), (TWO,))
     assert peers.unreached() == (TWO,)
-    limit.end_at(inf)
+    limit.end = inf
     assert {one.key for one in peers.list_elsewhere(listed).instances} == OURS

@@ -59,7 +59,7 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 1)
+        limit.end = clock.monotonic() + 1
         watch = Stopwatch()
         source = eureka.list_instances()
         with pytest.raises(RegistryUnavailable, match="was not tried"):
@@ -76,7 +76,7 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 1)
+        limit.end = clock.monotonic() + 1
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
@@ -122,7 +122,7 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
-    limit.end_at(clock.monotonic())
+    limit.end = clock.monotonic()
     with pytest.raises(RegistryUnavailable, match="was not tried: no time was left for it"):
         eureka.renew(KEY)
     source = eureka.list_instances()
@@ -135,7 +135,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=503))
-    limit.end_at(clock.monotonic() + 0.5)
+    limit.end = clock.monotonic() + 0.5
     with pytest.raises(RegistryUnavailable, match="answered 503"):
         eureka.renew(KEY)
     assert (len(asked), clock.slept) == (2, [0.25])
@@ -146,8 +146,8 @@ def test_a_limit_that_is_lifted_bounds_nothing() -> None:
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
-    limit.end_at(clock.monotonic())
-    limit.end_at(float("inf"))
+    limit.end = clock.monotonic()
+    limit.end = float("inf")
     assert eureka.renew(KEY)
     assert len(asked) == 1
 
@@ -159,7 +159,7 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
     limit = TimeLimit(clock)
     with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
         with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
-            limit.end_at(clock.monotonic() + 1)
+            limit.end = clock.monotonic() + 1
             watch = Stopwatch()
             with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
                 eureka.renew(KEY)
@@ -187,7 +187,7 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 1)
+        limit.end = clock.monotonic() + 1
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)

@@ -153,7 +153,7 @@ def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
     connection = connect(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
     clock = SystemClock()
     limit = TimeLimit(clock)
-    limit.end_at(clock.monotonic())
+    limit.end = clock.monotonic()
     with pytest.raises(ClusterUnavailable) as caught:
         connection.send(Call(method="GET", path="/"), AnswerTime(clock, 30, limit))
     assert str(caught.value) == "no time was left for it"

@@ -74,7 +74,7 @@ def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_pat
     namespaces = [f"n-{number}" for number in range(50)]
     with trickling(at_once) as server:
         cluster = client(server.url, tmp_path, clock, limit)
-        limit.end_at(clock.monotonic() + 1)
+        limit.end = clock.monotonic() + 1
         watch = Stopwatch()
         listed = cluster.list_services(namespaces)
         assert "in the time that was left" in unavailable(listed.of("n-0"))
@@ -116,7 +116,7 @@ def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str,
     limit = TimeLimit(clock)
     with trickling(at_once, pause=0, whole=True) as server:
         cluster = client(server.url, tmp_path, clock, limit, tries=1)
-        limit.end_at(clock.monotonic() + 5.678)
+        limit.end = clock.monotonic() + 5.678
         message = unavailable(cluster.crd_live())
     call = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
     assert message == f"no answer from the Kubernetes API at {server.url} to {call}: {sentence}"
@@ -130,7 +130,7 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server:
         cluster = client(server.url, tmp_path, clock, limit)
-        limit.end_at(clock.monotonic() + left)
+        limit.end = clock.monotonic() + left
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
@@ -201,12 +201,12 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
     syncer = world.make_syncer()
     cluster, limit = limited(world)
     before = len(world.requests)
-    limit.end_at(world.clock.monotonic())
+    limit.end = world.clock.monotonic()
     unavailable(cluster.list_syncers(["shop"]).of("shop"))
     with pytest.raises(ClusterUnavailable, match="was not tried: no time was left for it"):
         cluster.write_status(syncer, SyncerStatus(observed_generation=1))
     assert len(world.requests) == before
-    limit.end_at(world.clock.monotonic() + 1)
+    limit.end = world.clock.monotonic() + 1
     assert isinstance(cluster.list_syncers(["shop"]).of("shop"), Complete)
 
 
@@ -270,7 +270,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     before, watch = plugin.count(), Stopwatch()
     with ThreadPoolExecutor(4) as threads:
         listed = list(threads.map(lambda _: cluster.list_services(None), range(4)))
-    limit.end_at(clock.monotonic() + 0.1)
+    limit.end = clock.monotonic() + 0.1
     listed.append(cluster.list_services(None))
     assert watch.seconds < SOON_SECONDS
     sentence = "the credentials for the Kubernetes API do not come: the program that the kubeconfig names for them"
@@ -278,7 +278,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     wait_until(lambda: plugin.count() > before, "the program does not run")
     assert plugin.count() == before + 1
     plugin.hangs.unlink()
-    limit.end_at(math.inf)
+    limit.end = math.inf
     wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the program has not ended")
 
 
@@ -356,7 +356,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
     world = World()
     cluster, limit = limited(world)
     world.fault = lambda request, number: answer(503, {"kind": "Status", "message": "busy"})
-    limit.end_at(world.clock.monotonic() + 0.3)
+    limit.end = world.clock.monotonic() + 0.3
     assert unavailable(cluster.identity()).endswith("busy")
     assert world.clock.slept == [0.125]
 
