@@ -21,16 +21,16 @@ class TimeLimit:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.end = inf  # in monotonic seconds; infinity is no limit
-        self.held: Callable[[], bool] = lambda: True  # whether what runs now may go on at all, whatever its time
+        self._held: Callable[[], bool] = lambda: True  # whether what runs now may go on at all, whatever its time
 
     def only_while(self, held: Callable[[], bool]) -> None:
         """From now on nothing goes on, and no call begins, unless this is true: a process that slept must not wake up
         and write."""
-        self.held = held
+        self._held = held
 
     def left(self) -> float:
         """Seconds; infinite while nothing is set, and never below zero."""
-        return max(0.0, self.end - self._clock.monotonic()) if self.held() else 0.0
+        return max(0.0, self.end - self._clock.monotonic()) if self._held() else 0.0
 
 
 class Deadline:
@@ -46,17 +46,17 @@ class Deadline:
 
     def stage(self, share: float) -> None:
         """From now on, what is begun has to end before this share of the pass's time is over."""
-        self._end = self._limit.end = self.begun + share * self._seconds
+        self._limit.end = self.begun + share * self._seconds
 
     def stage_of_rest(self, part: float, share: float) -> None:
         """The same, for a part of what is left until that share: a later stage of the same time gets the rest."""
         now = self._clock.monotonic()
-        self._end = self._limit.end = now + part * max(0.0, self.begun + share * self._seconds - now)
+        self._limit.end = now + part * max(0.0, self.begun + share * self._seconds - now)
 
     @property
     def passed(self) -> bool:
         """Whether it has passed; to be asked only by who then leaves something undone."""
-        passed = self._clock.stopping() or self._clock.monotonic() >= self._end or not self._limit.held()
+        passed = self._clock.stopping() or not self._limit.left()
         self.cut_short = self.cut_short or passed
         return passed
 
