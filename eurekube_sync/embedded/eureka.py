@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -44,25 +45,19 @@ _STATUS = (
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """`Lease`: expires `duration` after `last_update`, which a renewal sets to now **plus** the duration."""
+    """`Lease`, of `duration` milliseconds."""
 
     instance: InstanceInfo
     duration: int
-    registered: int
-    last_update: int
-    evicted: int = 0
-    service_up: int = 0
+    times: LeaseTimes
 
     def renew(self, now: int) -> None:
-        """`renew`."""
-        self.last_update = now + self.duration
+        """`renew`: sets the time to now **plus** the duration."""
+        self.times.renewed = now + self.duration
 
     def listed(self) -> Listed:
         """As it is now."""
-        times = LeaseTimes(
-            registered=self.registered, renewed=self.last_update, evicted=self.evicted, service_up=self.service_up
-        )
-        return self.instance, times
+        return self.instance, copy(self.times)
 
 
 class LeaseRegistry:
@@ -74,14 +69,14 @@ class LeaseRegistry:
     def register(self, instance: InstanceInfo, *, now: int) -> None:
         """`register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
         existing = self.lease(instance.app, instance.id)
-        lease = Lease(instance=instance, duration=instance.lease.duration * 1000, registered=now, last_update=now)
-        if existing is not None:
-            lease.service_up = existing.service_up
-            if existing.instance.last_dirty > instance.last_dirty:
-                instance = existing.instance
-        lease.instance = msgspec.structs.replace(self.judged(instance, existing), action="ADDED", last_updated=now)
-        if lease.instance.status is Status.UP and lease.service_up == 0:
-            lease.service_up = now
+        duration = instance.lease.duration * 1000
+        times = LeaseTimes(registered=now, renewed=now, service_up=existing.times.service_up if existing else 0)
+        if existing and existing.instance.last_dirty > instance.last_dirty:
+            instance = existing.instance
+        instance = msgspec.structs.replace(self.judged(instance, existing), action="ADDED", last_updated=now)
+        if instance.status is Status.UP and times.service_up == 0:
+            times.service_up = now
+        lease = Lease(instance=instance, duration=duration, times=times)
         self.leases.setdefault(instance.app, {})[instance.id] = lease
 
     def judged(self, instance: InstanceInfo, existing: Lease | None) -> InstanceInfo:

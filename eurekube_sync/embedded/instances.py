@@ -107,14 +107,14 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return next((text for given, text in checks if not given), "")
 
 
-class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The server's side of a lease."""
+class LeaseTimes(msgspec.Struct, kw_only=True):
+    """The server's side of a lease, which expires a duration after `renewed`."""
 
     registered: int = msgspec.field(name="registrationTimestamp")
     renewed: int = msgspec.field(name="lastRenewalTimestamp")
     """The time of the last renewal **plus** the duration (`Lease.renew`)."""
-    evicted: int = msgspec.field(name="evictionTimestamp")
-    service_up: int = msgspec.field(name="serviceUpTimestamp")
+    evicted: int = msgspec.field(name="evictionTimestamp", default=0)
+    service_up: int = msgspec.field(name="serviceUpTimestamp", default=0)
 
 
 Listed = tuple[InstanceInfo, LeaseTimes]

@@ -100,8 +100,8 @@ class FullRegistry(LeaseRegistry):
         lease.renew(now)
         if lease.instance.status is status:
             return True
-        if status is Status.UP and lease.service_up == 0:
-            lease.service_up = now
+        if status is Status.UP and lease.times.service_up == 0:
+            lease.times.service_up = now
         self._overrides[instance_id] = status
         self._modify(lease, replace(lease.instance, status=status, overridden_status=status), dirty=dirty, now=now)
         return True
@@ -159,4 +159,4 @@ class FullRegistry(LeaseRegistry):
 
 
 def _is_expired(lease: Lease, now: int) -> bool:
-    return lease.evicted > 0 or now > lease.last_update + lease.duration
+    return lease.times.evicted > 0 or now > lease.times.renewed + lease.duration

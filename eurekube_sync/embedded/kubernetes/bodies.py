@@ -7,7 +7,7 @@ of `generated.proto` in k8s.io/api v0.36. No function changes its input; a resul
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -46,16 +46,18 @@ def whole(request: Request) -> Any:
 def patched(request: Request, resource: Resource, obj: Any) -> Any:
     """The object as the patch in a request makes it. Raises `ApiError`."""
     content = _content_type(request)
-    accepted = {JSON: json_patch, MERGE: merge_patch} | ({} if resource.custom else {STRATEGIC: strategic_merge_patch})
+    accepted = (JSON, MERGE) if resource.custom else (JSON, MERGE, STRATEGIC)
     if content not in accepted:
         raise errors.unsupported_media_type(accepted)
-    patch = decoded(request.body)
+    patch: Any = decoded(request.body)
     expected = list if content == JSON else dict
     if not isinstance(patch, expected):
         name = expected.__name__
         raise errors.bad_request(f"error decoding patch: json: cannot unmarshal into Go value of type {name}")
+    if content != JSON:
+        return merge_patch(obj, patch, strategic=content == STRATEGIC)
     try:
-        return accepted[content](obj, patch)
+        return json_patch(obj, list(patch))
     except PatchError:  # a failed `test` included; the message names no cause
         message = "the server rejected our request due to an error in our request"
         raise errors.ApiError(422, "Invalid", message, {}) from None
@@ -77,16 +79,21 @@ class PatchError(ValueError):
     """The patch does not fit the object, or a `test` failed."""
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Apply an RFC 7386 merge patch."""
+def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
+    """Apply an RFC 7386 merge patch; or a strategic one, for the built-in types: lists of `_MERGE_KEYS` merge, other
+    lists are replaced, and directives such as `$setElementOrder` are ignored."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
-        else:
+        elif not strategic:
             result[name] = merge_patch(result.get(name), value)
+        elif isinstance(value, list) and not name.startswith("$"):
+            result[name] = _merged_list(name, result.get(name) or [], value)
+        elif not name.startswith("$"):
+            result[name] = merge_patch(result.get(name), value, strategic=True)
     return result
 
 
@@ -123,22 +130,6 @@ def _apply(document: Any, verb: str, path: str, value: Any) -> None:
             raise ValueError(verb)
 
 
-def strategic_merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a strategic merge patch, for the built-in types: lists of `_MERGE_KEYS` merge, other lists are replaced,
-    and `$setElementOrder` is ignored."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        elif isinstance(value, list) and not name.startswith("$"):
-            result[name] = _merged_list(name, result.get(name) or [], value)
-        elif not name.startswith("$"):
-            result[name] = strategic_merge_patch(result.get(name), value)
-    return result
-
-
 def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     items = [*old, *new]
     if not all(isinstance(item, dict) for item in items):
@@ -153,94 +144,48 @@ def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]
         position = next((at for at, present in enumerate(merged) if present.get(key) == item.get(key)), len(merged))
         before = merged[position] if position < len(merged) else {}
         deleted = item.get("$patch") == "delete"
-        merged[position : position + 1] = [] if deleted else [strategic_merge_patch(before, item)]
+        merged[position : position + 1] = [] if deleted else [merge_patch(before, item, strategic=True)]
     return merged
 
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
-
 _MAGIC = b"k8s\x00"
+_Message: TypeAlias = Mapping[int, tuple[str, Callable[[Any], Any]]]
+"""Name of each field by its number, and what reads it. Several of a list or of a map are joined."""
 
 
 class ProtobufError(ValueError):
-    """Bytes that are no message, or a kind or wire type that is not known here."""
-
-
-_Message: TypeAlias = "Mapping[int, tuple[str, _Kind]]"
-"""Name and kind of each field by its number."""
-_Kind: TypeAlias = "str | _Message | list[_Message]"
-"""`string`, `int`, `bytes`, `labels` (a map of strings), `port` (a number or a name), a message, or a list of one."""
-
-
-def _strings(**numbers: int) -> _Message:
-    return {number: (name, "string") for name, number in numbers.items()}
-
-
-_METADATA: _Message = {1: ("metadata", {**_strings(name=1, namespace=3), 11: ("labels", "labels")})}
-_PORT: _Message = {
-    **_strings(name=1, protocol=2, appProtocol=6),
-    3: ("port", "int"),
-    4: ("targetPort", "port"),
-    5: ("nodePort", "int"),
-}
-_SERVICE: _Message = {
-    1: ("ports", [_PORT]),
-    2: ("selector", "labels"),
-    **_strings(clusterIP=3, type=4, sessionAffinity=7, loadBalancerIP=8, externalName=10),
-}
-_ASKED = _strings(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7)
-_KINDS: Mapping[tuple[str, str], _Message] = {
-    ("v1", "Namespace"): _METADATA,
-    ("v1", "Service"): {**_METADATA, 2: ("spec", _SERVICE)},
-    ("v1", "ServiceAccount"): _METADATA,
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {2: ("spec", {1: ("resourceAttributes", _ASKED)})},
-}
-_UNKNOWN: _Message = {1: ("type", _strings(apiVersion=1, kind=2)), 2: ("raw", "bytes")}
+    """Bytes that are no message, or of a kind or wire type that is not known here."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object; what is empty is left out, as JSON from Go leaves it out. Raises ProtobufError."""
+    """The object in protobuf; what is empty is left out, as JSON from Go leaves it out. Raises ProtobufError."""
     if not body.startswith(_MAGIC):
         raise ProtobufError("it does not begin as Kubernetes' protobuf does")
     try:
-        wrapped = _read(body[len(_MAGIC) :], _UNKNOWN)
+        wrapped = _read(
+            body[len(_MAGIC) :], {1: ("type", _message(_strings(apiVersion=1, kind=2))), 2: ("raw", _bytes)}
+        )
         head = wrapped["type"]
         message = _KINDS[head.get("apiVersion", ""), head.get("kind", "")]
         return {**head, **_read(wrapped.get("raw", b""), message)}
-    except (KeyError, IndexError, UnicodeDecodeError) as error:
+    except (LookupError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ProtobufError("it is cut, or of a kind that is not known here") from error
 
 
 def _read(data: bytes, message: _Message) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, raw in _fields(data):
-        if number not in message:
-            continue
-        name, kind = message[number]
-        if isinstance(kind, list):
-            found[name] = [*found.get(name, ()), _value(raw, kind[0])]
-        elif kind == "labels":
-            found[name] = {**found.get(name, {}), **_value(raw, kind)}
-        elif (value := _value(raw, kind)) not in ("", 0, {}):
-            found[name] = value
-    return found
-
-
-def _value(raw: int | bytes, kind: str | _Message) -> Any:
-    match raw, kind:
-        case (int(), "int") | (bytes(), "bytes"):
-            return raw
-        case bytes(), "string":
-            return raw.decode()
-        case bytes(), "labels":
-            entry = _read(raw, _strings(key=1, value=2))
-            return {entry.get("key", ""): entry.get("value", "")}
-        case bytes(), "port":
-            entry = _read(raw, {1: ("type", "int"), 2: ("number", "int"), 3: ("name", "string")})
-            return entry.get("name", "") if entry.get("type") else entry.get("number", 0)
-        case bytes(), dict():
-            return _read(raw, kind)
-    raise ProtobufError(f"something else than {kind}")
+        if number in message:
+            name, read = message[number]
+            match read(raw), found.get(name):
+                case list(value), list(before):
+                    found[name] = before + value
+                case dict(value), dict(before):
+                    found[name] = before | value
+                case value, _:
+                    found[name] = value
+    return {name: value for name, value in found.items() if value not in ("", 0, {})}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -267,3 +212,52 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return value, at
+
+
+def _number(raw: int) -> int:
+    return raw + 0  # a TypeError for bytes, as the next is for a number
+
+
+def _bytes(raw: bytes) -> bytes:
+    return raw + b""
+
+
+def _message(message: _Message) -> Callable[[bytes], dict[str, Any]]:
+    return lambda raw: _read(raw, message)
+
+
+def _strings(**numbers: int) -> _Message:
+    return {number: (name, bytes.decode) for name, number in numbers.items()}
+
+
+def _labels(raw: bytes) -> dict[str, str]:
+    entry = _read(raw, _strings(key=1, value=2))
+    return {entry.get("key", ""): entry.get("value", "")}
+
+
+def _port(raw: bytes) -> dict[str, Any]:
+    numbers: _Message = {3: ("port", _number), 4: ("targetPort", _number_or_name), 5: ("nodePort", _number)}
+    return _read(raw, {**_strings(name=1, protocol=2, appProtocol=6), **numbers})
+
+
+def _number_or_name(raw: bytes) -> int | str:
+    entry = _read(raw, {1: ("type", _number), 2: ("number", _number), **_strings(name=3)})
+    found: int | str = entry.get("name", "") if entry.get("type") else entry.get("number", 0)
+    return found
+
+
+_METADATA: _Message = {1: ("metadata", _message({**_strings(name=1, namespace=3), 11: ("labels", _labels)}))}
+_SERVICE: _Message = {
+    1: ("ports", lambda raw: [_port(raw)]),
+    2: ("selector", _labels),
+    **_strings(clusterIP=3, type=4, sessionAffinity=7, loadBalancerIP=8, externalName=10),
+}
+_ASKED = _strings(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7)
+_KINDS: Mapping[tuple[str, str], _Message] = {
+    ("v1", "Namespace"): _METADATA,
+    ("v1", "ServiceAccount"): _METADATA,
+    ("v1", "Service"): {**_METADATA, 2: ("spec", _message(_SERVICE))},
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
+        2: ("spec", _message({1: ("resourceAttributes", _message(_ASKED))}))
+    },
+}

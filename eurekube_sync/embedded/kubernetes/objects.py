@@ -124,10 +124,8 @@ class Objects:
             obj["status"] = {**status, "phase": "Terminating"}
         marked = self.store.put(resource.key, obj)
         self.follow(resource, stored, marked)
-        if resource == resources.NAMESPACES:
-            self._empty_namespace(stored.name)
-        if resource == resources.DEFINITIONS:
-            self._empty_definition(stored.name)
+        if resource in (resources.NAMESPACES, resources.DEFINITIONS):
+            self._empty(resource, stored.name)
         return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
 
     def remove(self, resource: Resource, stored: Stored) -> None:
@@ -135,9 +133,9 @@ class Objects:
         self.store.remove(resource.key, stored)
         self.follow(resource, stored, None)
         if resource.namespaced:
-            self._end_namespace(stored.namespace)
+            self._end(resources.NAMESPACES, stored.namespace)
         if resource.custom:
-            self._end_definition(resource.definition)
+            self._end(resources.DEFINITIONS, resource.definition)
 
     def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
         """The body as an object of its kind, a custom one in the form of its schema."""
@@ -263,32 +261,27 @@ class Objects:
         """Whether a namespace or definition is being deleted; a 404 where it is not there."""
         return "deletionTimestamp" in self.get(resource, "", name).obj["metadata"]
 
-    def _empty_namespace(self, namespace: str) -> None:
-        for key in self.store.keys_in(namespace):
-            resource = next(found for found in self.resources.values() if found.key == key)
-            for stored in self.store.list_(key, namespace):
-                if self.store.get(key, namespace, stored.name) is stored:
-                    self.delete(resource, stored)
-        self._end_namespace(namespace)
+    def _held_by(self, holder: Resource, name: str) -> list[tuple[Resource, Stored]]:
+        """What is in a namespace, or of a definition."""
+        if holder == resources.NAMESPACES:
+            known = {one.key: one for one in self.resources.values()}
+            return [(known[key], one) for key in self.store.keys_in(name) for one in self.store.list_(key, name)]
+        served = [one for one in self.resources.values() if one.definition == name]
+        return [(one, stored) for one in served for stored in self.store.list_(one.key)]
 
-    def _end_namespace(self, namespace: str) -> None:
-        stored = self.store.get(resources.NAMESPACES.key, "", namespace)
-        if stored and "deletionTimestamp" in stored.obj["metadata"] and not self.store.keys_in(namespace):
-            self.store.remove(resources.NAMESPACES.key, stored)
+    def _empty(self, holder: Resource, name: str) -> None:
+        for resource, stored in self._held_by(holder, name):
+            if current := self.store.get(resource.key, stored.namespace, stored.name):
+                self.delete(resource, current)
+        self._end(holder, name)
 
-    def _empty_definition(self, name: str) -> None:
-        for resource in [one for one in self.resources.values() if one.definition == name]:
-            for stored in self.store.list_(resource.key):
-                self.delete(resource, stored)
-        self._end_definition(name)
-
-    def _end_definition(self, name: str) -> None:
-        stored = self.store.get(resources.DEFINITIONS.key, "", name)
-        if stored is None or "deletionTimestamp" not in stored.obj["metadata"]:
+    def _end(self, holder: Resource, name: str) -> None:
+        """A namespace or definition that is being deleted goes with the last that is in it, or of it."""
+        stored = self.store.get(holder.key, "", name)
+        if stored is None or "deletionTimestamp" not in stored.obj["metadata"] or self._held_by(holder, name):
             return
-        left = any(self.store.list_(one.key) for one in self.resources.values() if one.definition == name)
-        if not left and not set(stored.obj["metadata"].get("finalizers") or ()) - {_CLEANUP}:
-            self.remove(resources.DEFINITIONS, stored)
+        if not set(stored.obj["metadata"].get("finalizers") or ()) - {_CLEANUP}:
+            self.remove(holder, stored)
 
 
 def _given(metadata: Mapping[str, Any]) -> Object:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.embedded.kubernetes.bodies import PatchError, json_patch, merge_patch, strategic_merge_patch
+from eurekube_sync.embedded.kubernetes.bodies import PatchError, json_patch, merge_patch
 
 KEYS = st.sampled_from(["a", "b", "c"])
 JSON = st.recursive(
@@ -106,10 +106,10 @@ def test_strategic_merge_follows_the_merge_keys() -> None:
             "externalIPs": ["2"],
         }
     }
-    assert strategic_merge_patch(service, patch)["spec"] == {
+    assert merge_patch(service, patch, strategic=True)["spec"] == {
         "ports": [{"port": 80, "name": "a", "nodePort": 1}, {"port": 82, "name": "c"}],
         "externalIPs": ["2"],
     }
     pod = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    changed = strategic_merge_patch(pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    changed = merge_patch(pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, strategic=True)
     assert changed["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
