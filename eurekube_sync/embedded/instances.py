@@ -134,18 +134,12 @@ def parse_instance(given: Any, *, now_ms: int) -> InstanceInfo:
     if "overriddenstatus" in fields:  # either spelling is taken
         fields["overriddenStatus"] = fields["overriddenstatus"]
     if isinstance(metadata := fields.get("metadata"), dict):
-        fields["metadata"] = {key: _text(value) for key, value in metadata.items() if key != "@class"}
-    try:
-        found = msgspec.convert(fields, InstanceInfo, strict=False)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+        if any(isinstance(value, (dict, list)) for value in metadata.values()):
+            raise ValueError("a structure where a text is expected")
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in metadata.items()}
+        fields["metadata"] = {key: text for key, text in texts.items() if key != "@class"}
+    found = msgspec.convert(fields, InstanceInfo, strict=False)
     return msgspec.structs.replace(found, app=found.app.upper())
-
-
-def _text(value: object) -> str:
-    if isinstance(value, (dict, list)):
-        raise ValueError("a structure where a text is expected")
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def instance_document(listed: Listed) -> Document:

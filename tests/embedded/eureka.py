@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
 from urllib.parse import unquote
 
 from eurekube_sync.embedded.eureka import EmbeddedEureka, in_json
@@ -65,15 +68,49 @@ class FullEureka(EmbeddedEureka):
         if refused := self._refusal(request):
             return refused
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
-        match request.method, segments if "//" not in request.path else []:
+        is_json = "json" in request.headers.get("content-type", "").lower()
+        match request.method, segments if "//" not in request.path else ["//"]:
+            case _, ["//"]:
+                return self.error(request, 404)
             case "GET", [""]:
                 return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
             case "GET", ["eureka", "instances", id_]:  # `getInstancesById`: the first application that has it
                 found = (self.registry.find(app, id_, now=now) for app in self.registry.leases)
                 return self.instance(request, next(filter(None, found), None))
+            case "GET", ["eureka", "status"] if "xml" not in request.headers.get("accept", "xml"):
+                return self.error(request, 500)  # the JSON codec does not know its class
             case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
                 return self._override(request, app.upper(), instance_id, now)
-        return super().route(request, now)
+            case "PUT", ["eureka", "apps", app, instance_id]:
+                return self._renew(request, app.upper(), instance_id, now)
+            case "POST", ["eureka", "apps", _] if "content-type" not in request.headers:
+                return self.error(request, 500)
+            case "POST", ["eureka", "apps", _] | ["eureka", "peerreplication", "batch"] if not is_json:
+                return self.error(request, 415)
+        try:
+            return super().route(request, now)
+        except (ValueError, TypeError):
+            return Response(status=400, body=b'{"error": "cannot parse request body"}')
+
+    def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
+        if not self.registry.renew(app, instance_id, now=now):
+            return self.error(request, 404)
+        sent = request.query.get("lastDirtyTimestamp")
+        listed = self.registry.find(app, instance_id, now=now)
+        if sent is not None and listed is not None and int(sent) > listed[0].last_dirty:
+            return self.error(request, 404)
+        return Response(status=200)
+
+    def error(self, request: Request, status: int) -> Response:
+        """Spring Boot's `BasicErrorController`."""
+        error = {
+            "timestamp": datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "status": status,
+            "error": HTTPStatus(status).phrase,
+            "path": request.path,
+        }
+        return Response(status=status, body=json.dumps(error, separators=(",", ":")).encode())
 
     def _load(self, app: str) -> Payload:
         """`ResponseCacheImpl.generatePayload`."""

@@ -21,7 +21,7 @@ from eurekube_sync.embedded.kubernetes.store import Store, Stored
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
-from tests.embedded.strict import check_finalizers, check_identity, check_kind
+from tests.embedded.strict import check_finalizers, check_identity, check_kind, check_named
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _GZIP_ABOVE = 128 * 1024
@@ -42,6 +42,8 @@ class FullObjects(Objects):
         obj = super().read(resource, body, old, strict=strict)
         if old:
             check_identity(resource, old.obj["metadata"], obj["metadata"])
+        else:
+            check_named(resource, obj["metadata"])
         return obj
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:

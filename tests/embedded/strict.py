@@ -8,6 +8,13 @@ from typing import Any
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
 
+_UNCHECKED = (
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
+
 
 def check_kind(resource: Resource, body: Any) -> None:
     """Refuse an object of another kind or version."""
@@ -27,6 +34,14 @@ def check_kind(resource: Resource, body: Any) -> None:
         raise errors.invalid(kind, resource.group, (body.get("metadata") or {}).get("name", ""), [fault])
     if kind != resource.kind:
         raise errors.unreadable(resource, f"converting ({kind}): unknown conversion")
+
+
+def check_named(resource: Resource, metadata: Mapping[str, Any]) -> None:
+    """A new object has a name, or says how one begins."""
+    if not metadata.get("name") and not metadata.get("generateName"):
+        faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
+        faults += [_UNCHECKED] if resource.custom else []
+        raise errors.invalid(resource.kind, resource.group, "", faults)
 
 
 def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -25,12 +25,6 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
-_UNCHECKED = (
-    "<nil>",
-    "FieldValueInvalid",
-    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
-    "errors to complete validation",
-)
 _ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 _METADATA_FIELDS = (
     *("annotations", "labels", "finalizers", "ownerReferences", "managedFields"),
@@ -64,15 +58,10 @@ def typed(resource: Resource, body: Any) -> Object:
 
 
 def check_name(resource: Resource, name: str) -> None:
-    """A name is given, and a DNS subdomain."""
-    faults = []
-    if not name:
-        faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
-        faults += [_UNCHECKED] if resource.custom else []
-    elif not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-        faults = [("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')]
-    if faults:
-        raise errors.invalid(resource.kind, resource.group, name, faults)
+    """A name is a DNS subdomain."""
+    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
+        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
+        raise errors.invalid(resource.kind, resource.group, name, [fault])
 
 
 def check_version(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:

@@ -32,30 +32,24 @@ def details(kind: str, group: str, name: str = "", causes: Iterable[Mapping[str,
     return {field: value for field, value in found.items() if value}
 
 
-def _about(resource: Resource, name: str) -> dict[str, Any]:
-    return details(resource.plural, resource.group, name)
+def named(code: int, reason: str, resource: Resource, name: str, says: str) -> ApiError:
+    """An object of that name, which says why."""
+    found = details(resource.plural, resource.group, name)
+    return ApiError(code, reason, f'{resource.qualified} "{name}" {says}', found)
 
 
-def not_found(resource: Resource, name: str) -> ApiError:
-    """404 for an object."""
-    return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _about(resource, name))
-
-
-def no_resource() -> ApiError:
-    """404 for a resource of a group that is served."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
-
-
-def already_exists(resource: Resource, name: str) -> ApiError:
-    """409 for a create."""
-    return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', _about(resource, name))
+def not_found(resource: Resource | None = None, name: str = "") -> ApiError:
+    """404 for an object; or for a resource, of a group that is served."""
+    if resource is None:
+        return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+    return named(404, "NotFound", resource, name, "not found")
 
 
 def conflict(resource: Resource, name: str, why: str = "") -> ApiError:
     """409 for an update of an older version, or a failed precondition."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
-    return ApiError(409, "Conflict", message, _about(resource, name))
+    return ApiError(409, "Conflict", message, details(resource.plural, resource.group, name))
 
 
 def bad_request(message: str) -> ApiError:

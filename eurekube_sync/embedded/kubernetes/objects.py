@@ -57,7 +57,7 @@ class Objects:
         obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
         self._admit(resource, namespace, metadata["name"])
         if self.store.get(resource.key, namespace, metadata["name"]) is not None:
-            raise errors.already_exists(resource, metadata["name"])
+            raise errors.named(409, "AlreadyExists", resource, metadata["name"], "already exists")
         if resource.has_status and resource != resources.NODES:
             obj.pop("status", None)
         self.complete(resource, obj, None)

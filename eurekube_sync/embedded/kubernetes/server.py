@@ -147,14 +147,14 @@ class EmbeddedKubernetes:
         resource = self.objects.resources.get((path, target.plural))
         if resource is None:
             if any(known.path == path and not known.custom for known in self.objects.resources.values()):
-                raise errors.no_resource()
+                raise errors.not_found()
             raise errors.PageNotFound  # as the custom resources' own mux answers
         if target.more or (target.subresource and not (target.subresource == "status" and resource.has_status)):
-            raise errors.not_found(resource, target.name) if resource.custom else errors.no_resource()
-        if target.namespace and not resource.namespaced:
-            raise errors.no_resource()
-        if target.name and resource.namespaced and not target.namespace:
-            raise errors.no_resource()
+            raise errors.not_found(resource, target.name) if resource.custom else errors.not_found()
+        if (target.namespace and not resource.namespaced) or (
+            target.name and resource.namespaced and not target.namespace
+        ):
+            raise errors.not_found()
         return resource
 
     def page(
