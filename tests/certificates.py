@@ -56,14 +56,11 @@ def server_context(certificate: Path, key: Path, *, clients: Path | None = None)
 class _TlsLoopbackServer(LoopbackServer):
     def __init__(self, handler: Handler, context: ssl.SSLContext) -> None:
         super().__init__(handler)
-        server = self._server
         # Each handshake is the business of its caller's thread.
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
-        def refuse(request: Any, client_address: Any) -> None:
-            """A caller that does not agree on TLS is what the test is about."""
-
-        server.handle_error = refuse  # type: ignore[method-assign]
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that does not agree on TLS is what the test is about."""
 
 
 @contextmanager

@@ -71,34 +71,31 @@ class _Connection(BaseHTTPRequestHandler):
         """Log nothing: the owner of the server decides what is worth a line."""
 
 
-class _Server(ThreadingHTTPServer):
+class LoopbackServer(ThreadingHTTPServer):
+    """Serves `handler` on 127.0.0.1 in background threads; a context manager. Port 0 picks a free one."""
+
     daemon_threads = True
     request_queue_size = 128  # of more than 5 connections at a time the kernel of a busy machine drops some for seconds
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that hung up is no error of ours."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class LoopbackServer:
-    """Serves `handler` on 127.0.0.1 in background threads; a context manager. Port 0 picks a free one."""
-
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
-        connection = type("Connection", (_Connection,), {"handler": staticmethod(handler)})
-        self._server = _Server(("127.0.0.1", port), connection)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        super().__init__(("127.0.0.1", port), type("Connection", (_Connection,), {"handler": staticmethod(handler)}))
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
     def url(self) -> str:
         """The base address, without a trailing slash."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
         self._thread.join()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)

@@ -131,6 +131,11 @@ class FullKubernetes(EmbeddedKubernetes):
         objects.families = families
         super().__init__(now, definitions=definitions, objects=objects, watch_seconds=watch_seconds)
 
+    @property
+    def revision(self) -> int:
+        """The latest resourceVersion: it stays the same when nothing was written."""
+        return self.objects.store.revision
+
     def handle(self, request: Request) -> Response:
         """Large answers are compressed."""
         response = super().handle(request)

@@ -94,7 +94,8 @@ class Objects:
             return old
         if resource.generation and _spec(obj) != _spec(old):
             metadata["generation"] = was.get("generation", 0) + 1
-        if _is_over(obj):
+        kept_by = (metadata.get("finalizers"), metadata.get("deletionGracePeriodSeconds"))
+        if "deletionTimestamp" in metadata and not any(kept_by) and resource != resources.NAMESPACES:
             metadata["resourceVersion"] = str(self.store.revision + 1)
             self.remove(resource, stored)
             return obj
@@ -293,14 +294,6 @@ def _given(metadata: Mapping[str, Any]) -> Object:
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
     """What metadata.generation counts the changes of."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-
-
-def _is_over(obj: Mapping[str, Any]) -> bool:
-    """Whether nothing keeps a deleting object any longer."""
-    metadata = obj["metadata"]
-    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
-        return False
-    return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
 
 
 def _grace_seconds(resource: Resource, obj: Mapping[str, Any], asked: int | None) -> int:

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 _VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
-_REVIEWS = "authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +84,7 @@ BUILT_IN = (
     _built_in("ServiceAccount", "sa"),
     _built_in("ConfigMap", "cm"),
     _built_in("Lease", group="coordination.k8s.io"),
+    _built_in("SelfSubjectAccessReview", group="authorization.k8s.io", namespaced=False),
     # What follows is stored, and nobody acts on it.
     _built_in("Role", group="rbac.authorization.k8s.io"),
     _built_in("RoleBinding", group="rbac.authorization.k8s.io"),
@@ -121,9 +121,8 @@ def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] 
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            versions = {(resource.group, resource.version): None for resource in served if resource.group}
-            groups = [_group(*each) for each in {**versions, (_REVIEWS, "v1"): None}]
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            versions = dict.fromkeys((resource.group, resource.version) for resource in served if resource.group)
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*each) for each in versions]}
         case ["api", _] | ["apis", _, _]:
             return _resource_list(served, "/".join(parts))
         case ["openapi", "v3"]:
@@ -148,9 +147,6 @@ def _resource_list(served: Iterable[Resource], path: str) -> Mapping[str, Any] |
             listed.append({**head, **names, "verbs": _VERBS})
             if resource.has_status:
                 listed.append({**head, "name": f"{resource.plural}/status", "verbs": ("get", "patch", "update")})
-    if path == f"apis/{_REVIEWS}/v1":
-        kind = "SelfSubjectAccessReview"
-        listed.append({"name": f"{kind.lower()}s", "kind": kind, "namespaced": False, "verbs": ("create",)})
     if not listed:
         return None
     group_version = path.partition("/")[2]

@@ -58,11 +58,6 @@ class EmbeddedKubernetes:
         for definition in definitions:
             self.objects.create(resources.DEFINITIONS, "", definition)
 
-    @property
-    def revision(self) -> int:
-        """The latest resourceVersion: it stays the same when nothing was written."""
-        return self.objects.store.revision
-
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """A request without HTTP's wrapping, for those who build a world: status and decoded body."""
         merged = bodies.JSON if isinstance(body, list) else bodies.MERGE
@@ -79,14 +74,14 @@ class EmbeddedKubernetes:
     def handle(self, request: Request) -> Response:
         """Answer one request."""
         with self._changed:
-            before = self.revision
+            before = self.objects.store.revision
             try:
                 response = self.answer(request)
             except errors.PageNotFound:
                 return _text(404, "404 page not found\n")
             except errors.ApiError as error:
                 return _json(error.code, error.body)
-            if self.revision != before:
+            if self.objects.store.revision != before:
                 self._changed.notify_all()
             return response
 
