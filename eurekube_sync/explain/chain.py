@@ -21,31 +21,30 @@ from eurekube_sync.observe.kubernetes import unknown_sources
 
 def explain(subject: Subject, look: Look) -> Explanation:
     """The chain of one syncer, or of what of it was asked about."""
-    held, known, meant = held_by_eureka(subject, look), not isinstance(look.listed, Unknown), _meant(subject)
-    links = list(_to_the_first_break(_cluster_links(subject, look, held, meant)))
-    broken = any(link.broken for link in links)
+    held, known = held_by_eureka(subject, look), not isinstance(look.listed, Unknown)
+    # All but those that end should be registered, and of some but for what a limit leaves out.
+    there = [one for one in subject.verdicts.values() if not (isinstance(one, Leaving) and one.terminating)]
+    meant = len([one for one in there if not isinstance(one, OverLimit)] or there)
+    links: list[Link] = []
+    for link in _cluster_links(subject, look, held, meant):
+        links.append(link)
+        if link.broken:
+            break
+    broken = links[-1].broken
     links += registry_links(subject, look, held, broken=broken)
     links += _passes(subject, look, alone=not known and not broken)
-    outcome = _outcome(up_in(held), meant, links)
-    cause = next((link for link in links if link.broken), None)
+    outcome, sentence = _outcome(subject, look, held, meant, links)
     return Explanation(
         about=str(subject.what),
         syncer=str(subject.ref),
         links=tuple(links),
         outcome=outcome,
-        sentence=_sentence(subject, look, held, meant, outcome, links),
-        fix=cause.fix if cause else "",
+        sentence=sentence,
+        fix=next((link.fix for link in links if link.broken), ""),
         up=up_in(held) if known else None,
         of=meant,
         apps=apps_of(subject.claim),
     )
-
-
-def _meant(subject: Subject) -> int:
-    """How many instances should be registered: all but those that end, and but for what a limit leaves out of some."""
-    there = [one for one in subject.verdicts.values() if not (isinstance(one, Leaving) and one.terminating)]
-    inside = [one for one in there if not isinstance(one, OverLimit)]
-    return len(inside or there)
 
 
 def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iterator[Link]:
@@ -61,13 +60,6 @@ def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iter
     yield from () if partly else pods
     yield from conduct_links(subject, look, missing=up < ready)
     yield from pods if partly else ()
-
-
-def _to_the_first_break(links: Iterator[Link]) -> Iterator[Link]:
-    for link in links:
-        yield link
-        if link.broken:
-            return
 
 
 def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
@@ -86,46 +78,36 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     yield heartbeat_link(look, alone=alone and not counts)
 
 
-def _unknown(links: Sequence[Link]) -> list[Link]:
-    """What could not be looked at, and may be what is wrong; that nobody could tell who drains it is not."""
-    return [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
-
-
-def _outcome(up: int, meant: int, links: Sequence[Link]) -> Outcome:
-    unknown = bool(_unknown(links))
-    if not any(link.broken for link in links):
-        if up >= max(meant, 1) and not unknown:
-            return Outcome.REGISTERED
-        if unknown:
-            return Outcome.UNKNOWN
-    return Outcome.PARTLY if up else Outcome.NOT_REGISTERED
-
-
-def _sentence(subject: Subject, look: Look, held: Held, meant: int, outcome: Outcome, links: Sequence[Link]) -> str:
+def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]) -> tuple[Outcome, str]:
+    """What the links come to, and the last line."""
+    up, apps, status = up_in(held), ", ".join(apps_of(subject.claim)[:3]), subject.claim.syncer.status
+    as_ = f" as {apps}" if apps else ""
+    counts = f"{up} of {max(meant, up)} UP{as_}"
     broken = next((link for link in links if link.broken), None)
-    as_ = ", ".join(apps_of(subject.claim)[:3])
-    as_ = f" as {as_}" if as_ else ""
-    counts = f"{up_in(held)} of {max(meant, up_in(held))} UP{as_}"
-    match outcome:
-        case Outcome.REGISTERED:
-            return f"Registered: {counts}"
-        case Outcome.PARTLY:
-            heads: dict[str, str] = {
-                "NotRenewed": "Registered, but not for long",
-                "OwnerClash": "Registered by another owner",
-            }
-            head = "Still registered" if broken and broken.part is Part.BRAKE else "Registered in part"
-            return f"{heads.get(broken.reason, head)}: {counts}; {broken.cause}" if broken else f"{head}: {counts}"
-        case Outcome.NOT_REGISTERED:
-            cause = broken.cause if broken else counts
-            if isinstance(look.listed, Unknown):
-                return f"What Eureka holds is unknown; {cause}"
-            return f"{'Registered, but not UP' if held else 'Not registered'}: {cause}"
-        case Outcome.UNKNOWN:
-            status = subject.claim.syncer.status
-            if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
-                return f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at"
-            return f"Unknown whether it is registered: {_unknown(links)[-1].text}"
+    # That nobody could tell who drains it says nothing of whether it is registered.
+    unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
+    if broken is None and unknown:
+        if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
+            return Outcome.UNKNOWN, f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at"
+        return Outcome.UNKNOWN, f"Unknown whether it is registered: {unknown[-1].text}"
+    if broken is None and up >= max(meant, 1):
+        return Outcome.REGISTERED, f"Registered: {counts}"
+    cause = f"; {broken.cause}" if broken else ""
+    if up:
+        match broken:
+            case Link(reason="NotRenewed"):
+                head = "Registered, but not for long"
+            case Link(reason="OwnerClash"):
+                head = "Registered by another owner"
+            case Link(part=Part.BRAKE):
+                head = "Still registered"
+            case _:
+                head = "Registered in part"
+        return Outcome.PARTLY, f"{head}: {counts}{cause}"
+    if isinstance(look.listed, Unknown):
+        return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown{cause}"
+    head = "Registered, but not UP" if held else "Not registered"
+    return Outcome.NOT_REGISTERED, f"{head}: {broken.cause if broken else counts}"
 
 
 def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
@@ -138,6 +120,4 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
     kubernetes = next((source for _, source in unknown_sources(look.report.view)), None)
     if kubernetes is not None:
         return of_unknown(Server.KUBERNETES, kubernetes)
-    if isinstance(look.listed, Unknown):
-        return of_unknown(Server.EUREKA, look.listed)
-    return ExitCode.INCOMPLETE
+    return of_unknown(Server.EUREKA, look.listed) if isinstance(look.listed, Unknown) else ExitCode.INCOMPLETE

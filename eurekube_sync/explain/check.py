@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
+from itertools import groupby
 from typing import Any
+
+import yaml
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.explain.drain_time import drain_time
+from eurekube_sync.explain.conduct import give_each_its_own
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
-from eurekube_sync.explain.registry import RUNS, heartbeat_link, lease_end
+from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
 from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
-from eurekube_sync.explain.subject import syncers_in
+from eurekube_sync.explain.subject import endpoints_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import PodDetail, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -34,6 +38,8 @@ _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instan
 """No instance can have it: ours have four colons, and others do not use our name."""
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
+_SHUTDOWN = 30
+"""Seconds that an app gets after its `preStop`, as Kubernetes gives by default."""
 
 
 def everything(
@@ -81,7 +87,10 @@ def everything(
     yield from rights(needed, names, cluster)
     yield from owner(looked)
     if looked.heartbeat is not None:
-        yield heartbeat(looked)
+        last = heartbeat_link(looked, alone=True)
+        grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(last.mark, Grade.WARNING)
+        fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
+        yield Finding(Check.HEARTBEAT, grade, last.text, "" if grade is Grade.OK else fix)
     served = sorted({selected_namespace(one.syncer) for one in claims.values()})
     yield from drain_time(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
 
@@ -116,7 +125,6 @@ def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:
-    """How far the clock of a server is from ours."""
     if isinstance(ahead, Unknown):
         text = f"the clock of {name} could not be looked at: {ahead.message}"
         return Finding(Check.CLOCK, Grade.WARNING, text)
@@ -199,9 +207,7 @@ def owner(look: Look) -> Iterator[Finding]:
         return
     for cluster in registry.data.clashes:
         text = f"cluster {cluster} has instances of owner {look.owner}, too"
-        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
-        fix = f"give each cluster its own owner; if this one replaces it: {adopt}"
-        yield Finding(Check.OWNER, Grade.FAILED, text, fix)
+        yield Finding(Check.OWNER, Grade.FAILED, text, give_each_its_own(cluster))
     for other in others:
         text = other.question.partition(" Is --owner")[0].rstrip(".")
         yield Finding(Check.OWNER, Grade.FAILED, text, "use that name, or stop one of the two installations")
@@ -209,12 +215,70 @@ def owner(look: Look) -> Iterator[Finding]:
         yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
 
 
-def heartbeat(look: Look) -> Finding:
-    """When the last good pass was, by the lock's annotations."""
-    link = heartbeat_link(look, alone=True)
-    grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(link.mark, Grade.WARNING)
-    fix = link.fix or f"give --owner and --lock as run does, or {RUNS}"
-    return Finding(Check.HEARTBEAT, grade, link.text, "" if grade is Grade.OK else fix)
+def drain_time(look: Look, interval: float) -> Iterator[Finding]:
+    """Whether the pods of each workload behind a syncer serve for as long as callers may still call them. One that
+    terminates is cancelled by the next pass, `interval` seconds later; callers go on with their caches after that."""
+    needed = round(interval) + CALLERS_SECONDS
+    left: set[str] = set()
+    for ref, claim in sorted(look.report.desired.claims.items()) if look.report.desired else ():
+        if not isinstance(claim, Serving) or not claim.wanted or claim.syncer.spec.get("mode") == "service":
+            continue
+        namespace = selected_namespace(claim.syncer)
+        pods = look.pods.get(namespace)
+        if pods is None:
+            left.add(namespace)
+        elif isinstance(pods, Unknown):
+            text = f"{ref}: its pods could not be looked at: {pods.message}"
+            yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, f"grant list on pods in {namespace}")
+        else:
+            names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
+            behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
+            for name, some in groupby(behind, workload):
+                yield of_workload(ref, namespace, name, list(some), needed)
+    if left:
+        text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
+        fix = f"look at them by name: eurekube-sync check -n {min(left)}"
+        yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix)
+
+
+def workload(pod: PodDetail) -> str:
+    """What a person edits: `Deployment rating`, `StatefulSet db`, or the bare pod. A ReplicaSet's name is that of its
+    Deployment and a hash."""
+    kind, _, name = pod.controller.partition(" ")
+    if kind == "ReplicaSet":
+        return f"Deployment {name.rpartition('-')[0] or name}"
+    return pod.controller or f"pod {pod.name}"
+
+
+def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
+    """`namespace` is that of its pods. `needed` seconds have to pass between the beginning of the end and the end of
+    serving."""
+    worst = min(pods, key=_sleeps)
+    sleeps, grace = _sleeps(worst), worst.grace
+    about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+    serves = f"{about} goes on serving for {sleeps:g} s after it begins to terminate"
+    if sleeps >= needed and grace > sleeps:
+        return Finding(Check.DRAIN_TIME, Grade.OK, serves)
+    if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
+        killed = f"is killed after {grace:g} s, and callers may call it for {needed} s"
+        return Finding(Check.DRAIN_TIME, Grade.OK, f"{about} has a preStop whose time cannot be read; it {killed}")
+    text = f"{serves}, but callers may call it for {needed} s"
+    if sleeps >= needed:
+        text = f"{about} has a preStop of {sleeps:g} s, but is killed after {grace:g} s"
+    container = {"name": (*worst.containers, "app")[0], "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
+    spec: dict[str, Any] = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": [container]}
+    fix = "create the pod again with these lines"
+    if worst.controller:
+        kind, _, short = name.partition(" ")
+        spec = {"template": {"spec": spec}}
+        fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
+    manifest = str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
+    return Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix, manifest)
+
+
+def _sleeps(pod: PodDetail) -> float:
+    """How long its longest `preStop` sleeps, in seconds."""
+    return max((one for one in pod.pre_stops if one is not None), default=0.0)
 
 
 def code_of_check(found: Iterable[Finding]) -> ExitCode:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Deleting, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, holds, noted, unseen
-from eurekube_sync.explain.near import matches, near_labels, written
-from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod, read, services_in
+from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in
+from eurekube_sync.explain.what import matches, near_labels, written
 from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, span
@@ -52,11 +52,17 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         kind = one_or_more(len(claim.services), "Service", "Services")
         yield holds(Part.SERVICES, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
         yield holds(Part.PORT, _port(claim))
-        yield _slices(subject, claim)
+        if claim.incomplete:
+            first = claim.incomplete[0]
+            mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
+            yield Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
+            return
+        there = endpoints_of(subject.report, subject.namespace, subject.services)
+        number = len({one.address for one in there if not one.terminating})
+        yield holds(Part.ENDPOINTS, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
-    """Why it is not served; None where it is."""
     claim = subject.claim
     if isinstance(claim, Deleting):
         text, cause = "the syncer is being deleted, so its instances are removed", "its syncer is being deleted"
@@ -90,7 +96,6 @@ def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
 
 
 def _no_service(subject: Subject, look: Look) -> Link:
-    """With what was nearly right."""
     selector, namespace = parse(subject.claim.syncer).selector, subject.namespace
     labels = dict(selector.labels)
     details, fix = [], ""
@@ -106,8 +111,8 @@ def _no_service(subject: Subject, look: Look) -> Link:
     for label, names, _ in near:
         services_have = one_or_more(len(names), "Service {} has", "Services {} have").format(", ".join(names[:3]))
         details.append(f"{services_have} {label}")
-    if near and (near[0].same_value or not fix):
-        key, _, value = near[0].label.partition("=")
+    if near and (near[0][2] or not fix):
+        key, _, value = near[0][0].partition("=")
         fix = f"write selector: {{matchLabels: {{{key}: {value}}}}} in its spec: {subject.kubectl('edit')}"
     part, cause = _REFUSED["NoMatchingService"]
     text = f"no Service in namespace {namespace} matches {selector}"
@@ -141,26 +146,12 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
 
 def _port(claim: Serving) -> str:
     """`port http (8080), as app ORDERS, VIP orders`."""
-    asked = _asked_port(claim)
+    asked = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
     numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
     port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
     port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
     apps = f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
     return f"{port}{apps}{f', VIP {claim.vip_address}' if claim.vip_address else ''}"
-
-
-def _asked_port(claim: Serving) -> object:
-    return claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
-
-
-def _slices(subject: Subject, claim: Serving) -> Link:
-    if claim.incomplete:
-        first = claim.incomplete[0]
-        mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
-        return Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
-    there = endpoints_of(subject.report, subject.namespace, subject.services)
-    number = len({one.address for one in there if not one.terminating})
-    return holds(Part.ENDPOINTS, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
@@ -185,30 +176,22 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
 
 
 def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
-    # `pod orders-a is not ready` names it; a bare endpoint has no pod.
-    names = [why.split()[1] for why in whys if why.startswith("pod ")]
-    said = [_said(name, subject, look) for name in names[:_MOST]]
+    pods = look.pods.get(subject.namespace)
+    said = {one.name: _why_not_ready(one, look.at) for one in read(pods)}
+    names = [why.split()[1] for why in whys if why.startswith("pod ")]  # a bare endpoint has no pod
+    unread = f"the reason could not be read: {pods.message}" if isinstance(pods, Unknown) else ""
+    reasons = [(name, unread or said.get(name, "")) for name in names[:_MOST]]
     if len(whys) == 1:
-        text, details = ": ".join(filter(None, [whys[0], *said])), []
+        text, details = ": ".join(filter(None, [whys[0], *(reason for _, reason in reasons)])), []
     else:
         text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
-        details = [
-            f"pod {name}{f': {why}' if why else ' is not ready'}" for name, why in zip(names, said, strict=False)
-        ]
+        details = [f"pod {name}{f': {reason}' if reason else ' is not ready'}" for name, reason in reasons]
         details += [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
     if not subject.listed:
         details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
     fix = f"kubectl describe pod {names[0]} -n {subject.namespace}" if names else ""
     return breaks(Part.PODS, "NotReady", text, *details, cause="its pod is not ready" if left == 1 else some, fix=fix)
-
-
-def _said(name: str, subject: Subject, look: Look) -> str:
-    """What a pod's conditions say; empty where they say nothing."""
-    pods = look.pods.get(subject.namespace)
-    if isinstance(pods, Unknown):
-        return f"the reason could not be read: {pods.message}"
-    return next((_why_not_ready(one, look.at) for one in read(pods) if one.name == name), "")
 
 
 def _why_not_ready(pod: PodDetail, now: float) -> str:
@@ -229,18 +212,17 @@ def _why_not_ready(pod: PodDetail, now: float) -> str:
 
 def _none(subject: Subject, claim: Serving, look: Look) -> Link:
     """No pod is selected, none of them has an address, or their Services lack the port."""
-    number = len(subject.services)
+    number, namespace = len(subject.services), subject.namespace
     names = f"{one_or_more(number, 'Service', 'Services')} {', '.join(subject.services[:3])}"
-    there = endpoints_of(subject.report, subject.namespace, subject.services)
-    if any(not subject.pod or is_pod(one, subject.pod) for one in there):
+    if endpoints_of(subject.report, namespace, subject.services, pod=subject.pod):
+        port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
         text = f"{names} {one_or_more(number, 'does', 'do')} not have the port that its syncer registers"
-        text += f", {port}" if (port := _asked_port(claim)) else ""
-        return breaks(Part.PORT, "NoSuchPort", text, fix=subject.kubectl("edit"))
-    text = f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
+        return breaks(Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit"))
     details, fix = _nothing_selected(subject, look)
+    text = f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
     if subject.pod:
         text = f"pod {subject.pod} is in no EndpointSlice of {names}"
-        fix = f"kubectl describe pod {subject.pod} -n {subject.namespace}"
+        fix = f"kubectl describe pod {subject.pod} -n {namespace}"
     return breaks(Part.PODS, "NoEndpoints", text, *details, fix=fix)
 
 
@@ -257,13 +239,9 @@ def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
             details.append(f"pod {pod.name}: {_why_not_ready(pod, look.at) or 'no EndpointSlice lists it'}")
             fixes.append(f"kubectl describe pod {pod.name} -n {subject.namespace}")
         if not selected:
-            nearest = _nearest(one.selector, read(pods))
+            found = near_labels(one.selector, [(pod.name, pod.labels) for pod in read(pods)])
+            near = ", ".join(f"{label} ({counted(len(names), 'pod')})" for label, names, _ in found)
+            nearest = f"; nearest: {near}" if near else ""
             details.append(f"Service {one.name} selects {written(one.selector)}: no pod has it{nearest}")
             fixes.append(f"kubectl edit service {one.name} -n {subject.namespace}")
     return details, fixes[0] if fixes else ""
-
-
-def _nearest(selector: Mapping[str, str], pods: Iterable[PodDetail]) -> str:
-    near = near_labels(selector, [(one.name, one.labels) for one in pods])
-    found = [f"{one.label} ({counted(len(one.names), 'pod')})" for one in near]
-    return f"; nearest: {', '.join(found)}" if found else ""

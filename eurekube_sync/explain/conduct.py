@@ -77,13 +77,9 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
         return
     key, rival = next(iter(rivals.items()))
     taken = any(isinstance(claim.verdicts[one], Taken) for one in rivals)
-    yield breaks(
-        Part.RIVALS,
-        "Conflict",
-        f"{address_of(key, claim.verdicts[key])}: {rival}{and_more(len(rivals))}",
-        cause=f"syncer {rival.syncer} {'registers' if taken else 'has'} its address",
-        fix=f"eurekube-sync explain {rival.syncer}",
-    )
+    text = f"{address_of(key, claim.verdicts[key])}: {rival}{and_more(len(rivals))}"
+    cause = f"syncer {rival.syncer} {'registers' if taken else 'has'} its address"
+    yield breaks(Part.RIVALS, "Conflict", text, cause=cause, fix=f"eurekube-sync explain {rival.syncer}")
 
 
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
@@ -111,27 +107,18 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         before = status.condition("RemovalHeld") if status else None
         if before is not None and before.status is ConditionStatus.TRUE:
             command = before.message.rpartition(": ")[2]
-            fix = f"if all held removals are right, ask the operator for {command}"
-            yield breaks(
-                Part.BRAKE,
-                before.reason,
-                f"the last pass said: {before.message}",
-                cause="its removals are held by the brake",
-                fix=fix if command.startswith("eurekube-sync") else "",
-            )
+            ask = f"if all held removals are right, ask the operator for {command}"
+            fix, cause = ask if command.startswith("eurekube-sync") else "", "its removals are held by the brake"
+            yield breaks(Part.BRAKE, before.reason, f"the last pass said: {before.message}", cause=cause, fix=fix)
         return
     mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []
     if held and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
         removals, are = counted(len(mine), "removal"), one_or_more(len(mine), "is", "are")
-        yield breaks(
-            Part.BRAKE,
-            hold.reason.value,
-            f"{removals} of it {are} held: {hold.why}",
-            *(f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]),
-            cause=f"{removals} {are} held by the brake",
-            fix=f"if all held removals are right, {approve_command(held.plan_id, subject.report.options)}",
-        )
+        text, cause = f"{removals} of it {are} held: {hold.why}", f"{removals} {are} held by the brake"
+        details = [f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]]
+        fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.options)}"
+        yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
 
 
 def _owners(subject: Subject) -> Iterator[Link]:
@@ -143,11 +130,11 @@ def _owners(subject: Subject) -> Iterator[Link]:
         yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
     registry = subject.report.registry
     for cluster in registry.data.clashes[:1] if isinstance(registry, Complete) else ():
-        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
-        yield breaks(
-            Part.OWNER,
-            "OwnerClash",
-            f"cluster {cluster} has instances of the same owner in Eureka",
-            cause="another cluster uses the same owner, so a pass only renews",
-            fix=f"give each cluster its own owner; if this one replaces it: {adopt}",
-        )
+        text = f"cluster {cluster} has instances of the same owner in Eureka"
+        cause = "another cluster uses the same owner, so a pass only renews"
+        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=give_each_its_own(cluster))
+
+
+def give_each_its_own(cluster: str) -> str:
+    adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
+    return f"give each cluster its own owner; if this one replaces it: {adopt}"

@@ -10,8 +10,6 @@ from eurekube_sync.model.values import dataclass
 
 
 class Mark(StrEnum):
-    """How a link is."""
-
     OK = "ok"
     BROKEN = "broken"
     """It keeps something from being registered."""
@@ -64,7 +62,6 @@ class Link:
 
     @property
     def broken(self) -> bool:
-        """Whether it keeps something from being registered."""
         return self.mark is Mark.BROKEN
 
 
@@ -126,18 +123,14 @@ class Explanation:
 
     @property
     def broken(self) -> Link | None:
-        """The first link that breaks."""
         return next((link for link in self.links if link.broken), None)
 
     @property
     def reason(self) -> str:
-        """The machine word of what is wrong; empty where nothing is."""
         return self.broken.reason if self.broken else ""
 
 
 class Grade(StrEnum):
-    """How bad a finding is."""
-
     OK = "ok"
     WARNING = "warning"
     """It works, and a person should look at it; or it could not be looked at."""
@@ -176,5 +169,4 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        """Where more is said of it; empty where all is well."""
         return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"

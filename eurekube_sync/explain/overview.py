@@ -15,9 +15,10 @@ from eurekube_sync.explain.cluster import refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
-from eurekube_sync.explain.subject import named_app, syncers_in, whole_syncer
+from eurekube_sync.explain.subject import named_app, services_of, subject_of, syncers_in
+from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerStatus
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
@@ -27,7 +28,6 @@ class State(StrEnum):
     """In the order of the rows."""
 
     BROKEN = "broken"
-    """Nothing of it is registered as it should be."""
     PARTLY = "partly"
     UNKNOWN = "unknown"
     IN_SYNC = "inSync"
@@ -73,12 +73,10 @@ class Overview:
     """All rows, and what holds for the whole."""
 
     rows: tuple[Row, ...]
-    """The broken first."""
     look: Look
     eureka: Unknown | None
     """Why Eureka could not be looked at; None where it was."""
     last_pass: Link
-    """What the heartbeat says."""
     oldest_lease: float | None
     """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
     unread: tuple[tuple[str, Unknown], ...]
@@ -96,21 +94,25 @@ class Overview:
         return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
 
     def count(self, state: State) -> int:
-        """How many rows are in it."""
         return sum(row.state is state for row in self.rows)
 
 
 def overview(look: Look) -> Overview:
     """What a look comes to. `look` has the Pods of the namespaces whose syncers need a word."""
-    report = look.report
-    rows = [*_served(look), *_others(look)]
+    report, rows = look.report, [*_served(look), *_others(look)]
     named = sorted(look.asked.namespaces or ())
+    ages = [
+        look.at - max(one.renewed, one.last_dirty_timestamp / 1000)
+        for row in rows
+        for one in look.marked(row.syncer.ref)
+        if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
+    ]
     return Overview(
         rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.state), row.syncer.ref))),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=heartbeat_link(look, alone=False),
-        oldest_lease=_oldest(rows, look),
+        oldest_lease=max(ages, default=None),
         unread=tuple(unread(report.view)),
         unselected=tuple(f"{name}/{one}" for name in named for one in unselected(look, name)),
         held=len(report.held.removals) if report.held else 0,
@@ -132,7 +134,9 @@ def _served(look: Look) -> Iterator[Row]:
         if status is not None and _in_order(claim, status, look) and renewed:
             yield _by_its_status(claim.syncer, status, State.IN_SYNC)
         else:
-            yield _by_its_links(claim.syncer, status, explain(whole_syncer(report, claim, look), look))
+            what = What(Kind.SYNCER, ref.name, ref.namespace)
+            subject = subject_of(what, report, claim, look, services_of(claim, report))
+            yield _by_its_links(claim.syncer, status, explain(subject, look))
 
 
 def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
@@ -141,61 +145,56 @@ def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
         return False
-    return _is_true(status, "Ready") and _is_true(status, "Synced") and status.up >= status.desired > 0
+    return _is_true(_ready(status)) and _is_true(status.condition("Synced")) and status.up >= status.desired > 0
 
 
-def _is_true(status: SyncerStatus | None, type_: str) -> bool:
-    condition = status.condition(type_) if status else None
+def _ready(status: SyncerStatus | None) -> Condition | None:
+    return status.condition("Ready") if status else None
+
+
+def _is_true(condition: Condition | None) -> bool:
     return condition is not None and condition.status is ConditionStatus.TRUE
 
 
 def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why: str = "") -> Row:
+    ready = _ready(syncer.status)
     return Row(
         syncer=syncer,
         status=status,
         state=state,
-        reason=_reason(status),
+        reason=now.reason if (now := _ready(status)) else "InSync",
         why=why,
         apps=status.apps,
         up=status.up,
         of=status.desired,
-        since=_since(syncer),
+        since=ready.last_transition if ready else None,
     )
 
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
-    state = _STATES[found.outcome]
-    why = found.broken.text if found.broken else ""
-    if state is State.UNKNOWN:
-        why = next((link.text for link in found.links if link.mark is Mark.UNKNOWN), "")
-    elif found.broken and found.broken.details and found.broken.reason not in _WHOLE:
-        why = f"{why}; {found.broken.details[0]}"
+    state, broken, now, ready = _STATES[found.outcome], found.broken, _ready(status), _ready(syncer.status)
     # A person may want to know of one that is registered, such as that it is suspended.
     asked_for = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
-    note = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
+    why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
+    reason = now.reason if now else "InSync"
+    if broken:
+        more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
+        reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
+    elif state is State.UNKNOWN:
+        reason, why = "NotLookedAt", next(one.text for one in found.links if one.mark is Mark.UNKNOWN)
     # Where the last pass found it ready, its condition does not say since when it is broken.
-    was_ready = state is State.BROKEN and _is_true(syncer.status, "Ready")
+    tells = ready is not None and not (state is State.BROKEN and _is_true(ready))
     return Row(
         syncer=syncer,
         status=status,
         state=state,
-        reason=found.reason or ("NotLookedAt" if state is State.UNKNOWN else _reason(status)),
-        why=why or note,
+        reason=reason,
+        why=why,
         apps=found.apps,
         up=found.up,
         of=found.of,
-        since=None if was_ready else _since(syncer),
+        since=ready.last_transition if ready and tells else None,
     )
-
-
-def _reason(status: SyncerStatus | None) -> str:
-    ready = status.condition("Ready") if status else None
-    return ready.reason if ready else "InSync"
-
-
-def _since(syncer: SyncerObject) -> float | None:
-    ready = syncer.status.condition("Ready") if syncer.status else None
-    return ready.last_transition if ready else None
 
 
 def _others(look: Look) -> Iterator[Row]:
@@ -206,30 +205,15 @@ def _others(look: Look) -> Iterator[Row]:
         if syncer.ref in claims:
             continue
         if status is not None and status.observed_generation >= syncer.generation:
-            good, ready = _is_true(status, "Ready"), status.condition("Ready")
-            why = "" if good or ready is None else ready.message
+            ready = _ready(status)
+            good = _is_true(ready)
+            why = ready.message if ready and not good else ""
             yield _by_its_status(syncer, status, State.IN_SYNC if good else State.BROKEN, why)
         else:
             named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
             why = f"{named}: no installation serves it"
-            yield Row(
-                syncer=syncer,
-                status=None,
-                state=State.BROKEN,
-                reason="NoInstallation",
-                why=why,
-                since=syncer.created,
-            )
-
-
-def _oldest(rows: list[Row], look: Look) -> float | None:
-    ages = [
-        look.at - max(one.renewed, one.last_dirty_timestamp / 1000)
-        for row in rows
-        for one in look.marked(row.syncer.ref)
-        if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
-    ]
-    return max(ages) if ages else None
+            broken, since = State.BROKEN, syncer.created
+            yield Row(syncer=syncer, status=None, state=broken, reason="NoInstallation", why=why, since=since)
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:

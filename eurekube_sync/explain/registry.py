@@ -83,7 +83,7 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
 
 
 def _details(look: Look, held: Held) -> Iterator[str]:
-    """Status, override and lease of each, on each server where they differ."""
+    """Status, override and lease of each, and what other servers say that is not the same."""
     for key, one in list(held.items())[:_MOST]:
         override, left = one.instance.override, lease_end(one) - look.at
         parts = [one.status.value]
@@ -91,22 +91,19 @@ def _details(look: Look, held: Held) -> Iterator[str]:
         parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
         if one.last_renewal:
             parts.append(f"lease ends in {span(left)}" if left > 0 else f"lease ended {span(-left)} ago")
-        elsewhere = "; ".join(_elsewhere(key, one, look))
-        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{f' ({elsewhere})' if elsewhere else ''}"
+        elsewhere = []
+        for server, readings in look.readings.items() if len(look.readings) > 1 else ():
+            match readings.get(key):
+                case Unknown():
+                    elsewhere.append(f"{server} gave no answer")
+                case None:
+                    elsewhere.append(f"{server} does not hold it")
+                case other if other.status is not one.status:
+                    elsewhere.append(f"{server} has it {other.status}")
+        beside = f" ({'; '.join(elsewhere)})" if elsewhere else ""
+        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}"
     if len(held) > _MOST:
         yield f"and {len(held) - _MOST} more"
-
-
-def _elsewhere(key: InstanceKey, first: ObservedInstance, look: Look) -> Iterator[str]:
-    """What other servers say that is not the same."""
-    for server, readings in look.readings.items() if len(look.readings) > 1 else ():
-        found = readings.get(key)
-        if isinstance(found, Unknown):
-            yield f"{server} gave no answer"
-        elif found is None:
-            yield f"{server} does not hold it"
-        elif found.status is not first.status:
-            yield f"{server} has it {found.status}"
 
 
 def _faults(subject: Subject, look: Look, held: Held) -> Iterator[Link]:
@@ -136,37 +133,25 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
     owners = sorted({one[OWNER] for one in ours if OWNER in one})
     if not owners or look.owner in owners:
         return None
-    return breaks(
-        Part.OWNER,
-        "OwnerClash",
-        f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}",
-        cause=f"owner {owners[0]} registers it, not owner {look.owner}",
-        fix=f"give --owner {quote(owners[0])}, if that is the installation",
-    )
+    text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
+    cause = f"owner {owners[0]} registers it, not owner {look.owner}"
+    fix = f"give --owner {quote(owners[0])}, if that is the installation"
+    return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
 
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
-    status = subject.claim.syncer.status
+    status, them = subject.claim.syncer.status, one_or_more(len(lacking), "it", "them")
     addresses = ", ".join(address_of(key, subject.verdicts.get(key)) for key in lacking[:3])
     addresses += f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
-        return breaks(
-            Part.EUREKA,
-            "Expired",
-            f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP",
-            "no pass renewed the leases in time, or Eureka started again without its list",
-            cause="its leases expired, or Eureka lost its list",
-            fix=RUNS,
-        )
+        text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
+        why = "no pass renewed the leases in time, or Eureka started again without its list"
+        return breaks(Part.EUREKA, "Expired", text, why, cause="its leases expired, or Eureka lost its list", fix=RUNS)
     pending = any(isinstance(one, Register) and one.key in lacking for one in subject.report.plan.actions)
     does = "registers" if pending or not look.owner else "should register"
-    return breaks(
-        Part.EUREKA,
-        "NotYetRegistered",
-        f"Eureka does not hold {addresses} yet; the next pass {does} {one_or_more(len(lacking), 'it', 'them')}",
-        cause="no pass has registered it yet",
-        fix=f"wait for the next pass; if this stays, {RUNS}",
-    )
+    text, cause = f"Eureka does not hold {addresses} yet; the next pass {does} {them}", "no pass has registered it yet"
+    fix = f"wait for the next pass; if this stays, {RUNS}"
+    return breaks(Part.EUREKA, "NotYetRegistered", text, cause=cause, fix=fix)
 
 
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
@@ -174,14 +159,10 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
     key, shown = one.key, f"{one.key.app} {observed_at(one)} is {one.status}"
     if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
-        return breaks(
-            Part.EUREKA,
-            "OutOfService",
-            f"{shown}: a person set it in Eureka{and_more(number)}",
-            "an override outlives every registration, so no pass changes it",
-            cause=f"a person set it {one.status}",
-            fix=f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status",
-        )
+        fix = f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
+        text, cause = f"{shown}: a person set it in Eureka{and_more(number)}", f"a person set it {one.status}"
+        outlives = "an override outlives every registration, so no pass changes it"
+        return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
     text = f"{shown} in Eureka{and_more(number)}"
     if DRAINED not in one.metadata:
         cause = f"it is {one.status} in Eureka"
@@ -220,10 +201,11 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
         return noted(Part.LAST_PASS, "last pass: no pass was good yet")
     good, age = beat.found.good, look.at - beat.found.good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
-    if age <= _SILENT:
-        return holds(Part.LAST_PASS, text)
-    reason, then, told = "NotRenewed", "the leases expire 10 minutes after that pass", ""
+    if age <= _SILENT or not alone:
+        return holds(Part.LAST_PASS, text) if age <= _SILENT else noted(Part.LAST_PASS, text)
+    cause = f"no pass has been good for {span(age)}"
     if age > _LEASE_SECONDS:
-        reason, then, told = "Expired", "the leases have expired since", ", so its leases expired"
-    cause = f"no pass has been good for {span(age)}{told}"
-    return breaks(Part.LAST_PASS, reason, text, *([then] if alone else []), cause=cause, fix=RUNS, if_=alone)
+        then = "the leases have expired since"
+        return breaks(Part.LAST_PASS, "Expired", text, then, cause=f"{cause}, so its leases expired", fix=RUNS)
+    then = "the leases expire 10 minutes after that pass"
+    return breaks(Part.LAST_PASS, "NotRenewed", text, then, cause=cause, fix=RUNS)

@@ -30,6 +30,7 @@ class Needed(NamedTuple):
     """A pass goes on without it."""
 
 
+_DELETED_WITH_IT = "a syncer may have been deleted together with the CRD, so none of its instances is removed"
 _OF_EACH_PASS = (
     Needed("list", "eurekasyncers", "no syncer is served", _SYNCERS),
     Needed("get", "eurekasyncers", "a status that changed meanwhile is not written", _SYNCERS),
@@ -39,21 +40,8 @@ _OF_EACH_PASS = (
     Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
     Needed("create", "events", "held removals and conflicts make no events", optional=True),
     Needed("patch", "events", "an event that comes again is not counted", optional=True),
-    Needed(
-        "get",
-        "namespaces",
-        "nobody knows which cluster this is, so instances are only renewed",
-        name="kube-system",
-        where="",
-    ),
-    Needed(
-        "get",
-        "customresourcedefinitions",
-        "a syncer may have been deleted together with the CRD, so none of its instances is removed",
-        _DEFINITIONS,
-        name="eurekasyncers.eurekube.io",
-        where="",
-    ),
+    Needed("get", "namespaces", "nobody knows which cluster this is: a pass only renews", "", "kube-system", ""),
+    Needed("get", "customresourcedefinitions", _DELETED_WITH_IT, _DEFINITIONS, "eurekasyncers.eurekube.io", ""),
 )
 
 

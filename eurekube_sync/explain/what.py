@@ -1,8 +1,10 @@
-"""What somebody asks about: a syncer, a Service, a pod, an app, an address or an instance id."""
+"""What somebody asks about: a syncer, a Service, a pod, an app, an address or an instance id. And what comes near."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
 
@@ -10,6 +12,13 @@ from eurekube_sync.model.values import dataclass
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An instance id of ours: `owner:namespace:app:address:port`."""
+_ALIKE = 0.6
+"""As `difflib` measures it: `orders` and `ordersXX` are 0.86."""
+
+Labels = Mapping[str, str]
+NearLabel = tuple[str, tuple[str, ...], bool]
+"""A label `key=value` that some objects have instead of the one that was asked for, their names, and whether it is the
+same value under another key."""
 
 
 class Kind(StrEnum):
@@ -25,8 +34,6 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """One question."""
-
     kind: Kind
     name: str
     """Of an object; an app in upper case; an address without its port; an instance id."""
@@ -68,7 +75,9 @@ def parse_what(text: str) -> What:
         case [namespace, name] if namespace and name:
             return What(Kind.SYNCER, name, namespace)
         case [one] if one:
-            return _address(one) or (_instance(one) if ":" in one else What(Kind.APP, one.upper()))
+            ours = _ID.fullmatch(one)
+            instance = What(Kind.INSTANCE, one, ours["namespace"] if ours else "")
+            return _address(one) or (instance if ":" in one else What(Kind.APP, one.upper()))
     raise ValueError(
         f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, "
         "pod/NAMESPACE/NAME, an app, IP:PORT or an instance id"
@@ -86,12 +95,40 @@ def _address(text: str) -> What | None:
 
 def _is_ip(text: str) -> bool:
     try:
-        ip_address(text)
+        return bool(ip_address(text))
     except ValueError:
         return False
-    return True
 
 
-def _instance(text: str) -> What:
-    ours = _ID.fullmatch(text)
-    return What(Kind.INSTANCE, text, ours["namespace"] if ours else "")
+def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
+    """At most three that are nearly this one, the most alike first."""
+    return get_close_matches(name, sorted(set(names)), n=3, cutoff=_ALIKE)
+
+
+def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
+    """Labels of objects that would match but for one label of `wanted`, the most alike first; at most two."""
+    names: dict[tuple[float, str], list[str]] = {}
+    for name, labels in found:
+        lacking = [key for key, value in wanted.items() if labels.get(key) != value]
+        if len(lacking) == 1:
+            for label, likeness in _instead_of(lacking[0], wanted[lacking[0]], labels):
+                names.setdefault((-likeness, label), []).append(name)
+    return [(label, tuple(sorted(names[less, label])), less == -1.0) for less, label in sorted(names)[:2]]
+
+
+def _instead_of(key: str, value: str, labels: Labels) -> Iterator[tuple[str, float]]:
+    for other, has in labels.items():
+        if has == value:
+            yield f"{other}={has}", 1.0
+        elif other == key and (likeness := SequenceMatcher(None, value, has).ratio()) >= _ALIKE:
+            yield f"{other}={has}", likeness
+
+
+def matches(wanted: Labels, labels: Labels) -> bool:
+    """Whether an object with these labels has all that is wanted; nothing wanted matches nothing."""
+    return bool(wanted) and wanted.items() <= labels.items()
+
+
+def written(labels: Labels) -> str:
+    """As `kubectl get --selector` takes it."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

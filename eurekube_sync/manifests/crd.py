@@ -11,6 +11,7 @@ from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.model.errors import ConfigurationError
 
 FILE_NAME = "eurekasyncer.yaml"
+KIND, GROUP, API_VERSION = "EurekaSyncer", "eurekube.io", "eurekube.io/v1"
 
 
 @cache
@@ -33,15 +34,7 @@ def load_crd() -> dict[str, Any]:
     return cast(dict[str, Any], document.value)
 
 
-def _stored_version() -> dict[str, Any]:
-    return next(version for version in load_crd()["spec"]["versions"] if version["storage"])
-
-
 def object_schema() -> dict[str, Any]:
     """The structural schema of the stored version. Shared: not to be changed."""
-    return cast(dict[str, Any], _stored_version()["schema"]["openAPIV3Schema"])
-
-
-def api_version() -> str:
-    """`eurekube.io/v1`."""
-    return f"{load_crd()['spec']['group']}/{_stored_version()['name']}"
+    (version,) = (version for version in load_crd()["spec"]["versions"] if version["storage"])
+    return cast(dict[str, Any], version["schema"]["openAPIV3Schema"])

@@ -31,7 +31,6 @@ class Document:
     value: Any
     """Plain dicts, lists and scalars; None for an empty or unreadable one."""
     findings: tuple[Finding, ...] = ()
-    """Broken syntax, duplicate keys."""
     yaml: YamlDocument | None = None
     """The same with lines; None for an empty or unreadable one."""
     offset: int = 0
@@ -40,7 +39,6 @@ class Document:
     """The line in the file of its first `{{ }}`, as Helm templates have them; None where there is none."""
 
     def line(self, path: Path) -> int | None:
-        """The line in the file of what the path names."""
         return self.offset + self.yaml.line(path) if self.yaml else None
 
 
@@ -66,8 +64,10 @@ def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bo
     """Each document is read by itself."""
     for number, (start, end) in enumerate(cuts, start=1):
         offset, part = text.count("\n", 0, start), text[start:end]
+        if is_json:  # it is YAML but for tabs, pairs of escapes, and characters that YAML refuses or folds
+            part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
         try:
-            yaml = parse_yaml(_json_as_yaml(part) if is_json else part)
+            yaml = parse_yaml(part)
             document = _document(file, number, yaml, yaml.problems if yaml else (), offset)
         except Unparsable as error:
             document = _document(file, number, None, [error.problem], offset)
@@ -114,11 +114,6 @@ def _json_cuts(text: str) -> list[tuple[int, int]]:
             end = len(text)  # too deep for YAML as well, which then says so
         cuts.append((start, end))
     return cuts
-
-
-def _json_as_yaml(text: str) -> str:
-    """JSON is YAML but for tabs, pairs of escapes, and characters that YAML refuses or folds."""
-    return _JSON_CHARACTER.sub(_escaped, text.replace("\t", " "))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -10,7 +10,6 @@ import msgspec
 
 from eurekube_sync.files import open_named
 from eurekube_sync.manifests.documents import read_documents
-from eurekube_sync.manifests.files import STDIN, STDIN_NAME
 from eurekube_sync.model.errors import ConfigurationError
 
 Dumped: TypeAlias = Mapping[str, Any]
@@ -25,7 +24,7 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
     """All objects of these files; `-` is standard input. Raises ConfigurationError."""
     found: list[Dumped] = []
     for path in dict.fromkeys(paths):
-        name = STDIN_NAME if path == STDIN else path
+        name = "<stdin>" if path == "-" else path
         try:
             items = [one for document in _documents(_content(path, stdin)) for one in _items(document)]
             if not items:
@@ -39,7 +38,7 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
 def _content(path: str, stdin: IO[bytes]) -> bytes:
     """Raises ConfigurationError, as the functions below do: the end of a sentence about the file."""
     try:
-        if path == STDIN:
+        if path == "-":
             content = stdin.read(MAX_JSON_BYTES + 1)
         else:
             with open_named(path, follow=False) as file:

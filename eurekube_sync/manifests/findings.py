@@ -53,15 +53,12 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """How many findings the API server would refuse."""
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
     def warnings(self) -> int:
-        """How many findings are advice."""
         return len(self.findings) - self.errors
 
     @property
     def ok(self) -> bool:
-        """Whether nothing would be refused."""
         return not self.errors

@@ -32,10 +32,8 @@ Schema: TypeAlias = Mapping[str, Any]
 _FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
 """Of several faults of one value the first of these is reported."""
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
-_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_DNS_LABEL = re.compile(_LABEL)
-_DNS_SUBDOMAIN = re.compile(_SUBDOMAIN)
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _NAME_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _ANNOTATIONS_BYTES = 256 * 1024
 
@@ -88,20 +86,14 @@ def to_json_schema(schema: Schema) -> dict[str, Any]:
 def prepared(value: Any, schema: Schema) -> Any:
     """The value as the API server validates it: nulls where null is no value dropped, then defaults filled in."""
     if isinstance(value, Mapping):
-        properties = schema.get("properties", {})
-        others = schema.get("additionalProperties")
-        others = others if isinstance(others, Mapping) else {}
-        kept = {}
-        for key, item in value.items():
-            known = key in properties or bool(others)
-            sub = properties.get(key, others)
-            if item is None and known and not sub.get("nullable"):
-                continue
-            kept[key] = prepared(item, sub)
-        for key, sub in properties.items():
-            if key not in kept and "default" in sub:
-                kept[key] = sub["default"]
-        return kept
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        parts = {key: properties.get(key, others if isinstance(others, Mapping) else {}) for key in value}
+        kept = {
+            key: prepared(item, parts[key])
+            for key, item in value.items()
+            if item is not None or not parts[key] or parts[key].get("nullable")
+        }
+        return {key: part["default"] for key, part in properties.items() if "default" in part} | kept
     if isinstance(value, (list, tuple)):
         return [prepared(item, schema.get("items", {})) for item in value]
     return value
@@ -112,7 +104,9 @@ def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped
     structural schema, whose descriptions have examples. Of the field `dropped` only unknown fields are reported."""
     found: list[Fault] = []
     values: dict[Path, Any] = {}
-    for error in _STRUCTURAL(json_schema).iter_errors(value):
+    rank = {validator: number for number, validator in enumerate(_FIRST)}
+    errors = _STRUCTURAL(json_schema).iter_errors(value)
+    for error in sorted(errors, key=lambda error: rank.get(error.validator, len(rank))):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
             known = error.schema.get("properties", ())
@@ -123,8 +117,8 @@ def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped
         elif error.validator == "required" and not _is_union(_part(described, path)):
             missing = (name for name in error.validator_value if name not in error.instance)
             found.extend(((*path, name), missing_field(name)) for name in missing)
-        elif path not in values or _rank(error) < _rank(values[path]):
-            values[path] = error
+        else:
+            values.setdefault(path, error)
     found.extend((path, _reason(error, _part(described, path))) for path, error in values.items())
     return list(dict.fromkeys(found))
 
@@ -132,10 +126,6 @@ def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped
 def _is_union(schema: Schema) -> bool:
     """Whether values of several types are allowed, which only the description says."""
     return "type" not in schema and bool(schema.get("x-kubernetes-preserve-unknown-fields"))
-
-
-def _rank(error: Any) -> int:
-    return _FIRST.index(error.validator) if error.validator in _FIRST else len(_FIRST)
 
 
 def _part(schema: Schema, path: Iterable[str | int]) -> Schema:
@@ -150,7 +140,6 @@ def _part(schema: Schema, path: Iterable[str | int]) -> Schema:
 
 
 def _reason(error: Any, schema: Schema) -> str:
-    """One clause on a value that is not allowed."""
     value = shown(error.instance)
     limit = error.validator_value
     if _is_union(schema):
@@ -229,10 +218,8 @@ def _names(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
         yield ("generateName",), f'"{prefix[:60]}" is not the beginning of a DNS name'
     namespace = metadata.get("namespace") or ""
     if namespace and (len(namespace) > 63 or not _DNS_LABEL.fullmatch(namespace)):
-        yield (
-            ("namespace",),
-            f'"{namespace[:60]}" is not a namespace: lower-case letters, digits and hyphens, at most 63',
-        )
+        text = f'"{namespace[:60]}" is not a namespace: lower-case letters, digits and hyphens, at most 63'
+        yield ("namespace",), text
 
 
 def _key(path: Path, key: str) -> Iterator[tuple[Path, str]]:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
-from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
+from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
 from eurekube_sync.manifests.documents import Document, read_documents
 from eurekube_sync.manifests.findings import Finding, Report, Severity
 from eurekube_sync.manifests.schema import METADATA, metadata_faults, prepared, schema_faults, to_json_schema
@@ -43,7 +43,7 @@ def validate_text(text: str, file: str) -> Report:
             kind = _kind(obj)
             if kind is None:
                 found.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
-            elif kind != _our_kind() and str(obj["apiVersion"]).partition("/")[0] != load_crd()["spec"]["group"]:
+            elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
             else:  # of our kind or of our group: one of the two may be a slip
                 syncers += 1
@@ -57,7 +57,7 @@ def validate_text(text: str, file: str) -> Report:
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """The value itself, or what a List holds, in whatever depth."""
-    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{_our_kind()}List"):
+    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{KIND}List"):
         items = value.get("items")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             yield from _objects(item, (*path, "items", index))
@@ -68,11 +68,7 @@ def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 def _kind(obj: Any) -> str | None:
     """The kind of a Kubernetes object; None of anything else."""
     kind, version = (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
-    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == _our_kind()) else None
-
-
-def _our_kind() -> str:
-    return str(load_crd()["spec"]["names"]["kind"])
+    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND) else None
 
 
 def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
@@ -99,12 +95,12 @@ def faults(obj: Mapping[str, Any]) -> list[Fault]:
     unknown fields there."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     found: list[Fault] = []
-    if kind != _our_kind():
-        slip = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [_our_kind()])}"
+    if kind != KIND:
+        slip = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}"
         found.append((("kind",), slip))
-    if version != api_version():
-        found.append((("apiVersion",), f'must be "{api_version()}", not {shown(version)}'))
-    return found + (_faults(obj, dropped="status") if kind == _our_kind() else [])
+    if version != API_VERSION:
+        found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
+    return found + (_faults(obj, dropped="status") if kind == KIND else [])
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
@@ -127,19 +123,14 @@ def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
     found = [fault for fault in found if fault[0] not in (("kind",), ("apiVersion",))]
     faulty = {path[:1] for path, _ in found}
     if ("spec",) not in faulty:
-        found += _parse_faults(ready["spec"])
+        spec = ready["spec"]
+        try:
+            parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
+        except InvalidSyncer as error:
+            found += error.faults or ((("spec",), str(error)),)
     if ("metadata",) not in faulty:
         found += ((("metadata", *path), reason) for path, reason in metadata_faults(metadata))
     return found
-
-
-def _parse_faults(spec: Mapping[str, Any]) -> tuple[Fault, ...]:
-    """What keeps the program from serving a spec."""
-    try:
-        parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
-    except InvalidSyncer as error:
-        return error.faults or ((("spec",), str(error)),)
-    return ()
 
 
 @cache

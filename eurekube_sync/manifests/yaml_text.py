@@ -41,8 +41,6 @@ _MAX_DIGITS = 400  # more is no float either: 1e308 is the largest
 
 
 class Problem(NamedTuple):
-    """Something wrong with a document."""
-
     line: int
     path: Path
     reason: str
@@ -83,7 +81,6 @@ class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
         return node
 
     def resolve(self, kind: type[Node], value: str, implicit: tuple[bool, bool]) -> str:
-        """The tag of a node that has none."""
         return _UNQUOTED if kind is ScalarNode and implicit[0] else f"{_TAG}str"
 
 
@@ -169,28 +166,16 @@ def resolve(text: str) -> Plain:
         return _WORDS[text]
     if text[0] not in ".+-0123456789":
         return text
-    if text[0] == ".":
-        return _float(_INNER_UNDERSCORE.sub("", text), text)
-    digits = text.replace("_", "")
-    integer = _integer(digits)
-    return _float(digits, text) if integer is None else integer
-
-
-def _integer(digits: str) -> int | None:
-    """What fits into an int64, or without a sign into a uint64."""
-    if len(digits) > _MAX_DIGITS or not (match := _INTEGER.fullmatch(digits)):
-        return None
-    sign, body = match.groups()
-    base = {"x": 16, "b": 2, "o": 8}.get(body[1:2].lower(), 8 if body[0] == "0" else 10)
-    value = int(body.lower().removeprefix("0x").removeprefix("0b").removeprefix("0o"), base)
-    value = -value if sign == "-" else value
-    return value if -(2**63) <= value < (2**63 if sign else 2**64) else None
-
-
-def _float(digits: str, text: str) -> Plain:
-    if len(digits) > _MAX_DIGITS or not _FLOAT.fullmatch(digits):
+    digits = _INNER_UNDERSCORE.sub("", text) if text[0] == "." else text.replace("_", "")
+    if len(digits) > _MAX_DIGITS:
         return text
-    value = float(digits)
+    if match := _INTEGER.fullmatch(digits):
+        sign, body = match.groups()
+        base = {"x": 16, "b": 2, "o": 8}.get(body[1:2].lower(), 8 if body[0] == "0" else 10)
+        whole = int(sign + body, base)
+        if -(2**63) <= whole < (2**63 if sign else 2**64):  # an int64, or without a sign a uint64
+            return whole
+    value = float(digits) if _FLOAT.fullmatch(digits) else math.inf
     if math.isinf(value):
         return text
     return int(value) if value.is_integer() and abs(value) < 1e21 else value  # as JSON has it

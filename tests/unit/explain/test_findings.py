@@ -10,8 +10,16 @@ import pytest
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.check import clock, code_of_check, definition, reachable, servers
-from eurekube_sync.explain.drain_time import drain_time, of_workload, workload
+from eurekube_sync.explain.check import (
+    clock,
+    code_of_check,
+    definition,
+    drain_time,
+    of_workload,
+    reachable,
+    servers,
+    workload,
+)
 from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.model.errors import RegistryDenied

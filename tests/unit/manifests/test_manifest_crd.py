@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.manifests.crd import api_version, crd_text, load_crd, object_schema
+from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, crd_text, load_crd, object_schema
 from eurekube_sync.manifests.validation import faults
 from tests.cases import syncer_cases
 
@@ -89,7 +89,8 @@ def test_columns() -> None:
 def test_names() -> None:
     """The kind is EurekaSyncer of eurekube.io/v1, short esync, with a status of its own."""
     spec = load_crd()["spec"]
-    assert api_version() == "eurekube.io/v1"
-    assert (spec["names"]["kind"], spec["names"]["shortNames"]) == ("EurekaSyncer", ["esync"])
+    assert [f"{spec['group']}/{one['name']}" for one in spec["versions"]] == [API_VERSION] == ["eurekube.io/v1"]
+    assert (spec["group"], spec["names"]["kind"], spec["names"]["shortNames"]) == (GROUP, KIND, ["esync"])
+    assert KIND == "EurekaSyncer"
     assert spec["versions"][0]["subresources"] == {"status": {}}
     assert crd_text().startswith("#")
