@@ -14,7 +14,7 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.explain.conduct import give_each_its_own
+from eurekube_sync.explain.conduct import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
 from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
@@ -85,7 +85,7 @@ def everything(
     if all_read and (batching := world.registry.batching()):
         yield replicas(batching)
     yield from rights(needed, names, cluster)
-    yield from owner(looked)
+    yield from _owner(looked)
     if looked.heartbeat is not None:
         last = heartbeat_link(looked, alone=True)
         grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(last.mark, Grade.WARNING)
@@ -196,22 +196,15 @@ def replicas(batching: Batching) -> Finding:
     return Finding(Check.REPLICAS, Grade.WARNING, batching.why.rstrip("."), fix)
 
 
-def owner(look: Look) -> Iterator[Finding]:
+def _owner(look: Look) -> Iterator[Finding]:
     """No other cluster has its name, and no other name stands where its instances would."""
-    registry, others = look.report.registry, look.report.other_owners
+    clashes = list(owner_links(look.report))
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so other users of its name were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
-        return
-    if isinstance(registry, Unknown):
-        return
-    for cluster in registry.data.clashes:
-        text = f"cluster {cluster} has instances of owner {look.owner}, too"
-        yield Finding(Check.OWNER, Grade.FAILED, text, give_each_its_own(cluster))
-    for other in others:
-        text = other.question.partition(" Is --owner")[0].rstrip(".")
-        yield Finding(Check.OWNER, Grade.FAILED, text, "use that name, or stop one of the two installations")
-    if not registry.data.clashes and not others:
+    elif clashes:
+        yield from (Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes)
+    elif isinstance(look.report.registry, Complete):
         yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
 
 

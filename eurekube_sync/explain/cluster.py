@@ -177,10 +177,12 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
 
 def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
     pods = look.pods.get(subject.namespace)
-    said = {one.name: _why_not_ready(one, look.at) for one in read(pods)}
+    there = {one.name: one for one in read(pods)}
     names = [why.split()[1] for why in whys if why.startswith("pod ")]  # a bare endpoint has no pod
     unread = f"the reason could not be read: {pods.message}" if isinstance(pods, Unknown) else ""
-    reasons = [(name, unread or said.get(name, "")) for name in names[:_MOST]]
+    reasons = [
+        (name, unread or (_why_not_ready(there[name], look.at) if name in there else "")) for name in names[:_MOST]
+    ]
     if len(whys) == 1:
         text, details = ": ".join(filter(None, [whys[0], *(reason for _, reason in reasons)])), []
     else:

@@ -7,6 +7,7 @@ from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.look import Look
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.links import Link, Part, and_more, breaks, noted, unseen
@@ -36,7 +37,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
             yield noted(Part.POLICY, text)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
-    yield from _owners(subject)
+    yield from owner_links(subject.report)
 
 
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -121,20 +122,16 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
 
 
-def _owners(subject: Subject) -> Iterator[Link]:
-    for other in subject.report.other_owners:
+def owner_links(report: PassReport) -> Iterator[Link]:
+    """Who else uses our name, or serves our syncers under another."""
+    for other in report.other_owners:
         text, fix = other.sentence, "stop one of the two installations"
         if other.stops_us:
             text, fix = other.question, f"give --owner {quote(other.name)}, if that is the installation"
-        cause = f"owner {other.name} serves the same syncer"
-        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
-    registry = subject.report.registry
-    for cluster in registry.data.clashes[:1] if isinstance(registry, Complete) else ():
+        yield breaks(Part.OWNER, "OwnerClash", text, cause=f"owner {other.name} serves the same syncer", fix=fix)
+    for cluster in report.registry.data.clashes if isinstance(report.registry, Complete) else ():
         text = f"cluster {cluster} has instances of the same owner in Eureka"
         cause = "another cluster uses the same owner, so a pass only renews"
-        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=give_each_its_own(cluster))
-
-
-def give_each_its_own(cluster: str) -> str:
-    adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
-    return f"give each cluster its own owner; if this one replaces it: {adopt}"
+        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
+        fix = f"give each cluster its own owner; if this one replaces it: {adopt}"
+        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)

@@ -15,7 +15,7 @@ from eurekube_sync.explain.cluster import refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
-from eurekube_sync.explain.subject import named_app, services_of, subject_of, syncers_in
+from eurekube_sync.explain.subject import named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
@@ -133,9 +133,7 @@ def _served(look: Look) -> Iterator[Row]:
         renewed = not isinstance(look.listed, Unknown) and not any(is_silent(one, look.at) for one in look.marked(ref))
         if status is not None and _in_order(claim, status, look) and renewed:
             yield _by_its_status(claim.syncer, status, State.IN_SYNC)
-        else:
-            what = What(Kind.SYNCER, ref.name, ref.namespace)
-            subject = subject_of(what, report, claim, look, services_of(claim, report))
+        elif subject := subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look):
             yield _by_its_links(claim.syncer, status, explain(subject, look))
 
 

@@ -57,22 +57,39 @@ class Subject:
 def subjects(what: What, look: Look) -> tuple[Subject, ...]:
     """Each syncer that has to do with it; empty where there is none, or nobody could tell."""
     return tuple(
-        subject_of(what, report, claim, look, *meant)
+        one
         for report in look.reports
         for _, claim in sorted(report.desired.claims.items() if report.desired else ())
-        if (meant := _meant(what, report, claim, look))
+        if (one := subject_of(what, report, claim, look))
     )
 
 
-def subject_of(
-    what: What,
-    report: PassReport,
-    claim: Claim,
-    look: Look,
-    services: tuple[str, ...],
-    keys: frozenset[InstanceKey] | None = None,
-) -> Subject:
-    given, marked = claim.verdicts if isinstance(claim, Serving) else {}, look.marked(claim.syncer.ref)
+def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
+    """What of this syncer was asked about; None where it has nothing to do with the question."""
+    if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
+        return None
+    services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
+    keys: frozenset[InstanceKey] | None = frozenset(_named(what, claim, look))
+    match what.kind:
+        case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
+            keys = None
+        case Kind.SERVICE if what.name in services:
+            services = (what.name,)
+            keys = _given_by(services, claim, report, look)
+        case Kind.POD:
+            hosts = {_host(one.address) for one in endpoints_of(report, what.namespace, services, pod=what.name)}
+            keys = frozenset(key for key in _known(claim) if key.id.split(":")[-2] in hosts)
+            if not hosts and not _selects_pod(look, what, services):
+                return None
+        case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
+            if what.name in apps_of(claim):
+                services = tuple(one for one in services if _app_of(claim, one) == what.name)
+            keys = _given_by(services, claim, report, look)
+        case Kind.ADDRESS | Kind.INSTANCE if keys:
+            pass
+        case _:
+            return None
+    given = claim.verdicts if isinstance(claim, Serving) else {}
     return Subject(
         what=what,
         report=report,
@@ -82,33 +99,6 @@ def subject_of(
         verdicts={key: one for key, one in sorted(given.items()) if keys is None or key in keys},
         listed=tuple(one for one in marked if keys is None or one.key in keys),
     )
-
-
-def _meant(
-    what: What, report: PassReport, claim: Claim, look: Look
-) -> tuple[tuple[str, ...], frozenset[InstanceKey] | None] | None:
-    """The Services and the instances of the syncer that were asked about, None for all instances; or None where it has
-    nothing to do with it."""
-    if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
-        return None
-    services, keys = services_of(claim, report), frozenset(_named(what, claim, look))
-    match what.kind:
-        case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
-            return services, None
-        case Kind.SERVICE if what.name in services:
-            return (what.name,), _given_by((what.name,), claim, report, look)
-        case Kind.POD:
-            hosts = {_host(one.address) for one in endpoints_of(report, what.namespace, services, pod=what.name)}
-            keys = frozenset(key for key in _known(claim) if key.id.split(":")[-2] in hosts)
-            return (services, keys) if hosts or _selects_pod(look, what, services) else None
-        case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
-            if what.name in apps_of(claim):
-                services = tuple(one for one in services if _app_of(claim, one) == what.name)
-            return services, _given_by(services, claim, report, look)
-        case Kind.ADDRESS | Kind.INSTANCE if keys:
-            return services, keys
-        case _:
-            return None
 
 
 def _known(claim: Claim) -> Mapping[InstanceKey, Verdict | None]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import IO
 
 from eurekube_sync.files import open_named, open_regular
-from eurekube_sync.manifests.findings import Finding, Report
+from eurekube_sync.manifests.documents import Finding, Report
 from eurekube_sync.manifests.validation import validate_text
 from eurekube_sync.model.wording import counted
 

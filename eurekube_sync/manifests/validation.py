@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
 from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
-from eurekube_sync.manifests.documents import Document, read_documents
-from eurekube_sync.manifests.findings import Finding, Report, Severity
+from eurekube_sync.manifests.documents import Document, Finding, Report, Severity, read_documents
 from eurekube_sync.manifests.schema import METADATA, metadata_faults, prepared, schema_faults, to_json_schema
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject

@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.manifests.crd import crd_text, load_crd
-from eurekube_sync.manifests.documents import read_documents
-from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.documents import Severity, read_documents
 from eurekube_sync.manifests.validation import refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs

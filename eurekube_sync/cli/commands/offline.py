@@ -16,8 +16,8 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option, option
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.crd import crd_text
+from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
-from eurekube_sync.manifests.findings import Report
 from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 

@@ -17,7 +17,7 @@ from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.options.command import EXAMPLES
 from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_text
 from tests.servers.cache import CACHE_VARIABLE
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_object
 from tests.cases import manifest_of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.manifests.findings import Severity
+from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_object
 from tests.cases import Case, syncer_cases
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eurekube_sync.manifests import files as manifest_files
+from eurekube_sync.manifests.documents import Report, Severity
 from eurekube_sync.manifests.files import validate_paths
-from eurekube_sync.manifests.findings import Report, Severity
 
 GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec: {selector: {app: rating}}\n"
 OTHER = "apiVersion: v1\nkind: ConfigMap\n"

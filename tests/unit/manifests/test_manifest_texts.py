@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.manifests.documents import read_documents
-from eurekube_sync.manifests.findings import Finding
+from eurekube_sync.manifests.documents import Finding, read_documents
 from eurekube_sync.manifests.yaml_text import resolve
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.manifests.findings import Report, Severity
+from eurekube_sync.manifests.documents import Report, Severity
 from eurekube_sync.manifests.validation import refusal, validate_object, validate_text
 from eurekube_sync.manifests.yaml_text import resolve
 from tests.cases import manifest_of
