@@ -13,7 +13,7 @@ from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotS
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -65,7 +65,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassResult:
-    """What a pass found, planned and did: all that its statuses rest on."""
+    """What a pass found, planned and did: all that its statuses rest on. Times in seconds."""
 
     desired: Desired
     registry: Complete[Observed] | Unknown
@@ -73,6 +73,16 @@ class PassResult:
     held: Held | None
     confirmed: Sequence[Removal] = ()
     outcomes: Outcomes
+    now: float
+    """Unix."""
+    unseen: Sequence[str] | None = None
+    """The other Eureka servers that did not show what they hold; None when they were not asked."""
+    options: Sequence[str] = ()
+    """What a command to paste has to say of its scope."""
+    cache: float = CACHE_SECONDS
+    """How old Eureka's lists may be."""
+    expires_after: float = 2 * OUR_LEASE.duration
+    """How long an instance lives after its last renewal."""
 
 
 def tallies(
@@ -147,18 +157,11 @@ class Aspect:
 
 
 def conditions(
-    claim: Claim,
-    tally: Tally,
-    registry: Complete[Observed] | Unknown,
-    release: str,
-    waiting: str,
-    desired: int,
-    up: int,
-    now: float,
+    claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str, desired: int, up: int
 ) -> Sequence[Aspect]:
     """All four. `release` is the command that releases what is held, `waiting` says why a deletion has to wait."""
-    removal_held = _removal_held(claim, tally, release, now)
-    synced = _telling(_synced(claim, tally, registry, waiting), claim.syncer)
+    removal_held = _removal_held(claim, tally, release, result.now)
+    synced = _telling(_synced(claim, tally, result.registry, waiting), claim.syncer)
     conflict = _conflict(tally)
     ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
     return (_telling(ready, claim.syncer), synced, conflict, removal_held)

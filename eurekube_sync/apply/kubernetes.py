@@ -3,7 +3,7 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
@@ -23,7 +23,6 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.value import Plan
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -83,36 +82,24 @@ class Unsettled:
         return bool(self.finished or self.changed)
 
 
-def unsettled(
-    result: PassResult,
-    unseen: Sequence[str] | None,
-    *,
-    options: Sequence[str] = (),
-    now: float,
-    cache_seconds: float,
-    expires_after: float,
-    words: bool,
-    earlier: EarlierStatuses | None = None,
-) -> Unsettled:
-    """What a pass has to report to the cluster. `unseen` are the other Eureka servers that did not show what they hold,
-    None when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix
-    seconds, `expires_after` is how long an instance lives after its last renewal; `words`: a failure that goes on is
-    reported in its latest words. What the last pass made of the same is taken from `earlier`."""
+def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None) -> Unsettled:
+    """What a pass has to report to the cluster. `words`: a failure that goes on is reported in its latest words. What
+    the last pass made of the same is taken from `earlier`."""
     claims, finished, waiting = result.desired.claims, [], {}
     for ref, claim in sorted(claims.items()):
         if CLEANUP_FINALIZER not in claim.syncer.finalizers:
             continue
         if abandoned(claim.syncer):
-            event = abandoned_event(claim.syncer, _left(claim, result), expires_after)
+            event = abandoned_event(claim.syncer, _left(claim, result), result.expires_after)
             finished.append(Finished(syncer=claim.syncer, event=event))
         elif isinstance(claim, Deleting):
-            why = waits_for(claim, result, unseen, cache_seconds=cache_seconds, expires_after=expires_after)
+            why = waits_for(claim, result)
             if why is None:
                 finished.append(Finished(syncer=claim.syncer, event=None))
             else:
                 waiting[ref] = why
     ends = {one.syncer.ref for one in finished}
-    due = statuses(result, waiting, options=options, now=now, earlier=earlier)
+    due = statuses(result, waiting, earlier=earlier)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
     all_of_them = (Changed(claims[ref].syncer, status) for ref, status in left.items())
     changed = tuple(one for one in all_of_them if worth_writing(one.syncer.status, one.status, words=words))
@@ -127,35 +114,26 @@ def settle(
     now = clock.now()
     events = events_of(in_turn(due.changed, attrgetter("syncer.ref")))
 
-    def end(deletion: Finished) -> ClusterError | None:
+    def write(one: Finished | Changed) -> ClusterError | None:
+        ends, ref = isinstance(one, Finished), one.syncer.ref
         if deadline.passed:
-            return ClusterUnavailable(f"the finalizer of {deletion.syncer.ref} was not removed: the pass ended first")
-        unsaid = record(cluster, deletion.event, now) if deletion.event else None
-        try:
-            cluster.remove_finalizer(deletion.syncer)
-        except ClusterError as error:
-            return error
-        return unsaid
-
-    def report(change: Changed) -> ClusterError | None:
-        syncer, status = change
-        if deadline.passed:
-            return ClusterUnavailable(f"the status of {syncer.ref} was not written: the pass ended first")
+            undone = f"finalizer of {ref} was not removed" if ends else f"status of {ref} was not written"
+            return ClusterUnavailable(f"the {undone}: the pass ended first")
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
-        # written at all must not keep the status from being true.
+        # written at all must not keep the status from being true, nor one of a deletion the deletion from its end.
         unsaid: ClusterError | None = None
-        for event in events[syncer.ref]:
-            unsaid = record(cluster, event, now) or unsaid
-            if isinstance(unsaid, ClusterUnavailable):
+        for event in (one.event,) if isinstance(one, Finished) else events[ref]:
+            unsaid = (record(cluster, event, now) if event else None) or unsaid
+            if isinstance(unsaid, ClusterUnavailable) and not ends:
                 return unsaid
         try:
-            cluster.write_status(syncer, status)
+            if isinstance(one, Finished):
+                cluster.remove_finalizer(one.syncer)
+            else:
+                cluster.write_status(one.syncer, one.status)
         except ClusterError as error:
             return error
         return unsaid
-
-    def write(one: Finished | Changed) -> ClusterError | None:
-        return end(one) if isinstance(one, Finished) else report(one)
 
     writes: list[Finished | Changed] = in_turn([*due.finished, *due.changed], attrgetter("syncer.ref"))
     ended = list(zip(writes, workers.each(write, writes), strict=True))
@@ -198,17 +176,20 @@ def look_elsewhere(
     return frozenset(syncer.ref for syncer in deleting) if ends else frozenset()
 
 
-def waits_for(
-    claim: Deleting, result: PassResult, unseen: Sequence[str] | None, *, cache_seconds: float, expires_after: float
-) -> str | None:
-    """Why the finalizer has to stay, as a sentence; None when it may go. `unseen` are the other servers that did not
-    show what they hold, None when they were not asked; `expires_after` is how long an instance lives after its last
-    renewal."""
+def waits_for(claim: Deleting, result: PassResult) -> str | None:
+    """Why the finalizer has to stay, as a sentence; None when it may go: nothing of the syncer is listed on any server,
+    every id it could have written answered a DELETE, and the deletion is older than the server's cache, so that the
+    lists cannot hide a late register. A server that does not show what it holds is waited for until that has
+    expired."""
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
     if left := still_there(claim, observed, result):
-        why = _why_left(left[0], result.plan, result.outcomes)
+        # The same in every pass, whether the lease of what stays was due or not.
+        if outcome := result.outcomes.by_key.get(left[0]):
+            why = outcome.detail or outcome.action.why
+        else:
+            why = next((action.why for action in result.plan.actions if action.key == left[0]), "not tried")
         if heir := result.desired.wanted_by.get(left[0]):
             why = f"syncer {heir} claims it: {why}"
         still = one_or_more(len(left), "still has to be removed:", "still have to be removed, such as")
@@ -216,13 +197,13 @@ def waits_for(
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
-    if age < cache_seconds or unseen is None:
+    if age < result.cache or result.unseen is None:
         begun = "the deletion and the last change" if _left_to_expire(claim.syncer, observed) else "the deletion"
-        until = f"the finalizer stays until {cache_seconds:g} s after {begun}"
+        until = f"the finalizer stays until {result.cache:g} s after {begun}"
         return f"{until}, because Eureka's lists may be that old"
-    if unseen and age < expires_after:
-        may = f"may still hold an instance, which expires at the latest {expires_after:g} s after the deletion"
-        return f"{' and '.join(unseen)} could not be listed and {may}"
+    if result.unseen and age < result.expires_after:
+        may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"
+        return f"{' and '.join(result.unseen)} could not be listed and {may}"
     return None
 
 
@@ -244,14 +225,6 @@ def _age(syncer: SyncerObject, observed: Observed) -> float:
 def _left_to_expire(syncer: SyncerObject, observed: Observed) -> list[ObservedInstance]:
     registered = (observed.ours[key] for key in observed.keys_by_syncer.get(syncer.ref, ()))
     return [one for one in registered if is_gone(one)]
-
-
-def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:
-    """The same in every pass, whether the lease of what stays was due or not."""
-    outcome = outcomes.by_key.get(key)
-    if outcome is not None:
-        return outcome.detail or outcome.action.why
-    return next((action.why for action in plan.actions if action.key == key), "not tried")
 
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:

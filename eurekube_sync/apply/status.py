@@ -8,7 +8,7 @@ into every status would be a write per syncer and pass, to an API server that ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -78,19 +78,13 @@ class EarlierStatuses:
 
 
 def statuses(
-    result: PassResult,
-    waiting: Mapping[SyncerRef, str],
-    *,
-    options: Sequence[str] = (),
-    now: float,
-    earlier: EarlierStatuses | None = None,
+    result: PassResult, waiting: Mapping[SyncerRef, str], *, earlier: EarlierStatuses | None = None
 ) -> dict[SyncerRef, SyncerStatus]:
-    """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
-    command to paste has to say of its scope; `now` in Unix seconds. What the last pass made of the same is taken from
-    `earlier`."""
+    """The status of every syncer after the pass. `waiting` says why a deletion has to wait. What the last pass made of
+    the same is taken from `earlier`."""
     earlier = earlier or EarlierStatuses()
     tallied = earlier.tallies(result)
-    release = approve_command(result.held.plan_id, options) if result.held else ""
+    release = approve_command(result.held.plan_id, result.options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
     stands: dict[SyncerRef, _Stood] = {}
     for ref, claim in result.desired.claims.items():
@@ -100,7 +94,7 @@ def statuses(
         if known and same and alone and known.claim == claim:
             stands[ref], found[ref] = known, known.status
             continue
-        found[ref] = _status(claim, tally, result.registry, release, waiting.get(ref, ""), int(now))
+        found[ref] = _status(claim, tally, result, release, waiting.get(ref, ""))
         if alone and _stands(claim, found[ref]):
             stands[ref] = _Stood(claim, tally.registered, found[ref])
     earlier.stood = stands
@@ -169,9 +163,8 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
     )
 
 
-def _status(
-    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, release: str, waiting: str, now: int
-) -> SyncerStatus:
+def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str) -> SyncerStatus:
+    registry, now = result.registry, int(result.now)
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
     desired = 0 if isinstance(claim, Deleting) else before.desired
@@ -183,22 +176,22 @@ def _status(
         registered, up, down = before.registered, before.up, before.down
         if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what is registered
             desired = max(len(wanted), desired if claim.incomplete else 0)
-        ready_up = min(up, desired)
+        ready_up = min(up, desired) if isinstance(claim, Serving) else up
     else:
         registered, up = len(tally.registered), tally.count(InstanceStatus.UP)
         down = registered - up
         meant = [*wanted, *_kept(claim, tally, registry.data)] if isinstance(claim, Serving) else []
         desired = len(meant) if isinstance(claim, Serving) else desired
-        ready_up = sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
-    serving = isinstance(claim, Serving)
+        standing = sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
+        ready_up = standing if isinstance(claim, Serving) else up
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     mark, seen = _unconfirmed(tally, before, now)
-    judged = conditions(claim, tally, registry, release, waiting, desired, ready_up if serving else up, now)
+    judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
         conditions=tuple(_condition(claim, verdict, before, now) for verdict in judged),
-        ready=f"{ready_up if serving else up}/{desired}",
+        ready=f"{ready_up}/{desired}",
         desired=desired,
         registered=registered,
         up=up,
@@ -229,9 +222,7 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
     """What is registered and is meant to, although nobody knows this time that it is wanted."""
-    if not claim.keeps_any:
-        return
-    for key in tally.registered:
+    for key in tally.registered if claim.keeps_any else ():
         instance = observed.ours.get(key) if not claim.wanted_at(key) else None
         if instance is not None and claim.keeps(instance):
             yield key
@@ -271,12 +262,9 @@ def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bo
 
 
 def _without_words(status: SyncerStatus) -> SyncerStatus:
-    if not any(_repeats_server(condition) for condition in status.conditions):
+    """Without the messages that may be a server's own."""
+    theirs = [one for one in status.conditions if one.status is ConditionStatus.UNKNOWN or one.reason == PARTLY_FAILED]
+    if not theirs:
         return status
-    conditions = tuple(replace(one, message="") if _repeats_server(one) else one for one in status.conditions)
+    conditions = tuple(replace(one, message="") if one in theirs else one for one in status.conditions)
     return replace(status, conditions=conditions, errors=("",) * len(status.errors))
-
-
-def _repeats_server(condition: Condition) -> bool:
-    """Whether its message may be a server's own."""
-    return condition.status is ConditionStatus.UNKNOWN or condition.reason == PARTLY_FAILED

@@ -281,14 +281,10 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         held=report.held,
         confirmed=report.confirmed,
         outcomes=report.outcomes,
-    )
-    return unsettled(
-        result,
-        found.unseen,
-        options=settings.options,
         now=now,
-        cache_seconds=settings.registry_cache,
+        unseen=found.unseen,
+        options=settings.options,
+        cache=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
-        words=memory.rewording.due(now),
-        earlier=memory.earlier.statuses,
     )
+    return unsettled(result, words=memory.rewording.due(now), earlier=memory.earlier.statuses)

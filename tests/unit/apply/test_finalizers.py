@@ -60,8 +60,12 @@ def waits(
         plan=plan,
         held=None,
         outcomes=Outcomes.of(outcomes),
+        now=now,
+        unseen=unseen,
+        cache=45,
+        expires_after=600,
     )
-    return waits_for(claim, result, unseen, cache_seconds=45, expires_after=600)
+    return waits_for(claim, result)
 
 
 def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Observed]:

@@ -42,8 +42,18 @@ class Bench:
 
     def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
         registry = Complete(data=observed(asked=self.clock.now()))
-        result = PassResult(desired=claims, registry=registry, plan=Plan(), held=None, outcomes=Outcomes(by_key={}))
-        due = unsettled(result, (), now=self.clock.now(), cache_seconds=45, expires_after=600, words=True)
+        result = PassResult(
+            desired=claims,
+            registry=registry,
+            plan=Plan(),
+            held=None,
+            outcomes=Outcomes(by_key={}),
+            now=self.clock.now(),
+            unseen=(),
+            cache=45,
+            expires_after=600,
+        )
+        due = unsettled(result, words=True)
         return settle(self.cluster, self.clock, InTurn(), self.deadline, due)
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:

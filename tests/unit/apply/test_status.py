@@ -67,8 +67,9 @@ def status(
         plan=plan or Plan(),
         held=held,
         outcomes=Outcomes.of(outcomes),
+        now=now,
     )
-    return statuses(result, {REF: waiting} if waiting else {}, now=now)[REF]
+    return statuses(result, {REF: waiting} if waiting else {})[REF]
 
 
 def conditions(found: SyncerStatus) -> dict[str, tuple[str, str]]:
@@ -206,9 +207,10 @@ def test_a_command_with_many_namespaces_is_not_cut() -> None:
         plan=Plan(),
         held=Held(plan_id="abc", holds=(hold,)),
         outcomes=Outcomes.of(()),
+        now=NOW,
+        options=[part for number in range(25) for part in ("-n", f"namespace-{number:03}")],
     )
-    options = [part for number in range(25) for part in ("-n", f"namespace-{number:03}")]
-    found = statuses(result, {}, now=NOW, options=options)[REF]
+    found = statuses(result, {})[REF]
     assert message(found, "RemovalHeld").endswith(" -n namespace-024 --approve abc")
 
 
@@ -501,11 +503,11 @@ def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, 
     """Whether a second pass takes the status of the first, and not one that it would work out otherwise."""
     earlier = EarlierStatuses()
     results = [
-        PassResult(desired=claims, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()))
-        for claims, registry in ((of, Complete(data=observed(*stands))), (of, later or Complete(data=observed(*then))))
+        PassResult(desired=of, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()), now=NOW + at)
+        for at, registry in enumerate((Complete(data=observed(*stands)), later or Complete(data=observed(*then))))
     ]
-    first, second = (statuses(result, {}, now=NOW + at, earlier=earlier)[REF] for at, result in enumerate(results))
-    assert second == statuses(results[1], {}, now=NOW + 1)[REF]
+    first, second = (statuses(result, {}, earlier=earlier)[REF] for result in results)
+    assert second == statuses(results[1], {})[REF]
     return second is first
 
 
@@ -543,9 +545,9 @@ def test_after_the_same_plan_the_same_is_registered() -> None:
 
     def after(outcomes: Outcomes, registry: Any = None) -> SyncerStatus:
         registry = registry or Complete(data=observed(*BOTH))
-        result = PassResult(desired=steady, registry=registry, plan=plan, held=None, outcomes=outcomes)
-        found = statuses(result, {}, now=NOW, earlier=earlier)[REF]
-        assert found == statuses(result, {}, now=NOW)[REF]
+        result = PassResult(desired=steady, registry=registry, plan=plan, held=None, outcomes=outcomes, now=NOW)
+        found = statuses(result, {}, earlier=earlier)[REF]
+        assert found == statuses(result, {})[REF]
         return found
 
     first = after(Outcomes.of(()))
