@@ -93,11 +93,7 @@ def tallies(
     tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
 
     def of(syncer: SyncerRef | None) -> Tally:
-        if syncer is None:
-            return Tally()
-        if syncer not in tallies:
-            tallies[syncer] = Tally()
-        return tallies[syncer]
+        return tallies.get(syncer) or tallies.setdefault(syncer, Tally()) if syncer else Tally()
 
     for ref, those in registered.items() if registered is not None else ():
         of(ref).registered = those

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.turns import by_turns, chunks, in_turn, keys_in_turn, oldest_first, rotated, whose_action
+from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_action, whose_key
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
@@ -84,7 +84,8 @@ class Applier:
             return [(key, read(key))]
 
         batches = self._registry.batches()
-        wanted = keys_in_turn(rotated(list(dict.fromkeys(keys)), self._clock.now()), in_the_way_of)
+        some = rotated(list(dict.fromkeys(keys)), self._clock.now())
+        wanted = in_turn(some, lambda key: whose_key(in_the_way_of.get(key, key)))
         if batches is None:
             return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
         found = dict(

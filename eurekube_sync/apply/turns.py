@@ -4,6 +4,7 @@ One call of each namespace is made, then the next of each; and in a namespace on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
@@ -25,24 +26,18 @@ def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T
 
 def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequence[T]:
     """The first of each owner, then the second of each, and so on."""
-    before: dict[Hashable, int] = {}
+    ranks: Counter[Hashable] = Counter()
     ranked: list[tuple[int, T]] = []
     for item in items:
         whose = owner(item)
-        rank = before.get(whose, 0)
-        ranked.append((rank, item))
-        before[whose] = rank + 1
-    return [item for _, item in sorted(ranked, key=itemgetter(0))] if len(before) > 1 else items
+        ranked.append((ranks[whose], item))
+        ranks[whose] += 1
+    return [item for _, item in sorted(ranked, key=itemgetter(0))] if len(ranks) > 1 else items
 
 
 def whose_key(key: InstanceKey) -> tuple[str, str]:
     """Namespace and app, as an id of ours has them (`model.ownership.instance_id`)."""
     return "".join(key.id.split(":", 2)[1:2]), key.app
-
-
-def keys_in_turn(keys: Iterable[InstanceKey], in_the_way_of: Mapping[InstanceKey, InstanceKey]) -> list[InstanceKey]:
-    """The keys in turn. One that is in the way of another is in the turn of that one."""
-    return in_turn(keys, lambda key: whose_key(in_the_way_of.get(key, key)))
 
 
 def whose_action(action: Action) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import ConfigurationError
@@ -84,7 +84,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     """A saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError: the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
-    shown = [*_list(data.get("actions")), *_list(data.get("held"))]
+    lists = (data.get("actions"), data.get("held"))
+    shown = [one for found in lists if isinstance(found, list) for one in found]
     try:
         removals = frozenset(
             (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["removal"]
@@ -121,18 +122,11 @@ def released_by(
 ) -> frozenset[InstanceKey]:
     """The removals that it releases, of those that are planned and, among them, held."""
     planned, held = tuple(planned), tuple(held)
-    match approval:
-        case PlanId(value=value):
-            for meant in (held, planned):
-                if meant and removal_id(meant) == value:
-                    return frozenset(one.key for one in meant)
-            return frozenset()
-        case SavedDryRun():
-            return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
-        case None:
-            return frozenset()
-        case _:  # pragma: no cover
-            assert_never(approval)
+    if isinstance(approval, SavedDryRun):
+        return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
+    value = approval.value if approval is not None else None
+    meant = next((some for some in (held, planned) if some and removal_id(some) == value), ())
+    return frozenset(one.key for one in meant)
 
 
 def annotated(syncer: SyncerObject, now: float) -> Release | None:
@@ -156,7 +150,3 @@ def _time(text: Any) -> float:
     if not isinstance(text, str) or not _RFC_3339.fullmatch(text.upper()):
         raise ValueError(f"no RFC 3339 time: {text!r}")
     return datetime.fromisoformat(text.upper()).timestamp()
-
-
-def _list(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else []

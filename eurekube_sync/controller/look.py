@@ -109,7 +109,9 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
     settings = replace(settings, owner=owner, dry_run=True, looks=True)
     report = reconcile(world, settings)
     narrowed = ""
-    if settings.scope.namespaces is None and _denied(report) and len(namespaces) == 1:
+    elsewhere = report.view.syncers.elsewhere if report.view else None
+    denied = isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
+    if settings.scope.namespaces is None and denied and len(namespaces) == 1:
         narrowed = min(namespaces)
         report = reconcile(world, replace(settings, scope=replace(settings.scope, namespaces=frozenset(namespaces))))
     scopes = _scopes_beside(report, settings.scope, namespaces)
@@ -169,11 +171,6 @@ def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
     return found
 
 
-def _denied(report: PassReport) -> bool:
-    elsewhere = report.view.syncers.elsewhere if report.view else None
-    return isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
-
-
 def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]) -> list[Scope]:
     """A scope for each class of syncers in these namespaces that the installation does not serve."""
     listed = every(report.view.syncers) if report.view else ()
@@ -194,9 +191,7 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
     """The only owner whose marks Eureka shows, of this cluster where that is known; empty for none, or several."""
     cluster = identity.data if isinstance(identity, Complete) else None
-    found = {
-        one.metadata[OWNER]
-        for one in (listed.data if isinstance(listed, Complete) else ())
-        if syncer_of(one) and OWNER in one.metadata and cluster in (None, one.metadata.get(CLUSTER))
-    }
+    ours = (one for one in (listed.data if isinstance(listed, Complete) else ()) if syncer_of(one))
+    marks = (one.metadata for one in ours if cluster in (None, one.metadata.get(CLUSTER)))
+    found = {marked[OWNER] for marked in marks if OWNER in marked}
     return found.pop() if len(found) == 1 else ""

@@ -66,18 +66,9 @@ def _renew_beside(
 ) -> PassReport:
     """Renews what the plan has and this pass has not renewed yet; the report says what is `told` beside it."""
     given.deadline.stage(SETTLING)
-    report = PassReport(
-        owner=given.settings.owner,
-        cluster=given.ownership.cluster,
-        scope=given.settings.scope,
-        dry_run=given.settings.dry_run,
-        at=given.world.clock.now(),
-        plan=plan,
-        registry=found.registry,
-        view=view,
-        batching=given.world.registry.batching(),
-        **told,
-    )
+    settings, batching = given.settings, given.world.registry.batching()
+    report = _report(settings, given.ownership.cluster, given.world.clock.now(), plan, found.registry, view)
+    report = replace(report, batching=batching, **told)
     return _renewed(report, found.applier, given.deadline, found.renewed, listed)
 
 
@@ -110,18 +101,31 @@ def renew_unidentified(
         ours = held_by_owner(listed, settings.owner, settings.scope)
     elif not settings.dry_run:
         early = {one.action.key: one for one in renew_ours(world, applier, listed, frozenset())}
-    report = PassReport(
+    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
+    registry = _divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now)
+    report = _report(settings, None, now, plan, registry, unread_cluster(identity))
+    report = replace(report, batching=world.registry.batching() if isinstance(listed, Complete) else None)
+    return _renewed(report, applier, deadline, early, ours)
+
+
+def _report(
+    settings: PassSettings | KeepaliveSettings,
+    cluster: str | None,
+    at: float,
+    plan: Plan,
+    registry: Complete[Observed] | Unknown,
+    view: ClusterView | None,
+) -> PassReport:
+    return PassReport(
         owner=settings.owner,
-        cluster=None,
+        cluster=cluster,
         scope=settings.scope,
         dry_run=settings.dry_run,
-        at=now,
-        plan=plan_renewals(ours, f"the cluster could not be read: {identity.cause}"),
-        registry=_divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now),
-        view=unread_cluster(identity),
-        batching=world.registry.batching() if isinstance(listed, Complete) else None,
+        at=at,
+        plan=plan,
+        registry=registry,
+        view=view,
     )
-    return _renewed(report, applier, deadline, early, ours)
 
 
 def _divided(
@@ -171,16 +175,6 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
         plan = sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
     applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.renewals, bearing))
-    return PassReport(
-        owner=settings.owner,
-        cluster=ownership.cluster or None,
-        scope=settings.scope,
-        dry_run=settings.dry_run,
-        at=world.clock.now(),
-        plan=plan,
-        registry=_divided(listed, ownership, settings.scope, asked),
-        view=None,
-        outcomes=outcomes,
-        batching=world.registry.batching(),
-        cut_short=deadline.cut_short,
-    )
+    registry = _divided(listed, ownership, settings.scope, asked)
+    report = _report(settings, settings.cluster or None, world.clock.now(), plan, registry, None)
+    return replace(report, outcomes=outcomes, batching=world.registry.batching(), cut_short=deadline.cut_short)
