@@ -9,7 +9,7 @@ from operator import attrgetter
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.status import Changed, EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.apply.turns import in_turn
-from eurekube_sync.desired.claims import Claim, Deleting, Desired
+from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Outcomes, Register, Renew, Update
@@ -19,7 +19,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Workers
-from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
@@ -90,7 +90,12 @@ def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | Non
         if CLEANUP_FINALIZER not in claim.syncer.finalizers:
             continue
         if abandoned(claim.syncer):
-            event = abandoned_event(claim.syncer, _left(claim, result), result.expires_after)
+            left: Collection[InstanceKey] | None = None
+            if isinstance(result.registry, Complete):
+                observed = result.registry.data
+                theirs = observed.keys_by_syncer.get(ref, frozenset())
+                left = still_there(claim, observed, result) if isinstance(claim, Deleting) else theirs
+            event = abandoned_event(claim.syncer, left, result.expires_after)
             finished.append(Finished(syncer=claim.syncer, event=event))
         elif isinstance(claim, Deleting):
             why = waits_for(claim, result)
@@ -100,10 +105,10 @@ def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | Non
                 waiting[ref] = why
     ends = {one.syncer.ref for one in finished}
     due = statuses(result, waiting, earlier=earlier)
-    left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
-    all_of_them = (Changed(claims[ref].syncer, status) for ref, status in left.items())
+    others = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
+    all_of_them = (Changed(claims[ref].syncer, status) for ref, status in others.items())
     changed = tuple(one for one in all_of_them if worth_writing(one.syncer.status, one.status, words=words))
-    return Unsettled(finished=tuple(finished), changed=changed, all_statuses=left)
+    return Unsettled(finished=tuple(finished), changed=changed, all_statuses=others)
 
 
 def settle(
@@ -148,16 +153,6 @@ def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | N
     except ClusterError as error:
         return error
     return None
-
-
-def _left(claim: Claim, result: PassResult) -> Collection[InstanceKey] | None:
-    """What an abandoned deletion leaves in Eureka; None: that could not be seen."""
-    if isinstance(result.registry, Unknown):
-        return None
-    observed = result.registry.data
-    if not isinstance(claim, Deleting):
-        return observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
-    return still_there(claim, observed, result)
 
 
 def look_elsewhere(

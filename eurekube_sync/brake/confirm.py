@@ -124,10 +124,17 @@ class Sightings:
         self._looked = 0.0
 
     def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
-        """What was seen before this pass; `now` in Unix seconds. Only before its first pass it has to be told. A look
-        `within` so many seconds counts: of a status, which does not tell the last look, the first one."""
-        if self._first is None:
-            return {seen: age for seen, age in _told(desired, now).items() if age < within}
+        """What was seen before this pass; `now` in Unix seconds. A look `within` so many seconds counts: of a status,
+        which does not tell the last look, the first one."""
+        if self._first is None:  # before its first pass the statuses tell
+            told = [(ref, claim.syncer.status) for ref, claim in desired.claims.items()]
+            marks = [
+                (ref, s.unconfirmed_removal, s.unconfirmed_since) for ref, s in told if s and s.unconfirmed_removal
+            ]
+            # Their times are whole seconds, so that a second may be missing; one in the future, by another machine's
+            # clock, says nothing.
+            ages = {(ref, mark): now - since - 1 for ref, mark, since in marks if since is not None and since < now}
+            return {seen: age for seen, age in ages.items() if age < within}
         if monotonic - self._looked >= within:
             return {}
         return {seen: monotonic - first for seen, first in self._first.items()}
@@ -143,15 +150,3 @@ class Sightings:
     def nothing_seen(self) -> None:
         """A pass ended before it could look: what was seen before it is not confirmed by what comes after it."""
         self._first = {}
-
-
-def _told(desired: Desired, now: float) -> dict[tuple[SyncerRef, str], float]:
-    """What statuses say. Their times are whole seconds, so that a second may be missing; one in the future, by another
-    machine's clock, says nothing."""
-    found = {}
-    for ref, claim in desired.claims.items():
-        status = claim.syncer.status
-        since = status.unconfirmed_since if status else None
-        if status and status.unconfirmed_removal and since is not None and since < now:
-            found[ref, status.unconfirmed_removal] = now - since - 1
-    return found

@@ -175,17 +175,9 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
     """A scope for each class of syncers in these namespaces that the installation does not serve."""
     listed = every(report.view.syncers) if report.view else ()
     left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
-    return [
-        Scope(
-            namespaces=frozenset(one.namespace for one in left),
-            syncer_class=name,
-            allowed=scope.allowed,
-            granted_only=scope.granted_only,
-            most_syncers=scope.most_syncers,
-            most_instances=scope.most_instances,
-        )
-        for name in dict.fromkeys(class_of(one) for one in left)
-    ]
+    namespaces = frozenset(one.namespace for one in left)
+    whole = replace(scope, namespaces=namespaces, shard=None, selector=(), elsewhere=frozenset())
+    return [replace(whole, syncer_class=name) for name in dict.fromkeys(class_of(one) for one in left)]
 
 
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:

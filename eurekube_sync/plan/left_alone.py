@@ -90,9 +90,8 @@ def by_policy(plan: Plan, desired: Desired, observed: Observed) -> Plan:
         return plan
     actions: list[Action] = []
     for action in plan.actions:
-        # What is wanted is renewed, whosever it is by its mark.
-        wanted = isinstance(action, Renew) and action.key in desired.wanted_by
-        free = wanted or isinstance(action, Register)  # no policy forbids these
+        # What is wanted is renewed, whosever it is by its mark; and no policy forbids a register.
+        free = isinstance(action, Register) or (isinstance(action, Renew) and action.key in desired.wanted_by)
         if kept := action if free else _restrained(action, desired, observed):
             actions.append(kept)
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
