@@ -9,6 +9,7 @@ import pytest
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import article
@@ -19,11 +20,18 @@ class Passes:
     """Runs passes on a world, each of which takes `seconds`; `trouble` are the numbers of those that meet a bug."""
 
     def __init__(
-        self, world: FakeWorld, *, seconds: float = 0, trouble: tuple[int, ...] = (), stop_in: int = 0
+        self,
+        world: FakeWorld,
+        *,
+        seconds: float = 0,
+        trouble: tuple[int, ...] = (),
+        error: Exception | None = None,
+        stop_in: int = 0,
     ) -> None:
         self.world = world
         self.seconds = seconds
         self.trouble = trouble
+        self.error = error or ZeroDivisionError()
         self.stop_in = stop_in
         self.begun: list[float] = []
 
@@ -32,7 +40,7 @@ class Passes:
         self.world.later(self.seconds)
         self.world.clock.stopped = len(self.begun) == self.stop_in
         if len(self.begun) in self.trouble:
-            raise ZeroDivisionError
+            raise self.error
         return self.world.run()
 
 
@@ -72,6 +80,14 @@ def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: 
     assert "ZeroDivisionError" in caplog.text
     with pytest.raises(ZeroDivisionError):
         loop(Passes(world, trouble=(2,)), Schedule(passes=2))
+
+
+def test_a_lost_lock_ends_the_passes_at_once(world: FakeWorld) -> None:
+    """Another copy makes them."""
+    passes = Passes(world, trouble=(2,), error=LockLost("another copy has it"))
+    with pytest.raises(LockLost):
+        loop(passes, Schedule(passes=None))
+    assert len(passes.begun) == 2
 
 
 def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:

@@ -316,6 +316,7 @@ def test_while_the_cluster_does_not_say_who_it_is_whatever_is_ours_is_renewed() 
     report = world.run()
     assert (report.plan.actions, report.registry) == ((), DENIED)
     assert ours(world) == {A: "UP", B: "UP"}
+    assert world.run(dry_run=True).outcomes.by_key == {}
 
 
 def test_another_cluster_under_our_name_stops_all_but_renewals() -> None:
