@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.desired.drain import Drains, known
@@ -89,10 +90,12 @@ class Catalog:
 
 
 class Catalogs:
-    """The catalogs of a pass, each built when a syncer of its namespace first asks."""
+    """The catalogs of a pass, each built when a syncer of its namespace first asks. If the objects are the same, it has
+    the very sequence of Services that was there `before`: what a selector means is then not looked for again."""
 
-    def __init__(self, view: ClusterView) -> None:
+    def __init__(self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None) -> None:
         self._view = view
+        self._before = before or {}
         self._known: dict[str, Complete[Catalog] | Unknown] = {}
         self._node_drains = known(view.node_drains)
 
@@ -112,7 +115,20 @@ class Catalogs:
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         drains = Drains(known(view.pod_drains.of(namespace)) if view.pod_drains else None, self._node_drains)
+        before = self._before.get(namespace, ())
+        if same(before, services.data):
+            services = Complete(data=tuple(before))
         return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
+
+    def services(self) -> Mapping[str, Sequence[Service]]:
+        """Of each namespace that was asked for."""
+        known = self._known.items()
+        return {name: catalog.data.services for name, catalog in known if isinstance(catalog, Complete)}
+
+
+def same(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether these are the very same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:

@@ -137,18 +137,10 @@ def read_mark(mark: str) -> Limit | None:
     return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
 
 
-def policy_of(metadata: Mapping[str, str]) -> Policy:
-    """The policy that an instance's mark names."""
-    return _policy(metadata.get(POLICY, Policy.SYNC))
-
-
-def policy_asked(spec: Mapping[str, Any]) -> Policy:
-    """The policy of a raw spec, of which other parts may be wrong."""
-    return _policy(spec.get("policy", Policy.SYNC))
-
-
-def _policy(named: object) -> Policy:
-    """One that a later version wrote and this one does not know is taken for the one that never cancels."""
+def policy_of(marked: Mapping[str, Any], name: str = POLICY) -> Policy:
+    """The policy that the mark of an instance names, or the field `policy` of a raw spec. One that a later version
+    wrote and this one does not know is taken for the one that never cancels."""
+    named = marked.get(name, Policy.SYNC)
     return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
 
 

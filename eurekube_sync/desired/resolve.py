@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from operator import is_
 
 import msgspec
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
+from eurekube_sync.desired.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket, same
 from eurekube_sync.desired.claims import (
     Claim,
     Deleting,
@@ -31,7 +30,7 @@ from eurekube_sync.desired.claims import (
     Wanted,
     every,
 )
-from eurekube_sync.desired.conduct import policy_asked
+from eurekube_sync.desired.conduct import policy_of
 from eurekube_sync.desired.drain import Drains
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
@@ -66,11 +65,7 @@ class Made:
 
     def of_the_same(self, objects: Sequence[object]) -> bool:
         """Whether it would be made of these."""
-        return _same(self.objects, objects)
-
-
-def _same(some: Sequence[object], others: Sequence[object]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
+        return same(self.objects, objects)
 
 
 @dataclass(slots=True)
@@ -82,25 +77,15 @@ class EarlierClaims:
     _serving: Mapping[SyncerRef, Serving] = field(default_factory=dict)
     _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
     """What these came to beside each other, and who wanted what."""
-    _services: dict[str, Sequence[Service]] = field(default_factory=dict)
-    _services_before: Mapping[str, Sequence[Service]] = field(default_factory=dict)
-    """By namespace; of this pass, and of the one before."""
+    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)
+    """By namespace, as of `Catalogs`."""
 
     def begin(self, naming: Naming) -> None:
         """A pass that gives its instances other marks or leases takes nothing again."""
-        self._services_before, self._services = self._services, {}
         marks = (naming.ownership, naming.lease)
         if marks != self._marks:
             self.made.clear()
             self._marks = marks
-
-    def same_services(self, namespace: str, found: Sequence[Service]) -> Sequence[Service]:
-        """The very sequence that the pass before had of this namespace, if its objects are the same: what a selector
-        means among them is then not looked for again."""
-        if namespace not in self._services:
-            before = self._services_before.get(namespace, ())
-            self._services[namespace] = before if _same(before, found) else found
-        return self._services[namespace]
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
         """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""
@@ -123,8 +108,8 @@ class EarlierClaims:
 def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
     """One claim for each syncer that was listed and is in scope. A broken one does not affect the others. What several
     claim, one of them gets. What the pass before made of the same objects is taken from `earlier`."""
-    catalogs = Catalogs(view)
     earlier = earlier if earlier is not None else EarlierClaims()
+    catalogs = Catalogs(view, earlier.services)
     earlier.begin(naming)
     over_quota = scope.over_quota(view.syncers)
     made = {
@@ -135,6 +120,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         if scope.takes(syncer)
     }
     claims, wanted_by = earlier.end(made)
+    earlier.services = catalogs.services()
     syncers = view.syncers
     if isinstance(view.crd_live, Unknown):
         # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
@@ -228,7 +214,7 @@ def _delete(
         syncer=syncer,
         proof=crd_live.proof,
         keys=frozenset(verdicts if CLEANUP_FINALIZER in syncer.finalizers else ()),
-        policy=policy_asked(syncer.spec),
+        policy=policy_of(syncer.spec, "policy"),
         gated=pods if syncer.spec.get("readinessGate") is True else frozenset(),
     )
 
@@ -245,7 +231,7 @@ def _serve_again(
     if isinstance(spec, NotServed):
         earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), spec)
         return spec
-    all_services = earlier.same_services(selected_namespace(syncer), catalog.data.services)
+    all_services = catalog.data.services
     if known is not None and known.all_services is all_services:
         services = known.services
     else:
@@ -313,10 +299,6 @@ def better(one: Found, other: Found) -> Found:
     one that is not known, before one that leaves; of two wanted ones the UP one, then by pod, so that the order of
     slices does not matter. Of two others the later."""
     if isinstance(one, Wanted) and isinstance(other, Wanted):
-        return min(one, other, key=_standing)
+        up = InstanceStatus.UP
+        return min(one, other, key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())))
     return min(other, one, key=lambda found: (Wanted, Kept, Leaving).index(type(found)))
-
-
-def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
-    down = wanted.instance.status is not InstanceStatus.UP
-    return (down, wanted.why, tuple(sorted(wanted.instance.metadata.items())))

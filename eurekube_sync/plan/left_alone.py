@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving, Wanted
-from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
+from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_of
 from eurekube_sync.desired.grants import no_longer_granted
 from eurekube_sync.model.actions import Action, Cancel, Change, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -123,7 +123,7 @@ def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
     if isinstance(claim, Serving):
         return claim.conduct.policy
     marked = policy_of(registered.metadata) if registered is not None else Policy.SYNC
-    asked = policy_asked(claim.syncer.spec) if claim is not None else Policy.SYNC
+    asked = policy_of(claim.syncer.spec, "policy") if claim is not None else Policy.SYNC
     return marked if asked is Policy.SYNC else asked
 
 

@@ -15,7 +15,6 @@ from eurekube_sync.desired.conduct import (
     Measure,
     Policy,
     is_gone,
-    policy_asked,
     policy_of,
     read_mark,
 )
@@ -141,7 +140,7 @@ def test_the_mark_tells_the_policy(mark: str | None, policy: Policy) -> None:
 )
 def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
     """As the mark, it is never taken for less than it may mean."""
-    assert policy_asked(spec) is policy
+    assert policy_of(spec, "policy") is policy
 
 
 def test_what_was_turned_down_instead_of_cancelled_is_gone_unless_it_is_up_again() -> None:
