@@ -141,9 +141,9 @@ class Builder:
             instance=listed.instance if listed is not None and listed.instance == instance else instance,
         )
 
-    def warn(self, warning: str) -> None:
+    def warn(self, *warnings: str) -> None:
         """Something that a person should know although it works; the same is said once."""
-        self._warnings.setdefault(warning)
+        self._warnings |= dict.fromkeys(warnings)
 
     @property
     def apps(self) -> tuple[str, ...]:

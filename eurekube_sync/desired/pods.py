@@ -112,8 +112,7 @@ def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> 
         if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
             unclear = f"the Endpoints of Service {name} do not say which pods are ready"
             builder.warn(f"{unclear}, because of publishNotReadyAddresses")
-    for denied in catalog.drains.denied():
-        builder.warn(denied)
+    builder.warn(*catalog.drains.denied())
 
 
 def _listening(
@@ -162,8 +161,7 @@ def _found(
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or backend.terminating
     drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
-    for ignored in drain.ignored:
-        builder.warn(ignored)
+    builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
         return Leaving(

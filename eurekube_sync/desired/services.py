@@ -234,8 +234,7 @@ def _found(
     else:
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
     drain = catalog.drains.of((service,), None, site.node)
-    for ignored in drain.ignored:
-        builder.warn(ignored)
+    builder.warn(*drain.ignored)
     if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -194,17 +194,21 @@ class Unserved:
 def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:
     """Those whose names are in scope, and whose labels or class are not. What a person deletes, and what another owner
     serves now, is left to expire."""
-    by_name = replace(observed.scope, elsewhere=frozenset())
+    scope, by_name = observed.scope, replace(observed.scope, elsewhere=frozenset())
     left = {
         one.ref: one
         for one in every(syncers)
-        if one.ref in observed.scope.elsewhere and by_name.covers(one.ref) and one.deleted is None
+        if one.ref in scope.elsewhere and by_name.covers(one.ref) and one.deleted is None
     }
     found: dict[SyncerRef, list[ObservedInstance]] = {}
     for instance in observed.others.values() if left else ():
         ref = syncer_of(instance)
-        ours = ref in left and observed.ownership.holds(instance) and not is_gone(instance)
-        if ref is not None and ours and _nobodys(instance, left[ref], observed):
+        if ref is None or ref not in left or not observed.ownership.holds(instance) or is_gone(instance):
+            continue
+        mark = instance.metadata.get(CLASS)
+        # It is renewed by this mark, which whoever serves it now would have changed.
+        by_mark = not scope.selector and mark == scope.syncer_class != class_of(left[ref])
+        if by_mark or observed.silent(instance) > _SILENT:
             found.setdefault(ref, []).append(instance)
     at_work = (one for one in _of_others(observed) if observed.silent(one) <= _LATELY) if found else ()
     taken = {syncer_of(one) for one in at_work}
@@ -213,13 +217,6 @@ def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserve
         for ref, some in sorted(found.items())
         if ref not in taken
     )
-
-
-def _nobodys(instance: ObservedInstance, syncer: SyncerObject, observed: Observed) -> bool:
-    scope = observed.scope
-    if not scope.selector and instance.metadata.get(CLASS) == scope.syncer_class != class_of(syncer):
-        return True  # renewed by its mark, which whoever serves it now would have changed
-    return observed.silent(instance) > _SILENT
 
 
 def living(left: Iterable[Unserved], pods: Listed[Pod]) -> tuple[Unserved, ...]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs
+from eurekube_sync.desired.catalog import Catalogs
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
@@ -192,7 +192,12 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             continue
         try:
             spec = parse(syncer)
-            nodes = nodes or _needs_nodes(spec, catalog.data)
+            if spec.mode == "service" and spec.service.hostname is None and not nodes:
+                nodes = any(address_kind(one, spec) == "NodePort" for one in catalog.data.matching(spec.selector))
+            elif spec.zone.from_endpoint and not nodes:
+                chosen = catalog.data.matching(spec.selector)
+                pieces = [piece for service in chosen for piece in catalog.data.slices_of(service)]
+                nodes = any(endpoint.zone is None for piece in pieces for endpoint in piece.endpoints)
         except InvalidSyncer:
             continue  # it will freeze, and says why
         if spec.needs_pods and syncer.deleted is None:
@@ -200,16 +205,6 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
         if spec.conduct.readiness_gate:
             readiness.add(namespace)
     return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
-
-
-def _needs_nodes(spec: Syncer, catalog: Catalog) -> bool:
-    if spec.mode == "service":
-        services = catalog.matching(spec.selector) if spec.service.hostname is None else ()
-        return any(address_kind(service, spec) == "NodePort" for service in services)
-    if not spec.zone.from_endpoint:
-        return False
-    slices = [piece for service in catalog.matching(spec.selector) for piece in catalog.slices_of(service)]
-    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)
 
 
 def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
