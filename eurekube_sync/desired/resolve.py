@@ -146,12 +146,7 @@ def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
 
 
 def _claim(
-    syncer: SyncerObject,
-    view: ClusterView,
-    catalogs: Catalogs,
-    naming: Naming,
-    scope: Scope,
-    earlier: EarlierClaims,
+    syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope, earlier: EarlierClaims
 ) -> Claim:
     namespace = selected_namespace(syncer)
     catalog = catalogs.of(namespace) if scope.may_select(syncer) else None
