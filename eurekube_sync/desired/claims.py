@@ -67,8 +67,7 @@ class Wanted:
 
     @property
     def if_gone(self) -> Instance | None:
-        """What a renewal registers that finds no lease. A not-ready endpoint that Eureka lost is not brought back: it
-        would be a first registration."""
+        """What a renewal registers that finds no lease: no endpoint that is not ready, as if it were seen first."""
         return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
 
 
@@ -230,8 +229,7 @@ class Serving:
         return not self.conduct.claims_nothing and self._keeps_unwanted(instance)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
-        """Whether it stays for no other reason than that a slice or an address is awaited: it goes when its pod is
-        gone."""
+        """Whether it stays for an awaited slice or address alone: it goes when its pod is gone."""
         return self.reads_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
 
     @property

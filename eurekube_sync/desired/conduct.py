@@ -27,8 +27,7 @@ _PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
 
 
 class Measure(StrEnum):
-    """What a limit counts in: instances, percent of our pods, or percent of all UP instances of the VIP. The values are
-    the forms of the mark."""
+    """What a limit counts in: instances, percent of our pods, or of all UP instances of the VIP. The mark's forms."""
 
     COUNT = "{}"
     PODS = "{}%"

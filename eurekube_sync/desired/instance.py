@@ -104,8 +104,7 @@ class Builder:
         return key if listed is None else listed.key
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
-        """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName) where the place
-        has no name of the asked kind."""
+        """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName)."""
         vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
@@ -211,10 +210,10 @@ class Builder:
             if value is None:
                 continue
             more = size_of({entry.key: value})
-            too_much = (
-                f"with it, the metadata has more than {MOST_METADATA} bytes" if size + more > MOST_METADATA else ""
-            )
-            if fault := value_fault(value) or too_much:
+            fault = value_fault(value)
+            if not fault and size + more > MOST_METADATA:
+                fault = f"with it, the metadata has more than {MOST_METADATA} bytes"
+            if fault:
                 self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
             else:
                 found[entry.key] = value

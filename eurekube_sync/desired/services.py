@@ -45,8 +45,7 @@ class _Behind:
 def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
-    """What each address of each Service comes to; the builder is told what is not complete. Raises InvalidSyncer,
-    SourceUnknown."""
+    """What each address of each Service comes to. Raises InvalidSyncer, SourceUnknown."""
     chosen = _chosen(spec, services)
     behind = _behind(spec, chosen, catalog)
     for service, ports in chosen:
@@ -163,8 +162,7 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
 
 
 def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
-    """Host names, and the addresses of one family: the asked one, else the Service's first that there is any of. Each
-    with its family."""
+    """Host names, and the addresses of one family: the asked one, or the Service's first that there is any of."""
     families = {host: family_of(host) for host in hosts if host}
     wished = [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
     chosen = next((family for family in wished if family and family in families.values()), None)

@@ -174,8 +174,7 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
 
 
 def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
-    """The UID of the one cluster where the owner has instances; empty where there are none, or several's, or what is
-    no UID."""
+    """The UID of the one cluster where the owner has instances; empty for none, for several's, and for no UID."""
     listed = registry.data if isinstance(registry, Complete) else ()
     found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
     uid = found.pop() if len(found) == 1 else ""
@@ -202,10 +201,8 @@ THRESHOLD = 0.85
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """A registry of `ours` and `others` while all live, and ours are renewed every `interval` seconds.
-
-    A server that is alone counts one client more than it holds (`openForTraffic`); that is left out.
-    """
+    """A registry of `ours` and `others` while all live, and ours are renewed every `interval` seconds. A server that is
+    alone counts one client more than it holds (`openForTraffic`); that is left out."""
 
     ours: int
     others: int

@@ -81,8 +81,7 @@ class OtherOwner:
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
-    """The owners whose instances stand, and are renewed, where `desired` syncers of ours would have theirs. `now` in
-    Unix seconds."""
+    """The owners whose instances are renewed where syncers of ours would have theirs. `now` in Unix seconds."""
     theirs: dict[str, list[ObservedInstance]] = {}
     for one in _of_others(observed):
         # A syncer of another class was another installation's to serve: it has moved to ours.

@@ -44,9 +44,8 @@ class OwnWrites:
 
 
 class LastSeen:
-    """What was UP after the last pass that could read Eureka. It comes back to a suspended syncer when Eureka has lost
-    it, and where nobody can see what is registered, though a limit or a drain that cannot be read lets nothing else
-    in."""
+    """What was UP after the last pass that could read Eureka. It comes back to a suspended syncer when Eureka lost it,
+    and while Eureka cannot be read, though a limit or a drain that cannot be read lets nothing else in."""
 
     def __init__(self) -> None:
         self._ours: Mapping[InstanceKey, ObservedInstance] = {}
