@@ -36,7 +36,7 @@ from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient

@@ -25,10 +25,9 @@ from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
 from eurekube_sync.observe.installations import OtherOwner, Unserved
 from eurekube_sync.observe.kubernetes import SameCluster
-from eurekube_sync.observe.memory import LastSeen, OwnWrites
 from eurekube_sync.plan.ours import EarlierPlan
 from eurekube_sync.plan.value import Plan
 

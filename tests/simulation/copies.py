@@ -26,7 +26,7 @@ from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.model.ports import Registry
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection
 from tests.in_process.workers import InTurn

@@ -28,7 +28,7 @@ from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.memory import LastSeen
+from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan import duplicates, left_alone, make, ours
 from eurekube_sync.plan import left_out as admission
 from eurekube_sync.plan.value import Plan

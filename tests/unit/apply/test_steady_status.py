@@ -18,7 +18,7 @@ from eurekube_sync.model.errors import ClusterDenied, RegistryRejected, Registry
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.observe.memory import LastSeen, OwnWrites
+from eurekube_sync.observe.eureka import LastSeen, OwnWrites
 from tests.unit.worlds.build import (
     DENIED,
     NS,

@@ -15,7 +15,7 @@ from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import Endpoint, Node, ServicePort
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.controller.test_reconcile import A, B, C, add_app, article, ours, pods, slow
 from tests.unit.worlds.build import (
     DOWN,

@@ -20,8 +20,8 @@ from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Pod, PodRef, Service, ServicePort
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.observe.kubernetes import unread
-from eurekube_sync.observe.memory import LastSeen
 from tests.unit.worlds.build import DENIED, NS, REF, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
 from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, Port
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, endpoint, instance, key, stored
 from tests.unit.worlds.fakes import FakeWorld

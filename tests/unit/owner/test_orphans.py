@@ -21,7 +21,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.owner.orphans import Fate, Orphans, look_for_orphans
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER as OF_OURS

@@ -14,7 +14,7 @@ from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.plan.duplicates import lacks
 from tests.unit.plan.test_held_back_by_policy import condition, itself, setting, standing
 from tests.unit.worlds.build import (

@@ -18,7 +18,7 @@ from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Condition, PodRef
 from eurekube_sync.model.ownership import POD
-from eurekube_sync.observe.memory import LastSeen
+from eurekube_sync.observe.eureka import LastSeen
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,

@@ -15,8 +15,7 @@ from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites, Unread
 from eurekube_sync.plan.left_out import within_limits
 from eurekube_sync.plan.value import Choice
 from tests.unit.worlds.build import (

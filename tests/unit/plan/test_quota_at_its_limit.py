@@ -11,7 +11,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.kubernetes import PodRef, SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.observe.memory import LastSeen
+from eurekube_sync.observe.eureka import LastSeen
 from tests.unit.apply.test_gates import Rollout
 from tests.unit.plan.test_quota import YOUNG, pods, ready, standing, world_of, young
 from tests.unit.worlds.build import NS, OUT, REF, endpoint, foreign, key, piece, service, syncer

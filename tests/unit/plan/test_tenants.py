@@ -19,7 +19,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.memory import LastSeen
+from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan.left_out import first_registered
 from eurekube_sync.plan.make import plan_blind
 from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, observed, piece, service, syncer

@@ -39,7 +39,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ports import Batched, Dated, Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from eurekube_sync.observe.memory import LastSeen, OwnWrites
+from eurekube_sync.observe.eureka import LastSeen, OwnWrites
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, changed
 

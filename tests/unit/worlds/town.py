@@ -31,7 +31,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.instances import Listed
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.observe.memory import OwnWrites
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessSession
