@@ -7,6 +7,7 @@ family of a dual-stack Service. The order of slices and Services never matters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, PodRef, Service, ServicePort
@@ -15,9 +16,10 @@ from eurekube_sync.model.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One pod (or bare address) behind one Service, on the port that the syncer asks for."""
+    """One pod (or bare address) behind a Service, on the port that the syncer asks for."""
 
-    service: str
+    services: Sequence[Service]
+    """By name; several when they are merged."""
     address: str
     port: int
     ready: bool
@@ -40,7 +42,7 @@ class Backend:
     @property
     def preference(self) -> tuple[bool, bool, bool, int, str, str]:
         """The order among duplicates: not terminating, then ready, then serving, then whatever is stable."""
-        return (self.terminating, not self.ready, not self.serving, self.port, self.address, self.service)
+        return (self.terminating, not self.ready, not self.serving, self.port, self.address, self.services[0].name)
 
 
 def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
@@ -112,7 +114,7 @@ def backends(
     for piece, number in matched:
         for endpoint in piece.endpoints:
             found = Backend(
-                service=service.name,
+                services=(service,),
                 address=endpoint.address,
                 port=number,
                 ready=healthy(endpoint, service),
@@ -176,17 +178,18 @@ def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)
     merged = {}
-    for identity, same in sorted(by_pod.items()):
-        merged[identity] = same[0]
-        if len(same) == 1:
+    for identity, some in sorted(by_pod.items()):
+        merged[identity] = some[0]
+        if len(some) == 1:
             continue
-        merged[identity] = min(same, key=lambda b: b.preference)
-        ports = {b.port: b.service for b in sorted(same, key=lambda b: b.service, reverse=True)}
+        services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
+        merged[identity] = replace(min(some, key=lambda b: b.preference), services=services)
+        ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
         if len(ports) > 1:
             offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
             raise InvalidSyncer(
                 "AmbiguousService",
-                f"{same[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+                f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
             )
     return merged
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
@@ -14,9 +13,6 @@ from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Service, ServicePort
-
-_Listening: TypeAlias = tuple[Mapping[str, Backend], Mapping[str, Sequence[Service]]]
-"""What listens on a port that was asked for, by identity; and the Services behind which each stands, by name."""
 
 
 def serve_pods(
@@ -40,27 +36,26 @@ def serve_pods(
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
     perhaps = [service for service, _ in missing]
-    for identity, backend in main[0].items():
-        behind = main[1][identity]
-        lacking = beside is not None and identity not in beside[0]
+    for identity, backend in main.items():
+        lacking = beside is not None and identity not in beside
         site = Site(
             host=backend.address,
             port=backend.port if on_plain is not None else None,
-            secure_port=on_secure[0][identity].port if on_secure is not None and not lacking else None,
+            secure_port=on_secure[identity].port if on_secure is not None and not lacking else None,
             pod=backend.pod,
             node=backend.node,
             zone=_zone(spec, backend, catalog),
-            services=behind,
+            services=backend.services,
             label=backend.label,
             allotted=backend.pod is not None,
         )
-        key = builder.key(_app(backend, behind, apps), site)
+        key = builder.key(_app(backend, apps), site)
         found = _found(backend, site, key, catalog, builder, perhaps)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is still to come
             found = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
         yield key, found
-    for identity, backend in beside[0].items() if beside is not None else ():
-        if identity not in main[0] and not backend.terminating:
+    for identity, backend in beside.items() if beside is not None else ():
+        if identity not in main and not backend.terminating:
             builder.unplaced[identity] = _lacks(backend, spec.port, builder)
 
 
@@ -117,17 +112,15 @@ def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> 
 
 def _listening(
     chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: Collection[str]
-) -> _Listening:
-    found: list[Backend] = []
-    services: dict[str, list[Service]] = {}
-    for service, port in chosen:
-        if service.is_external_name:
-            continue
-        for backend in backends(service, port, catalog.slices_of(service), family=family):
-            if service.name not in cut or backend.ready:  # nothing is removed for what a truncated list says
-                found.append(backend)
-                services.setdefault(backend.identity, []).append(service)
-    return one_per_pod(found), services
+) -> Mapping[str, Backend]:
+    """What listens on a port that was asked for, by identity."""
+    return one_per_pod(
+        backend
+        for service, port in chosen
+        if not service.is_external_name
+        for backend in backends(service, port, catalog.slices_of(service), family=family)
+        if service.name not in cut or backend.ready  # nothing is removed for what a truncated list says
+    )
 
 
 def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
@@ -137,7 +130,8 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
-def _app(backend: Backend, behind: Sequence[Service], apps: Mapping[str, str]) -> str:
+def _app(backend: Backend, apps: Mapping[str, str]) -> str:
+    behind = backend.services
     app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
     if others:
         raise InvalidSyncer(

@@ -182,11 +182,11 @@ def test_bare_addresses_merge_by_address() -> None:
     assert [backend.label for backend in found] == ["endpoint 10.0.0.1", "endpoint 10.0.0.2"]
 
 
-def backend(service: str, *, port: int = 8080, number: int = 1) -> Backend:
+def backend(name: str, *, port: int = 8080, number: int = 1) -> Backend:
     """One pod behind a Service."""
     pod = PodRef(f"rating-{number}", f"uid-{number}")
     return Backend(
-        service=service,
+        services=(service(name),),
         address=f"10.0.0.{number}",
         port=port,
         ready=True,
@@ -200,7 +200,10 @@ def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
     """`rating` and `rating-headless` are two instances for two pods, not four."""
     found = [backend(name, number=number) for name in ("rating-headless", "rating") for number in (1, 2)]
     merged = one_per_pod(found).values()
-    assert [(b.service, b.address) for b in merged] == [("rating", "10.0.0.1"), ("rating", "10.0.0.2")]
+    assert [([s.name for s in b.services], b.address) for b in merged] == [
+        (["rating", "rating-headless"], "10.0.0.1"),
+        (["rating", "rating-headless"], "10.0.0.2"),
+    ]
 
 
 def test_a_pod_behind_services_with_different_ports_is_ambiguous() -> None:
