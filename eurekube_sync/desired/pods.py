@@ -155,7 +155,8 @@ def _found(
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or backend.terminating
     drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
-    builder.warn(*drain.ignored)
+    if drain.ignored:
+        builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
         return Leaving(

@@ -135,7 +135,8 @@ class Syncer(Spec, frozen=True, kw_only=True):
     @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for its metadata."""
-        return any(one.pod_label is not None or one.pod_annotation is not None for one in self.metadata_from)
+        asked = self.metadata_from
+        return bool(asked) and any(one.pod_label is not None or one.pod_annotation is not None for one in asked)
 
 
 def parse(syncer: SyncerObject) -> Syncer:
