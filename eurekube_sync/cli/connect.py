@@ -54,15 +54,12 @@ class Installation:
     Times in seconds."""
 
     owner: str = ""
-    """Empty where a command may do without."""
     eureka: EurekaAccess
     kubeconfig: str | None = None
     context: str | None = None
     endpoints_source: EndpointsSource = "slices"
     concurrency: int = 16
-    """How many calls at a time."""
     call_timeout: float = 10
-    """How long each may take."""
     scope: Scope = field(default_factory=Scope)
     drains: frozenset[Kind] = frozenset()
     """Kinds beside Services whose drain annotations are looked for."""
@@ -76,13 +73,11 @@ class Installation:
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
     eureka_batch: str = "off"
-    """`auto`, `on` or `off`."""
     only_looks: bool = False
     """Nothing is asked that is a write in form."""
     count: Callable[[Server, str], None] = lambda _server, _code: None
     """Given the status of each call to a server."""
     waits: Waits = field(default_factory=Waits)
-    """What is waited for just now."""
     dumped: cluster_api.Connection | None = None
     """Files that are read in the cluster's place."""
     sweep_interval: float | None = None

@@ -97,7 +97,7 @@ def watched(
 ) -> Iterator[tuple[Monitor, Passed]]:
     """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then, and
     passes are measured only then. Raises ConfigurationError when the address cannot be opened."""
-    monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.timeout + passes.interval + _SLACK)
+    monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK)
     if not asked.wanted:
         yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return

@@ -117,12 +117,10 @@ def adopt_command(
 
 
 def _check_adopt(app: str | None, cluster: str | None, addresses: tuple[Address, ...]) -> None:
-    if app is not None and cluster is not None:
+    if (app is None) == (cluster is None):
         raise click.UsageError(
-            "--app is for instances that nobody owns, --cluster for those of an old cluster: give one of them"
+            "give --app, for instances that nobody owns, or --cluster, for those of an old cluster: give one of them"
         )
-    if app is None and cluster is None:
-        raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for those of an old cluster")
     if cluster is not None and addresses:
         raise click.UsageError("--address goes with --app; --cluster takes all instances of a cluster")
     if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):

@@ -13,7 +13,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -92,7 +91,7 @@ class Recorder:
     def _prune(self, written: Path) -> None:
         """What was just written stays, whatever its size. One of a wrong clock, which seems later, may go alone."""
         kept = written.stat().st_size
-        for one, _ in reversed(_files(self._folder)):
+        for one in (file.path for file in reversed(_files(self._folder))):
             with suppress(FileNotFoundError):  # another process works here, too
                 size = 0 if one == written else one.stat().st_size
                 if kept + size <= self._most or one == written:
@@ -108,21 +107,6 @@ def _mark() -> str:
     return secrets.token_hex(4)
 
 
-def _files(folder: Path) -> list[tuple[Path, datetime]]:
-    """By time, which is how their names sort; with those that are being written. A link is not followed."""
-    with os.scandir(folder) as entries:
-        names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
-    return [(folder / name, at) for name in names if (at := _moment(name))]
-
-
-def _moment(name: str) -> datetime | None:
-    found = _NAME.fullmatch(name)
-    try:
-        return datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) if found else None
-    except ValueError:  # no such day
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class RecordFile:
     """A record that is there, and may be read."""
@@ -134,35 +118,46 @@ class RecordFile:
         """Raises ConfigurationError for one that cannot be read, is too large, or is no record. `whole`: with what it
         planned from, which is most of it."""
         try:
-            found = self._unpacked()
+            with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+                text = unpacked.read(_MOST_BYTES + 1)
+            if len(text) > _MOST_BYTES:
+                raise ConfigurationError("is too large for a record")
+            found = msgspec.json.decode(text)
             data = found if whole or not isinstance(found, dict) else {**found, "basis": None}
             return from_data(data, partial(Basis, braked=Braked(plan=Plan(), held=None)))
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.path} {error}") from error
-
-    def _unpacked(self) -> Any:
-        try:
-            with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
-                text = unpacked.read(_MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise ConfigurationError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is cut'}") from error
-        if len(text) > _MOST_BYTES:
-            raise ConfigurationError("is too large for a record")
-        try:
-            return msgspec.json.decode(text)
+            reason = getattr(error, "strerror", None) or "it is cut"
+            raise ConfigurationError(f"{self.path} cannot be read: {reason}") from error
         except UNREADABLE as error:
-            raise ConfigurationError("is cut, or not a record") from error
+            raise ConfigurationError(f"{self.path} is cut, or not a record") from error
 
 
 def record_files(folder: Path) -> Sequence[RecordFile]:
     """The records of a folder, the oldest first. Raises ConfigurationError where there is none."""
     try:
-        found = [RecordFile(path, at) for path, at in _files(folder) if path.suffix == ".gz"]
+        found = [one for one in _files(folder) if one.path.suffix == ".gz"]
     except OSError as error:
         raise ConfigurationError(f"the folder {folder} cannot be read: {error.strerror}") from error
     if not found:
         raise ConfigurationError(f"there is no record in {folder}: run --record {folder} writes them")
     return found
+
+
+def _files(folder: Path) -> list[RecordFile]:
+    """By time, which is how their names sort; with those that are being written. A link is not followed."""
+    with os.scandir(folder) as entries:
+        names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
+    return [RecordFile(folder / name, at) for name in names if (at := _moment(name))]
+
+
+def _moment(name: str) -> datetime | None:
+    found = _NAME.fullmatch(name)
+    try:
+        return datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) if found else None
+    except ValueError:  # no such day
+        return None
 
 
 _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")

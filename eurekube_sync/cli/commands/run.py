@@ -86,7 +86,7 @@ def run_command(
         approved=choices.read_approval(approve, now=clock.now()) if approve else None,
         dry_run=passes.dry_run,
         looks=bool(dumps),
-        deadline=passes.timeout,
+        deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
     tells = [teller(form, passes, installation.eureka.notices)]
@@ -117,7 +117,9 @@ def _schedule(installation: Installation, passes: Passes, form: ReportForm, **mo
         )
     if form.output == "markdown" and not passes.dry_run:
         raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")
-    return Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal, **more)
+    return Schedule(
+        passes=None if passes.daemon else passes.passes, interval=passes.interval, watched=form.at_terminal, **more
+    )
 
 
 def _renewing(installation: Installation, passes: Passes) -> Installation:
@@ -148,9 +150,9 @@ def _run(
     tells: Sequence[Tell],
 ) -> ExitCode:
     """All passes, under the lock where there is one."""
-    (monitor, passed), daemon = watch, passes.number is None
+    monitor, passed = watch
     # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
-    without_lock = passes.dry_run or (settings.approved is not None and not daemon)
+    without_lock = passes.dry_run or (settings.approved is not None and not passes.daemon)
     lock = None if without_lock else connect_lock(ours, clock)
 
     def work() -> ExitCode:
@@ -181,10 +183,10 @@ def _run(
                 for tell in tells:
                     tell(report, code)
 
-            between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if daemon else None
+            between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.daemon else None
             return run_passes(one_pass, clock, schedule, told, process.looking_for_cycles(between))
 
-    return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=daemon)
+    return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
 
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
@@ -206,13 +208,13 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
         cluster=cluster,
         scope=installation.scope,
         dry_run=passes.dry_run,
-        deadline=passes.timeout,
+        deadline=passes.pass_timeout,
     )
     tell = teller(form, passes, installation.eureka.notices)
     process.look_rarely_for_cycles()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
-        between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.number is None else None
+        between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.daemon else None
 
         def one_pass() -> PassReport:
             with installation.waits.seen():

@@ -34,17 +34,21 @@ _MOST_BYTES = 256 * 1024 * 1024
 class Passes:
     """The passes of one process. Times in seconds."""
 
-    number: int | None
-    """None: until a signal."""
+    passes: int
+    daemon: bool
+    """Pass after pass, until a signal."""
     interval: float
     """From the start of a pass to the start of the next."""
-    timeout: float
-    """Of one pass."""
+    pass_timeout: float
     dry_run: bool
+
+    def __post_init__(self) -> None:
+        if self.daemon and self.passes > 1:
+            raise click.UsageError("--daemon and --passes exclude each other: give one of them")
 
     @property
     def many(self) -> bool:
-        return self.number != 1
+        return self.daemon or self.passes > 1
 
     @property
     def renewal_slack(self) -> float:
@@ -52,15 +56,9 @@ class Passes:
         return self.interval / 2 if self.many else 0.0
 
 
-def _passes(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_run: bool) -> Passes:
-    if daemon and passes > 1:
-        raise click.UsageError("--daemon and --passes exclude each other: give one of them")
-    return Passes(number=None if daemon else passes, interval=interval, timeout=pass_timeout, dry_run=dry_run)
-
-
 pass_options = group(
     "passes",
-    _passes,
+    Passes,
     option("--passes", type=click.IntRange(1), default=1),
     option("--daemon", is_flag=True, help="Run pass after pass, until SIGTERM."),
     option("--interval", type=Duration(least=1), default="30s"),
@@ -68,8 +66,6 @@ pass_options = group(
     option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
     section=Section.PASSES,
 )
-
-
 _lease_duration = partial(
     option,
     "--lease-duration",
@@ -84,7 +80,6 @@ lease_options = (
 kept_lease_option = _lease_duration(
     help="The same value as for run. With several passes, --interval must not be more than half of it."
 )
-"""The same for who gives none."""
 
 
 def _limits(brake_percent: float, brake_count: float, brake_ceiling: float, brake_apps_percent: float) -> BrakeLimits:

@@ -49,7 +49,7 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tel
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
     # Seconds between two renewals of a lease, as far as this process has it in hand; a daemon renews between its
     # passes, too.
-    alone = not passes.many or (passes.number is None and passes.interval > RENEWAL_INTERVAL)
+    alone = not passes.many or (passes.daemon and passes.interval > RENEWAL_INTERVAL)
     renewed_every = RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
     said = False
 
