@@ -18,35 +18,30 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.foreign_text import printable
 
-_MODULES = {
-    "run": "run",
-    "keepalive": "run",
-    "status": "look",
-    "explain": "look",
-    "check": "look",
-    "orphans": "look",
-    "owner": "owner",
-    "replay": "replay",
-    "validate": "offline",
-    "crd": "offline",
-    "demo": "demo",
-    "version": "look",
-    "completion": "offline",
-    "help": "offline",
-}
-"""Which file of `cli/commands` has a command, in the order of `--help`."""
+_FILES = (
+    ("run", ("run", "keepalive")),
+    ("look", ("status", "explain", "check", "orphans")),
+    ("owner", ("owner",)),
+    ("replay", ("replay",)),
+    ("offline", ("validate", "crd")),
+    ("demo", ("demo",)),
+    ("look", ("version",)),
+    ("offline", ("completion", "help")),
+)
+"""The files of `cli/commands`, and which commands each has, in the order of `--help`."""
+_FILE_OF = {command: file for file, commands in _FILES for command in commands}
 
 
 class _LazyCommands(Group):
     """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_MODULES)
+        return list(_FILE_OF)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
+        if cmd_name not in _FILE_OF:
             return None
-        module = import_module(f"eurekube_sync.cli.commands.{_MODULES[cmd_name]}")
+        module = import_module(f"eurekube_sync.cli.commands.{_FILE_OF[cmd_name]}")
         command = getattr(module, f"{cmd_name}_command")
         assert isinstance(command, click.Command)
         return command

@@ -245,9 +245,7 @@ def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
 def _version_data(said: dict[str, Source[str]]) -> dict[str, Any]:
     """Each server as what it said, or why that is unknown."""
     found = {
-        name.lower(): {"found": source.data, "unknown": None}
-        if isinstance(source, Complete)
-        else {"found": None, "unknown": source.message}
+        name.lower(): {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
         for name, source in said.items()
     }
     return {"version": __version__, "python": platform.python_version(), **found}
