@@ -17,8 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.threads import repeating
-from eurekube_sync.cli.monitoring.metrics import scope_text
-from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -119,9 +118,7 @@ def watched(
 
     with ExitStack() as opened:
         if asked.listen:
-            from eurekube_sync.cli.monitoring.server import serving
-
-            opened.enter_context(serving(monitor, *asked.listen))
+            opened.enter_context(exposition.serving(monitor, *asked.listen))
         yield monitor, passed
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eurekube_sync.cli.monitoring import exposition
-from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.sources import Server
 from tests.servers.promtool import promtool

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
 
-from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.cli.monitoring.monitor import Monitor, Passed, is_ready
+from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, HELD, INSTANCES, UNKNOWN, Monitor, Passed, is_ready
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.wording import counted

@@ -14,7 +14,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import own_namespace
 from eurekube_sync.adapters.threads import repeating
-from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import LockChoice, lock_name, lock_option
 from eurekube_sync.cli.process import under_lock

@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eurekube_sync.cli.monitoring import exposition
-from eurekube_sync.cli.monitoring.metrics import METRICS
-from eurekube_sync.cli.monitoring.monitor import KEPT_PASSES, Monitor
+from eurekube_sync.cli.monitoring.metrics import KEPT_PASSES, METRICS, Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Server, Unknown

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from html.parser import HTMLParser
 
-from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Values
-from eurekube_sync.cli.monitoring.monitor import Monitor, Passed
+from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Monitor, Passed, Values
 from eurekube_sync.cli.monitoring.page import KEPT_SYNCERS, html_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from eurekube_sync.cli.monitoring import server
-from eurekube_sync.cli.monitoring.monitor import Monitor
-from eurekube_sync.cli.monitoring.server import serving
+from eurekube_sync.cli.monitoring import exposition
+from eurekube_sync.cli.monitoring.exposition import serving
+from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.errors import ConfigurationError
 from tests.unit.worlds.build import endpoint, piece, service, syncer
@@ -76,8 +76,8 @@ def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest make room; a probe is answered, and leases can be renewed."""
-    monkeypatch.setattr(server, "_MOST", 3)
-    monkeypatch.setattr(server._Connection, "timeout", 60)
+    monkeypatch.setattr(exposition, "_MOST", 3)
+    monkeypatch.setattr(exposition._Connection, "timeout", 60)
     with serving(monitor, "127.0.0.1", 0) as url, ExitStack() as opened:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         silent = [opened.enter_context(socket.create_connection(address, 2)) for _ in range(4)]
