@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
@@ -72,12 +71,6 @@ def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, sco
     newest = max((one.renewed for one in world.read(sample).values() if one is not None), default=None)
     ago = None if newest is None else max(0.0, world.clock.now() - newest)
     return Purge(ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago)
-
-
-def look_again(world: OwnerWorld, found: Purge) -> Purge:
-    """The same instances beside what is listed and renewed now: a person may take an hour to answer."""
-    owner, cluster = found.ownership.owner, found.ownership.cluster
-    return replace(look_before_purge(world, owner=owner, cluster=cluster, scope=found.scope), instances=found.instances)
 
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:

@@ -19,8 +19,8 @@ from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.options.servers import EurekaAccess
-from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import pass_table
+from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -32,7 +33,7 @@ from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
 from eurekube_sync.owner.moves import Address, OwnerReport
-from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
+from eurekube_sync.owner.purge import Purge, look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 
 _NAMED = 10
@@ -180,12 +181,14 @@ def purge_command(
         raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
-        found = look_before_purge(world, owner=installation.owner, cluster=cluster, scope=installation.scope)
+        look = partial(look_before_purge, world, owner=installation.owner, scope=installation.scope)
+        found = look(cluster=cluster)
         if found.instances and not (yes or dry_run):
             if not _confirmed(found):
                 click.echo("nothing was changed", err=True)
                 return ExitCode.REFUSED
-            found = look_again(world, found)
+            now = look(cluster=found.ownership.cluster)  # a person may have taken an hour to answer
+            found = replace(now, instances=found.instances)
         return purge(world, found, dry_run=dry_run)
 
     return _carry_out(installation, form, work, asks_cluster=not cluster)

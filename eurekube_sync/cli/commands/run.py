@@ -26,8 +26,8 @@ from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
-from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import Tell, good_pass, teller
+from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode

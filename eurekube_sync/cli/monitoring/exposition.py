@@ -9,6 +9,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import AF_INET6, SHUT_RDWR
@@ -41,13 +42,13 @@ _log = logging.getLogger(__name__)
 _EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True)
 class _Collector(Collector):
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
+    monitor: Monitor
 
     def collect(self) -> Iterator[Family]:
         """Each metric that has a value."""
-        values = self._monitor.values()
+        values = self.monitor.values()
         for metric in METRICS:
             found = dict(values.get(metric, {}))
             if not found:

@@ -14,8 +14,8 @@ import yaml
 from rich.console import Group, RenderableType
 
 from eurekube_sync.cli.options.declare import Section, group, option, warn_of_unknown
-from eurekube_sync.cli.output.layout import console_for, marked
 from eurekube_sync.cli.output.streams import discard_output, set_up_logs
+from eurekube_sync.cli.output.table import console_for, marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import json_printable
 from eurekube_sync.model.values import dataclass

@@ -11,8 +11,7 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.layout import Cell, Columns, Line, Next, sign_of
-from eurekube_sync.cli.output.rows import row_of, rows_table
+from eurekube_sync.cli.output.table import Cell, Columns, Line, Next, row_of, rows_table, sign_of
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
 from eurekube_sync.explain.overview import Overview, Row, State

@@ -15,8 +15,7 @@ from eurekube_sync import __version__
 from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
-from eurekube_sync.cli.output.layout import Line, marked
-from eurekube_sync.cli.output.rows import Danger, Diff, Row, folded, rows_of, signs_in
+from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
 from eurekube_sync.cli.output.words import Sentence, gathered, renewed, sentences, summary, syncers_data, told
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -78,14 +77,10 @@ def good_pass(report: PassReport, holder: str) -> GoodPass:
     )
 
 
-def _beside_the_rows(report: PassReport, notices: Sequence[str]) -> list[Sentence]:
-    return [*map(Sentence, notices), *(one for one in told(report) if not one.in_a_row)]
-
-
 def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
     """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
     and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
-    rows, shown = rows_of(report), _beside_the_rows(report, notices)
+    rows, shown = rows_of(report), [*map(Sentence, notices), *told(report)]
     more = 0
     if at_terminal:
         rows, shown = list(folded(rows)), list(gathered(shown))
@@ -111,8 +106,8 @@ def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
         lines += [*_markdown_table(registrations, left), "", "</details>", ""]
-    told = [f"- {_text(one.text)}" for one in gathered(_beside_the_rows(report, notices))]
-    lines += [*told, ""] if told else []
+    said = [f"- {_text(one.text)}" for one in gathered([*map(Sentence, notices), *told(report)])]
+    lines += [*said, ""] if said else []
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []
     cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""

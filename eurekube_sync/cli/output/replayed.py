@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
-from eurekube_sync.cli.output.layout import Line, marked
-from eurekube_sync.cli.output.rows import Diff, rows_of
+from eurekube_sync.cli.output.table import Diff, Line, marked, rows_of
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record, decisions
 from eurekube_sync.model.foreign_text import printable

@@ -104,8 +104,6 @@ class Sentence:
     text: str
     note: bool = False
     """Nothing is wrong: it is good to know."""
-    in_a_row: bool = False
-    """A row of the table says the same."""
     reason: str = ""
     """A machine word that several syncers may share; empty where the sentence has none."""
     about: str = ""
@@ -114,12 +112,12 @@ class Sentence:
 
 def sentences(report: PassReport) -> list[str]:
     """All of them, the worst first; none is cut."""
-    return [one.text for one in told(report)]
+    return [one.text for one in told(report, conflicts=True)]
 
 
-def told(report: PassReport) -> list[Sentence]:
-    """The same, with what each is about; notes come last."""
-    return sorted(_sentences(report), key=lambda one: one.note)
+def told(report: PassReport, *, conflicts: bool = False) -> list[Sentence]:
+    """The same, with what each is about; notes come last. Conflicts have a row each in the table."""
+    return sorted(_sentences(report, conflicts=conflicts), key=lambda one: one.note)
 
 
 def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
@@ -138,7 +136,7 @@ def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
             yield Sentence(text, note=one.note)
 
 
-def _sentences(report: PassReport) -> Iterator[Sentence]:
+def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from map(Sentence, _of_owners(report))
     yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
@@ -150,7 +148,7 @@ def _sentences(report: PassReport) -> Iterator[Sentence]:
         left = not_tried(report)
         goes_on = f"{left} not tried; the next pass tries them" if left else "the next pass continues"
         yield Sentence(f"cut short by its deadline or a signal: {goes_on}")
-    yield from (Sentence(f"{b.key}: {b.why}", in_a_row=True) for b in report.plan.blocked if b.conflict)
+    yield from (Sentence(f"{b.key}: {b.why}") for b in report.plan.blocked if conflicts and b.conflict)
     yield from map(Sentence, _of_failures(report))
 
 

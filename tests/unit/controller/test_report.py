@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.cli.output.layout import console_for
 from eurekube_sync.cli.output.passes import as_data, pass_markdown, pass_table
-from eurekube_sync.cli.output.rows import Diff, rows_of
+from eurekube_sync.cli.output.table import Diff, console_for, rows_of
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport

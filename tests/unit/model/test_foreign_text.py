@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.cli.output.layout import console_for
-from eurekube_sync.cli.output.rows import Row, rows_table
+from eurekube_sync.cli.output.table import Row, console_for, rows_table
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import (

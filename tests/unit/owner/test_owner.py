@@ -33,7 +33,7 @@ from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
 from eurekube_sync.owner.moves import Address, OwnerReport
-from eurekube_sync.owner.purge import look_again, look_before_purge, purge
+from eurekube_sync.owner.purge import look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (
@@ -1028,7 +1028,8 @@ def test_what_comes_while_a_person_is_asked_is_left_and_keeps_its_finalizer() ->
     found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
     world.registry.put(stored(instance(5)))
     world.cluster.delete(REF)
-    report = purge(owner_world(world), look_again(owner_world(world), found), dry_run=False)
+    now = look_before_purge(owner_world(world), owner=OWNER, cluster=found.ownership.cluster, scope=Scope())
+    report = purge(owner_world(world), replace(now, instances=found.instances), dry_run=False)
     assert report.summary == "2 cancelled"
     assert "1 more came meanwhile and was left: stop what registers them, and purge again" in report.sentences
     assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers

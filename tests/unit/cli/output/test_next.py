@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from eurekube_sync.cli.output.layout import Next
+from eurekube_sync.cli.output.table import Next
 
 
 @pytest.mark.parametrize(
