@@ -21,8 +21,7 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
-SHOWN = 5
-"""The most names in one sentence."""
+SHOWN = 5  # the most names in one sentence
 
 
 class Address(NamedTuple):
@@ -51,8 +50,7 @@ class Move:
     """Marks that the source must still have when it is its turn; None: must not have."""
     put: Mapping[str, str]
     why: str
-    result: Result | None = None
-    """None: it is only planned."""
+    result: Result | None = None  # None: it is only planned
     detail: str = ""
     cause: Cause | None = None
 
@@ -146,19 +144,13 @@ class OwnerReport:
     command: str
     dry_run: bool = False
     moves: Sequence[Move] = ()
-    nothing: str = ""
-    """The one line without moves."""
-    of: str = ""
-    """Of whom a dry run cancels."""
-    observe: float | None = None
-    """As for `observation_time`."""
+    nothing: str = ""  # the one line without moves
+    of: str = ""  # of whom a dry run cancels
+    observe: float | None = None  # as for `observation_time`
     before: Sequence[str] = ()
-    after: Sequence[str] = ()
-    """What a person should know, beside the moves that failed."""
-    errors: tuple[ClusterError, ...] = ()
-    """Writes to Kubernetes that failed; the sentences tell of them."""
-    unreached: tuple[str, ...] = ()
-    """Eureka servers that may hold something that was not seen, or not cancelled."""
+    after: Sequence[str] = ()  # what a person should know, beside the moves that failed
+    errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences tell of them
+    unreached: tuple[str, ...] = ()  # Eureka servers that may hold something that was not seen, or not cancelled
 
     @property
     def summary(self) -> str:

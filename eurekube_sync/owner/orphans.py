@@ -58,8 +58,7 @@ class Orphan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
     found: tuple[Orphan, ...]
-    unknown: tuple[str, ...] = ()
-    """What could not be read, a sentence each."""
+    unknown: tuple[str, ...] = ()  # what could not be read, a sentence each
 
     def code(self, *, detailed: bool) -> ExitCode:
         """What was not seen comes first."""

@@ -20,8 +20,7 @@ from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.moves import Move, OwnerReport, in_order
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
-_LATELY = 90.0
-"""Seconds: whoever renewed within them may go on, also a CronJob of each minute."""
+_LATELY = 90.0  # seconds: whoever renewed within them may go on, also a CronJob of each minute
 _SAMPLE = 20
 
 
@@ -33,8 +32,7 @@ class Purge:
     scope: Scope
     instances: tuple[ObservedInstance, ...]
     listed: Sequence[ObservedInstance]
-    renewed_ago: float | None
-    """Seconds since somebody renewed one of them; None: there is none."""
+    renewed_ago: float | None  # seconds since somebody renewed one of them; None: there is none
 
     @property
     def whose(self) -> str:

@@ -31,16 +31,13 @@ from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.moves import Move, names, observation_time
 
-_AT_ONCE = 200
-"""Instances that stand twice at a time: all of them are added before the first is cancelled."""
+_AT_ONCE = 200  # instances that stand twice at a time: all of them are added before the first is cancelled
 _SAMPLE = 20
-_LOOKS = 10
-"""How often a sample is read while a watch goes on, so that a refusal need not wait for its end."""
+_LOOKS = 10  # how often a sample is read while a watch goes on, so that a refusal need not wait for its end
 _AGAIN = "somebody renews it again: it stays as it is"
 _TAKEN = "it belongs to another owner now, and stays as it is"
 _STOPPED = "stopped by a signal"
-_BEFORE = f"{_STOPPED}: nothing was changed"
-"""While it is only read."""
+_BEFORE = f"{_STOPPED}: nothing was changed"  # while it is only read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +47,7 @@ class OwnerWorld:
     registry: Registry
     clock: Clock
     workers: Workers
-    cluster: Cluster | None = None
-    """None when --cluster says which one is meant."""
+    cluster: Cluster | None = None  # None when --cluster says which one is meant
     tell: Callable[[str, float, float], None] = lambda _what, _done, _of: None
     """Called with what is being done, how much of it is done, and of how much."""
 

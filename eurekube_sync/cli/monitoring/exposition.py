@@ -29,12 +29,9 @@ from eurekube_sync.model.errors import ConfigurationError
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0
-_MOST_BYTES = 32 * 1024 * 1024
-"""Of our own file: 100 times what 1000 syncers take."""
-_SECONDS = 10
-"""How long a client may be silent."""
-_MOST = 100
-"""Clients at once. Each takes a file descriptor, and without one no lease can be renewed."""
+_MOST_BYTES = 32 * 1024 * 1024  # of our own file: 100 times what 1000 syncers take
+_SECONDS = 10  # how long a client may be silent
+_MOST = 100  # clients at once. Each takes a file descriptor, and without one no lease can be renewed
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _Answer: TypeAlias = tuple[int, str, bytes]

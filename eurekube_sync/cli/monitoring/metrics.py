@@ -71,10 +71,8 @@ METRICS = (
 
 Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
 """The values of metrics, by the values of their labels. A metric that is missing is not known, and not zero."""
-_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-"""Upper bounds of `DURATION`, in seconds."""
-SUM = ("sum",)
-"""Of `DURATION`, beside its buckets."""
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)  # upper bounds of `DURATION`, in seconds
+SUM = ("sum",)  # of `DURATION`, beside its buckets
 GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})
 """The exit codes of a pass that did all it had to do: to hold removals is to do that."""
 
@@ -139,8 +137,7 @@ KEPT_PASSES = 20
 class Passed:
     """One pass, in short."""
 
-    at: float
-    """When it ended, in Unix seconds."""
+    at: float  # when it ended, in Unix seconds
     seconds: float
     code: ExitCode
     summary: str
@@ -152,12 +149,9 @@ class Monitor:
     def __init__(self, clock: Clock, owner: str, scope: str, *, allowed: float) -> None:
         """`allowed`: seconds within which the loop has to turn again."""
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
-        self.passes: tuple[Passed, ...] = ()
-        """The latest first."""
-        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()
-        """Those that are not ready first."""
-        self.ready = False
-        """Whether a pass ended, or another copy is at work."""
+        self.passes: tuple[Passed, ...] = ()  # the latest first
+        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # those that are not ready first
+        self.ready = False  # whether a pass ended, or another copy is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}

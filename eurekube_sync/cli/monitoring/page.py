@@ -12,8 +12,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.wording import counted
 
-KEPT_SYNCERS = 500
-"""The most that the page shows."""
+KEPT_SYNCERS = 500  # the most that the page shows
 _STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1rem;max-width:70rem}

@@ -1,1 +1,1 @@
-"""The report of a pass, for a person or a machine. `table` is the one place that imports rich."""
+"""What a pass or a command found and did, for a person or a machine; and standard output and error."""

@@ -42,8 +42,7 @@ _STATES = {
     State.UNKNOWN: (Mark.UNKNOWN, "unknown"),
 }
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
-_UNSELECTED = 10
-"""The most Services that are shown which no syncer selects."""
+_UNSELECTED = 10  # the most Services that are shown which no syncer selects
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:

@@ -34,8 +34,7 @@ log = logging.getLogger(__name__)
 
 API_VERSION = "eurekube.io/report/v1"
 """Of the data: a key that goes, or means something else, makes it v2. New keys may come."""
-_MOST_REGISTRATIONS = 200
-"""Shown at a terminal; everything else is always shown."""
+_MOST_REGISTRATIONS = 200  # shown at a terminal; everything else is always shown
 _MOST_CHARACTERS = 60_000
 """Of the rows: GitHub refuses a comment of more than 65,536 characters, and GitLab one of more than a million."""
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#!~])")

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-_PATIENCE = 1.0
-"""Seconds after which a person asks what it is waiting for."""
+_PATIENCE = 1.0  # seconds after which a person asks what it is waiting for
 
 
 def _line(*columns: ProgressColumn) -> Progress:

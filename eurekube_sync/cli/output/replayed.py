@@ -22,16 +22,11 @@ from eurekube_sync.model.wording import counted, rfc_3339
 class Replayed:
     """One recorded pass."""
 
-    at: float
-    """Unix seconds."""
-    what: str = ""
-    """What is shown of it; empty for all."""
-    damaged: str = ""
-    """Why it cannot be read."""
-    record: Record | None = None
-    """As it was recorded; None where it is damaged."""
-    again: PassReport | None = None
-    """Planned again; None where that was not asked for, or the pass had no plan."""
+    at: float  # Unix seconds
+    what: str = ""  # what is shown of it; empty for all
+    damaged: str = ""  # why it cannot be read
+    record: Record | None = None  # as it was recorded; None where it is damaged
+    again: PassReport | None = None  # planned again; None where that was not asked for, or the pass had no plan
 
     @property
     def report(self) -> Mapping[str, Any]:

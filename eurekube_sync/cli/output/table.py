@@ -25,13 +25,10 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
-Cell: TypeAlias = tuple[str, str]
-"""A text and its style."""
-_UNBOUNDED = 10_000
-"""Columns of what is no terminal: one line a row and a sentence, for grep."""
+Cell: TypeAlias = tuple[str, str]  # a text and its style
+_UNBOUNDED = 10_000  # columns of what is no terminal: one line a row and a sentence, for grep
 _GAP = "  "
-_ROOM = 36
-"""Columns in which a reason is wrapped beside its row; with fewer it goes below."""
+_ROOM = 36  # columns in which a reason is wrapped beside its row; with fewer it goes below
 _COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
 _SIGNS = {
     "!": ("failed", "bold red"),
@@ -49,10 +46,8 @@ _TROUBLES = {
     Result.NOT_TRIED: "not tried",
     Result.CONFLICT: "conflict",
 }
-_FOLDED = 3
-"""Held rows with one text that are more than this are one row at a terminal."""
-_CHANGES = 3
-"""The most changed fields that a row shows."""
+_FOLDED = 3  # held rows with one text that are more than this are one row at a terminal
+_CHANGES = 3  # the most changed fields that a row shows
 _HEADINGS = ("APP", "", "INSTANCE", "STATUS", "SYNCER", "WHY")
 _MARKS = {
     Mark.OK: ("√", "+", "green"),

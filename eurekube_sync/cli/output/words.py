@@ -20,8 +20,7 @@ from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
-_GATHERED = 3
-"""Sentences of one reason that are more than this are one sentence at a terminal."""
+_GATHERED = 3  # sentences of one reason that are more than this are one sentence at a terminal
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
 
 
@@ -102,12 +101,9 @@ class Sentence:
     """One thing to see to, whole."""
 
     text: str
-    note: bool = False
-    """Nothing is wrong: it is good to know."""
-    reason: str = ""
-    """A machine word that several syncers may share; empty where the sentence has none."""
-    about: str = ""
-    """The syncer, where there is a reason."""
+    note: bool = False  # nothing is wrong: it is good to know
+    reason: str = ""  # a machine word that several syncers may share; empty where the sentence has none
+    about: str = ""  # the syncer, where there is a reason
 
 
 def sentences(report: PassReport) -> list[str]:
