@@ -21,16 +21,7 @@ from eurekube_sync.model.sources import Complete, Server
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
-from eurekube_sync.owner.moves import (
-    SHOWN,
-    Address,
-    Move,
-    OwnerReport,
-    duration_of,
-    in_order,
-    names,
-    refuse_clash,
-)
+from eurekube_sync.owner.moves import SHOWN, Address, Move, OwnerReport, duration_of, in_order, names, refuse_clash
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
 
@@ -163,11 +154,7 @@ def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
 
 
 def _unowned(
-    registry: Sequence[ObservedInstance],
-    desired: Desired,
-    ownership: Ownership,
-    app: str,
-    addresses: Sequence[Address],
+    registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str, addresses: Sequence[Address]
 ) -> tuple[list[Move], list[ObservedInstance]]:
     """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
     under the id that `run` would give them. Then those that are ours already.

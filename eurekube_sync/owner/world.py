@@ -86,10 +86,7 @@ class OwnerWorld:
         return found
 
     def watch_all(
-        self,
-        find: Callable[[Sequence[ObservedInstance]], Sequence[Move]],
-        observe: float | None,
-        way_out: str,
+        self, find: Callable[[Sequence[ObservedInstance]], Sequence[Move]], observe: float | None, way_out: str
     ) -> Sequence[Move]:
         """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
         renews it, too."""

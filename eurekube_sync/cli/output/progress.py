@@ -41,9 +41,7 @@ def progress_line() -> Iterator[Callable[[str, float, float], None]]:
     """To be told what is being done now, how much of it is done, and of how much; from the first word on it is shown,
     for a question may stand on the screen before."""
     line = _line(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed:.0f}/{task.total:.0f}")
     )
     task = line.add_task("", total=1)
 
