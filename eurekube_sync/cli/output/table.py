@@ -46,6 +46,8 @@ _TROUBLES = {
     Result.NOT_TRIED: "not tried",
     Result.CONFLICT: "conflict",
 }
+# The order of the rows.
+Danger = IntEnum("Danger", ["FAILED", "HELD", "CANCEL", "DOWN", "CONFLICT", "UPDATE", "REGISTER"])
 _FOLDED = 3  # held rows with one text that are more than this are one row at a terminal
 _CHANGES = 3  # the most changed fields that a row shows
 _HEADINGS = ("APP", "", "INSTANCE", "STATUS", "SYNCER", "WHY")
@@ -158,18 +160,6 @@ class Columns:
         whole = len(row) == self._number
         for (text, style), width in zip(row[:-1], self._widths, strict=False):
             yield text, style, (max(0, width - cell_len(text)) if whole else 0) + len(_GAP)
-
-
-class Danger(IntEnum):
-    """The order of the rows."""
-
-    FAILED = 0
-    HELD = 1
-    CANCEL = 2
-    DOWN = 3
-    CONFLICT = 4
-    UPDATE = 5
-    REGISTER = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
