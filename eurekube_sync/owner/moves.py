@@ -34,7 +34,6 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
     def fits(self, instance: Instance) -> bool:
-        """Whether the instance is called there."""
         hosts = {instance.ip_addr, instance.host_name.strip("[]")}
         ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
         return self.host.strip("[]") in hosts and self.port in ports
@@ -55,7 +54,6 @@ class Move:
     cause: Cause | None = None
 
     def ended(self, result: Result, detail: str = "", error: EurekubeError | None = None) -> Move:
-        """The same with what became of it."""
         return replace(self, result=result, detail=detail, cause=error.cause if error else None)
 
     @property
@@ -120,7 +118,6 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
 
 
 def names(instances: Sequence[ObservedInstance]) -> str:
-    """A few of them, and how many more there are."""
     shown = ", ".join(str(one.key) for one in instances[:SHOWN])
     more = len(instances) - SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
@@ -154,7 +151,6 @@ class OwnerReport:
 
     @property
     def summary(self) -> str:
-        """The one line."""
         would, done = _VERBS[self.command]
         if not self.moves:
             return self.nothing or f"nothing {done}"

@@ -28,8 +28,6 @@ from eurekube_sync.owner.moves import refuse_clash
 
 
 class Fate(StrEnum):
-    """What `run` will do with an orphan."""
-
     CANCEL = "Cancel"
     HOLD = "Hold"
     RENEW = "Renew"
@@ -48,8 +46,6 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """One instance, and what becomes of it."""
-
     instance: ObservedInstance
     fate: Fate
     why: str
@@ -61,7 +57,6 @@ class Orphans:
     unknown: tuple[str, ...] = ()  # what could not be read, a sentence each
 
     def code(self, *, detailed: bool) -> ExitCode:
-        """What was not seen comes first."""
         if self.unknown:
             return ExitCode.INCOMPLETE
         return ExitCode.CHANGES_PENDING if detailed and self.found else ExitCode.OK

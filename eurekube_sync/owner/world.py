@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
+from typing import TypeVar
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
@@ -31,6 +32,7 @@ from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.moves import Move, names, observation_time
 
+T = TypeVar("T")
 _AT_ONCE = 200  # instances that stand twice at a time: all of them are added before the first is cancelled
 _SAMPLE = 20
 _LOOKS = 10  # how often a sample is read while a watch goes on, so that a refusal need not wait for its end
@@ -123,49 +125,43 @@ class OwnerWorld:
     def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Move]:
         """Adds under the target, confirms it uncached, and then cancels the source. `barred` are sources that must
         stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
+        add = partial(self._tried, partial(self._added, barred or {}))
         done: dict[InstanceKey, Move] = {}
         for those in _turns(moves):
             for first in range(0, len(those), _AT_ONCE):
                 self.tell("moving instances", len(done), len(moves))
                 some = those[first : first + _AT_ONCE]
-                added = self.workers.each(partial(self._add, barred or {}), some)
-                ended = self.workers.each(self._finish, list(zip(some, added, strict=True)))
+                ended = self.workers.each(self._finish, list(zip(some, self.workers.each(add, some), strict=True)))
                 done |= {move.source.key: move for move in ended}
         return [done[move.source.key] for move in moves]
 
     def cancel(self, moves: Sequence[Move]) -> list[Move]:
         """Cancels each on every peer, if it is still ours."""
-
-        def cancel(move: Move) -> Move:
-            if self.clock.stopping():
-                return move.ended(Result.NOT_TRIED, _STOPPED)
-            try:
-                current = self.registry.read_instance(move.source.key)
-                if current is not None and not move.may_take(current):
-                    return move.ended(Result.CONFLICT, _TAKEN)
-                self.registry.cancel(move.source.key, ours=move.may_take)
-            except RegistryError as error:
-                return move.ended(Result.FAILED, str(error), error)
-            return move.ended(Result.DONE if current else Result.GONE)
-
         done: list[Move] = []
         for first in range(0, len(moves), _AT_ONCE):
             self.tell("cancelling instances", first, len(moves))
-            done += self.workers.each(cancel, moves[first : first + _AT_ONCE])
+            done += self.workers.each(partial(self._tried, self._cancelled), moves[first : first + _AT_ONCE])
         return done
 
-    def _add(self, barred: Mapping[InstanceKey, str], move: Move) -> Move | ObservedInstance:
-        """The source as it was read, to be cancelled now; or the move, which has ended."""
-        if move.source.key in barred:
-            return move.ended(Result.FAILED, barred[move.source.key])
+    def _tried(self, step: Callable[[Move], T], move: Move) -> T | Move:
         if self.clock.stopping():
             return move.ended(Result.NOT_TRIED, _STOPPED)
         try:
-            return self._added(move)
+            return step(move)
         except RegistryError as error:
             return move.ended(Result.FAILED, str(error), error)
 
-    def _added(self, move: Move) -> Move | ObservedInstance:
+    def _cancelled(self, move: Move) -> Move:
+        current = self.registry.read_instance(move.source.key)
+        if current is not None and not move.may_take(current):
+            return move.ended(Result.CONFLICT, _TAKEN)
+        self.registry.cancel(move.source.key, ours=move.may_take)
+        return move.ended(Result.DONE if current else Result.GONE)
+
+    def _added(self, barred: Mapping[InstanceKey, str], move: Move) -> Move | ObservedInstance:
+        """The source as it was read, to be cancelled now; or the move, which has ended."""
+        if move.source.key in barred:
+            return move.ended(Result.FAILED, barred[move.source.key])
         current = self.registry.read_instance(move.source.key)
         if current is None:
             return move.ended(Result.GONE, "it is gone")

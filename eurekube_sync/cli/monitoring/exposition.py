@@ -44,7 +44,6 @@ class _Collector(Collector):
     monitor: Monitor
 
     def collect(self) -> Iterator[Family]:
-        """Each metric that has a value."""
         values = self.monitor.values()
         for metric in METRICS:
             found = dict(values.get(metric, {}))
@@ -165,7 +164,6 @@ class _Connection(BaseHTTPRequestHandler):
     routes: dict[str, Callable[[], _Answer]]
 
     def do_GET(self) -> None:
-        """Any query is left out."""
         route = self.routes.get(self.path.partition("?")[0])
         status, kind, body = route() if route else (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
         self.send_response(status)

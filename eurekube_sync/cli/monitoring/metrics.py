@@ -159,7 +159,6 @@ class Monitor:
         self._lock: tuple[str, Callable[[], bool]] | None = None
 
     def has_lock(self, name: str, held: Callable[[], bool]) -> None:
-        """There is a lock of this name."""
         self._lock = (name, held)
 
     def called(self, server: Server, code: str) -> None:
@@ -168,7 +167,6 @@ class Monitor:
             self._add({CALLS: {(server.value, code): 1.0}})
 
     def turned(self) -> None:
-        """The loop goes on."""
         self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
@@ -186,7 +184,6 @@ class Monitor:
             self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
 
     def passed(self, report: PassReport, code: ExitCode, summary: str, seconds: float) -> None:
-        """A pass ended, after so many seconds."""
         self.turned()
         now = self.clock.now()
         gauges, added = measured(report, code, now=now)
@@ -210,11 +207,9 @@ class Monitor:
 
     @property
     def lock(self) -> str:
-        """For the page; empty without one."""
         return f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}." if self._lock else ""
 
     def values(self) -> Values:
-        """Gauges and counters as they are now."""
         with self._guard:
             found = {**self._gauges, **{metric: dict(counts) for metric, counts in self._counters.items()}}
         return {**found, LOCK: {(self.scope,): float(self._lock[1]())}} if self._lock else found

@@ -105,7 +105,6 @@ def _how_many(found: Sequence[Finding]) -> str:
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
-    """A line about the installation, the rows, and a line that counts them."""
     parts: list[RenderableType] = [Line("  ".join(_installation(found, servers))), Line(found.last_pass.text)]
     if found.oldest_lease is not None:
         parts.append(Line(f"oldest renewal: {span(found.oldest_lease)} ago"))

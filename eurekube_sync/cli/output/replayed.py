@@ -30,7 +30,6 @@ class Replayed:
 
     @property
     def report(self) -> Mapping[str, Any]:
-        """As data, as it was reported."""
         return self.record.report if self.record else {}
 
     @property
@@ -119,7 +118,6 @@ def pass_again_table(one: Replayed) -> RenderableType:
 
 
 def replay_data(found: Sequence[Replayed]) -> dict[str, Any]:
-    """Each pass with its report; keys are camelCase."""
     return {
         "passes": [
             {

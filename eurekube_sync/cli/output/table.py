@@ -68,7 +68,6 @@ def console_for(stream: IO[str], *, width: int | None = None) -> Console:
 
 
 def sign_of(mark: Mark) -> Text:
-    """One character, which the terminal's character set has."""
     sign, plain, style = _MARKS[mark]
     try:
         sign.encode(getattr(sys.stdout, "encoding", None) or "ascii")
@@ -187,7 +186,6 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 
 
 def rows_of(report: PassReport) -> list[Row]:
-    """All rows of a pass, in their order."""
     outcomes = report.outcomes.by_key
     changes = (one for one in report.plan.changes if not (isinstance(one, Cancel) and one.was is None))
     rows = [_row(action, outcomes.get(action.key)) for action in changes]
@@ -240,7 +238,6 @@ def folded(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """The signs that these rows have, with their meaning."""
     found = {row.sign for row in rows}
     return [(sign, meaning) for sign, (meaning, _) in _SIGNS.items() if sign in found]
 
