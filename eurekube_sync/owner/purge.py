@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -117,13 +118,8 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[Syncer
     unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
     if unread is not None:
         return (), [f"finalizers are left: {unread.message}"]
-    carrying = [
-        syncer
-        for source in sources
-        if not isinstance(source, Unknown)
-        for syncer in source.data
-        if CLEANUP_FINALIZER in syncer.finalizers and found.scope.covers(syncer.ref)
-    ]
+    ours = (one for one in every(syncers) if found.scope.covers(one.ref))
+    carrying = [syncer for syncer in ours if CLEANUP_FINALIZER in syncer.finalizers]
     gone = {one.key for one in found.instances}
     left = [one for one in found.listed if one.key not in gone and OWNER in one.metadata]
     # Another cluster's syncer may have the same name.

@@ -18,7 +18,6 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Complete, Server, Unknown
@@ -82,12 +81,6 @@ def scope_text(scope: Scope) -> str:
     return " ".join(scope.options) or "all"
 
 
-def took(seconds: float) -> Values:
-    """What a pass of so many seconds adds to each bucket, and to the sum."""
-    buckets: dict[tuple[str, ...], float] = {(f"{bound:g}",): float(seconds <= bound) for bound in _BUCKETS}
-    return {DURATION: {**buckets, ("+Inf",): 1.0, SUM: seconds}}
-
-
 def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
     """The gauges that the pass knows, whose older values say nothing any more; and what it adds to counters. `now` in
     Unix seconds, when the pass ended."""
@@ -104,13 +97,19 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         if code in GOOD:
             gauges[LAST_GOOD] = {(scope_text(report.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
+        states = {key: one.status for key, one in report.registry.data.ours.items()}
+        for key, outcome in report.outcomes.by_key.items():
+            if outcome.status is not None:
+                states[key] = outcome.status
+            elif not outcome.failed:
+                states.pop(key, None)
         conditions = (one for status in report.all_statuses.values() for one in status.conditions)
         # Also those of no removal: a Pushgateway keeps the last number of what is not pushed.
         held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HoldReason})
         for hold in report.held.holds if report.held else ():
             held[hold.reason.value,] += len(hold.removals)
         gauges |= {
-            INSTANCES: _instances(report, {key: one.status for key, one in report.registry.data.ours.items()}),
+            INSTANCES: Counter[tuple[str, ...]]((key.app, status.value) for key, status in states.items()),
             SYNCERS: Counter[tuple[str, ...]]((one.type, one.status.value) for one in conditions),
             HELD: held,
         }
@@ -118,16 +117,6 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
     actions: Counter[tuple[str, ...]] = Counter((type(o.action).__name__, o.result.value) for o in outcomes)
     actions["Renew", "Done"] += report.renewed_between
     return gauges, {PASSES: {(code.name,): 1.0}, ACTIONS: +actions}
-
-
-def _instances(report: PassReport, states: dict[InstanceKey, InstanceStatus]) -> Counter[tuple[str, ...]]:
-    """App and status of each of our instances after the pass, from those before."""
-    for key, outcome in report.outcomes.by_key.items():
-        if outcome.status is not None:
-            states[key] = outcome.status
-        elif not outcome.failed:
-            states.pop(key, None)
-    return Counter((key.app, status.value) for key, status in states.items())
 
 
 KEPT_PASSES = 20
@@ -187,9 +176,10 @@ class Monitor:
         self.turned()
         now = self.clock.now()
         gauges, added = measured(report, code, now=now)
+        buckets: dict[tuple[str, ...], float] = {(f"{bound:g}",): float(seconds <= bound) for bound in _BUCKETS}
         with self._guard:
             self._gauges = {**self._gauges, **gauges}
-            self._add({**added, **took(seconds)})
+            self._add({**added, DURATION: {**buckets, ("+Inf",): 1.0, SUM: seconds}})
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if report.all_statuses or code in GOOD:
