@@ -18,7 +18,7 @@ from eurekube_sync.cli.connect import (
     installation_options,
     written,
 )
-from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
