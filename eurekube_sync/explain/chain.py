@@ -9,7 +9,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Leaving, OverLimit, Wanted
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.conduct import brake_links, conduct_links
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, noted
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks
 from eurekube_sync.explain.registry import Held, heartbeat_link, held_by_eureka, registry_links, up_in
 from eurekube_sync.explain.subject import Subject, apps_of
 from eurekube_sync.model.eureka import InstanceStatus
@@ -69,7 +69,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     ready = status.condition("Ready") if status else None
     counts = alone and ready is not None and ready.status is ConditionStatus.FALSE
     if status is None or ready is None:
-        yield noted(Part.STATUS, "no pass has written its status")
+        yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
     else:
         text = f"its status says {ready.reason}, {status.ready} UP, for {span(look.at - ready.last_transition)}"
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)

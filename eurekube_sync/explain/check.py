@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,11 +17,10 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.conduct import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
-from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.explain.subject import endpoints_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import PodDetail, SyncerRef
+from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -38,6 +37,7 @@ _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instan
 """No instance can have it: ours have four colons, and others do not use our name."""
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _SHUTDOWN = 30
 """Seconds that an app gets after its `preStop`, as Kubernetes gives by default."""
 
@@ -272,6 +272,96 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
 def _sleeps(pod: PodDetail) -> float:
     """How long its longest `preStop` sleeps, in seconds."""
     return max((one for one in pod.pre_stops if one is not None), default=0.0)
+
+
+class Needed(NamedTuple):
+    """A right, and what does not work without it. `where` is the one namespace, `""` the whole cluster, None those that
+    are served."""
+
+    verb: str
+    resource: str
+    """With its group and subresource: `eurekasyncers.eurekube.io/status`."""
+    without: str
+    where: str | None = None
+    optional: bool = False
+    """A pass goes on without it."""
+    name: str = ""
+    """Of the one object; empty for all."""
+
+
+_DELETED_WITH_IT = "a syncer may have been deleted together with the CRD, so none of its instances is removed"
+_OF_EACH_PASS = (
+    Needed("list", "eurekasyncers.eurekube.io", "no syncer is served"),
+    Needed("get", "eurekasyncers.eurekube.io", "a status that changed meanwhile is not written"),
+    Needed("patch", "eurekasyncers.eurekube.io", "no finalizer is set, so a deleted syncer leaves orphans"),
+    Needed("patch", "eurekasyncers.eurekube.io/status", "no syncer says whether it is in sync"),
+    Needed("list", "services", "no syncer finds its Services"),
+    Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
+    Needed("create", "events", "held removals and conflicts make no events", optional=True),
+    Needed("patch", "events", "an event that comes again is not counted", optional=True),
+    Needed("get", "namespaces", "nobody knows which cluster this is: a pass only renews", "", name="kube-system"),
+    Needed("get", _DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
+)
+
+
+def of_a_pass(
+    *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
+) -> Sequence[Needed]:
+    """`lock` is the namespace of the lock, None without one. `gates`, `nodes`: a syncer or an option needs them.
+    `grants`: how Namespaces are read for what they grant, `list` or `get`; None where nobody asks."""
+    endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
+    found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
+    if grants is not None:
+        found.append(Needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
+    if gates:
+        found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
+    if nodes:
+        found.append(Needed("list", "nodes", "node ports and drained nodes are not found", ""))
+    for verb in ("create", "get", "patch") if lock is not None else ():
+        found.append(Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True))
+    return found
+
+
+def of_an_installation(namespace: str) -> Sequence[Needed]:
+    """What whoever installs it needs; `namespace` is where it is to run."""
+    without = {
+        (_DEFINITIONS, ""): "the CRD cannot be installed",
+        ("clusterroles.rbac.authorization.k8s.io", ""): "the program cannot get its rights",
+        ("clusterrolebindings.rbac.authorization.k8s.io", ""): "the program cannot get its rights",
+        ("roles.rbac.authorization.k8s.io", namespace): "the right of the lock cannot be granted",
+        ("rolebindings.rbac.authorization.k8s.io", namespace): "the right of the lock cannot be granted",
+        ("serviceaccounts", namespace): "the program cannot get an account",
+        ("cronjobs.batch", namespace): "the program cannot run as a CronJob",
+    }
+    return [Needed("create", resource, text, where) for (resource, where), text in without.items()]
+
+
+def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details) -> Iterator[Finding]:
+    """A line for each that is missing, and one for all that are there. `namespaces` are those that are served; none
+    stands for the whole cluster."""
+    there = 0
+    for one in needed:
+        whole, slash, part = one.resource.partition("/")
+        plural, _, group = whole.partition(".")
+        right = Right(verb=one.verb, resource=f"{plural}{slash}{part}", group=group, name=one.name)
+        missing = []
+        for place in (namespaces or [""]) if one.where is None else [one.where]:
+            answer = cluster.may(right, place)
+            if isinstance(answer, Unknown):
+                text = f"the rights could not be looked at: {answer.message}"
+                yield Finding(Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers")
+                return
+            there += answer.data
+            missing += [] if answer.data else [place]
+        if missing:
+            grade = Grade.WARNING if one.optional else Grade.FAILED
+            where = "in the whole cluster" if missing == [""] else f"in {', '.join(missing[:3])}"
+            named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
+            asked = f"{whole}{f'/{one.name}' if one.name else ''}{f' --subresource {part}' if part else ''}{named}"
+            fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
+            yield Finding(Check.RIGHTS, grade, f"no right to {right} {where}: without it {one.without}", fix)
+    if there:
+        yield Finding(Check.RIGHTS, Grade.OK, f"{there} rights are granted")
 
 
 def code_of_check(found: Iterable[Finding]) -> ExitCode:

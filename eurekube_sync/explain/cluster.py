@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Deleting, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import Link, Mark, Part, breaks, holds, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in
 from eurekube_sync.explain.what import matches, near_labels, written
 from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
@@ -38,20 +38,20 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
     """Up to the endpoints. `registered`: all of it is UP in Eureka, so that somebody serves it."""
     claim, syncer = subject.claim, subject.claim.syncer
     named = f"class {class_of(syncer)}" if class_of(syncer) else "no class"
-    yield holds(Part.SYNCER, f"EurekaSyncer {syncer.ref}: mode {syncer.spec.get('mode') or 'pod'}, {named}")
+    yield Link(Part.SYNCER, Mark.OK, f"EurekaSyncer {syncer.ref}: mode {syncer.spec.get('mode') or 'pod'}, {named}")
     refused = _refused(subject, look)
     if refused is not None and refused.part is Part.SPEC:
         yield refused
         return
-    yield holds(Part.SPEC, "its spec is valid")
+    yield Link(Part.SPEC, Mark.OK, "its spec is valid")
     yield _served(syncer, look, registered=registered)
     if refused is not None:
         yield refused
     elif isinstance(claim, Serving):
         more = f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
         kind = one_or_more(len(claim.services), "Service", "Services")
-        yield holds(Part.SERVICES, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
-        yield holds(Part.PORT, _port(claim))
+        yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
+        yield Link(Part.PORT, Mark.OK, _port(claim))
         if claim.incomplete:
             first = claim.incomplete[0]
             mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
@@ -59,7 +59,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
             return
         there = endpoints_of(subject.report, subject.namespace, subject.services)
         number = len({one.address for one in there if not one.terminating})
-        yield holds(Part.ENDPOINTS, f"its EndpointSlices list {counted(number, 'endpoint')}")
+        yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
@@ -126,11 +126,13 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     seen = registered or generation >= syncer.generation
     if inside and (seen or look.at - syncer.created < _PATIENCE):
         told = f"owner {look.owner}" if look.owner else "passes write the syncer's status"
-        return holds(Part.SERVED, f"an installation serves it ({told})")
+        return Link(Part.SERVED, Mark.OK, f"an installation serves it ({told})")
     if seen:
-        return holds(Part.SERVED, f"another installation serves it ({f'class {name}' if name else 'another scope'})")
+        return Link(
+            Part.SERVED, Mark.OK, f"another installation serves it ({f'class {name}' if name else 'another scope'})"
+        )
     if generation > 0 and inside:
-        return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
+        return Link(Part.SERVED, Mark.NOTE, f"no pass has seen its last change (generation {syncer.generation}) yet")
     age = span(look.at - syncer.created)
     cause = f"no installation serves {f'class {name}' if name else 'it'}"
     text = f"no installation serves it: no pass has written its status in {age}"
@@ -166,7 +168,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         yield _unready(subject, look, sorted(unready.values()), left)
     elif left:
         ready = sum(isinstance(one, Wanted | OverLimit | Taken) for one in subject.verdicts.values()) or left
-        yield holds(Part.PODS, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
+        yield Link(Part.PODS, Mark.OK, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
     elif terminating:
         text = f"{counted(terminating, 'endpoint')} terminate, and there is no other"
         cause = one_or_more(terminating, "its pod terminates", "its pods terminate")

@@ -10,7 +10,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import Policy
-from eurekube_sync.explain.links import Link, Part, and_more, breaks, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at, read
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Complete, Unknown
@@ -34,7 +34,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         if claim.conduct.policy is not Policy.SYNC:
             text = f"policy {claim.conduct.policy}: a run cancels nothing"
             text += " and changes nothing but UP and DOWN" if claim.conduct.policy is Policy.CREATE_ONLY else ""
-            yield noted(Part.POLICY, text)
+            yield Link(Part.POLICY, Mark.NOTE, text)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)
@@ -44,7 +44,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     out = [one for one in subject.verdicts.values() if isinstance(one, OverLimit)]
     everything = len(out) == len(subject.verdicts)
     if not out:
-        yield from (noted(Part.LIMIT, note) for note in claim.notes)
+        yield from (Link(Part.LIMIT, Mark.NOTE, note) for note in claim.notes)
     elif claim.over_quota:
         cause, fix = "its namespace has reached its quota of instances", f"kubectl get esync -n {subject.ref.namespace}"
         yield breaks(Part.LIMIT, "OverQuota", claim.over_quota, cause=cause, fix=fix, if_=everything)
@@ -78,7 +78,7 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
         return
     key, rival = next(iter(rivals.items()))
     taken = any(isinstance(claim.verdicts[one], Taken) for one in rivals)
-    text = f"{address_of(key, claim.verdicts[key])}: {rival}{and_more(len(rivals))}"
+    text = f"{address_of(key)}: {rival}{and_more(len(rivals))}"
     cause = f"syncer {rival.syncer} {'registers' if taken else 'has'} its address"
     yield breaks(Part.RIVALS, "Conflict", text, cause=cause, fix=f"eurekube-sync explain {rival.syncer}")
 

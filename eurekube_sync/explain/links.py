@@ -65,16 +65,6 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
-def holds(part: Part, text: str) -> Link:
-    """What is as it should be."""
-    return Link(part, Mark.OK, text)
-
-
-def noted(part: Part, text: str, *details: str) -> Link:
-    """What is good to know."""
-    return Link(part, Mark.NOTE, text, details=details)
-
-
 def unseen(part: Part, text: str, reason: str = "NotLookedAt") -> Link:
     """What could not be looked at."""
     return Link(part, Mark.UNKNOWN, text, reason)
@@ -82,7 +72,8 @@ def unseen(part: Part, text: str, reason: str = "NotLookedAt") -> Link:
 
 def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
     """What keeps something from being registered; a mere note where `if_` is false."""
-    return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix) if if_ else noted(part, text, *details)
+    broken = Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
+    return broken if if_ else Link(part, Mark.NOTE, text, details=details)
 
 
 def and_more(number: int) -> str:

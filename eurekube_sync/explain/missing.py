@@ -10,7 +10,7 @@ from typing import Any
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.explain.links import Explanation, Link, Outcome, Part, breaks, noted, unseen
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
 from eurekube_sync.explain.subject import apps_of, is_meant, observed_at, read, syncers_in
 from eurekube_sync.explain.what import Kind, What, matches, near_labels, near_names, written
 from eurekube_sync.model.errors import InvalidSyncer
@@ -79,7 +79,7 @@ def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
         yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}")
     for one in theirs[:3]:
         whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        yield noted(Part.EUREKA, f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}")
+        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}")
 
 
 def _no_syncer(what: What, look: Look) -> Link:

@@ -9,7 +9,7 @@ from urllib.parse import quote as in_url
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Wanted
 from eurekube_sync.desired.drain import DRAINED
-from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, holds, noted, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
@@ -78,7 +78,7 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
         yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
     elif not faults:
         apps = ", ".join(apps_of(subject.claim))
-        yield noted(Part.EUREKA, f"Eureka holds no instance of it{f' ({apps})' if apps else ''}")
+        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of it{f' ({apps})' if apps else ''}")
     yield from _callers(subject, held)
 
 
@@ -141,7 +141,7 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     status, them = subject.claim.syncer.status, one_or_more(len(lacking), "it", "them")
-    addresses = ", ".join(address_of(key, subject.verdicts.get(key)) for key in lacking[:3])
+    addresses = ", ".join(address_of(key) for key in lacking[:3])
     addresses += f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
         text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
@@ -183,7 +183,7 @@ def _callers(subject: Subject, held: Held) -> Iterator[Link]:
     ):
         if keys:
             them = one_or_more(len(keys), "it", "them")
-            yield noted(Part.CALLERS, text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS))
+            yield Link(Part.CALLERS, Mark.NOTE, text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS))
 
 
 def heartbeat_link(look: Look, *, alone: bool) -> Link:
@@ -191,18 +191,18 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     beat = look.heartbeat
     if beat is None:
         why = ", because this installation uses no lock" if look.owner else "; give --owner to look at it"
-        return noted(Part.LAST_PASS, f"last pass: unknown{why}")
+        return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
         text = f"last pass: unknown, because there is no Lease {beat.name}; give the same --lock as run"
-        return noted(Part.LAST_PASS, text)
+        return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
-        return noted(Part.LAST_PASS, "last pass: no pass was good yet")
+        return Link(Part.LAST_PASS, Mark.NOTE, "last pass: no pass was good yet")
     good, age = beat.found.good, look.at - beat.found.good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= _SILENT or not alone:
-        return holds(Part.LAST_PASS, text) if age <= _SILENT else noted(Part.LAST_PASS, text)
+        return Link(Part.LAST_PASS, Mark.OK, text) if age <= _SILENT else Link(Part.LAST_PASS, Mark.NOTE, text)
     cause = f"no pass has been good for {span(age)}"
     if age > _LEASE_SECONDS:
         then = "the leases have expired since"

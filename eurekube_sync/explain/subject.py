@@ -109,7 +109,10 @@ def _known(claim: Claim) -> Mapping[InstanceKey, Verdict | None]:
 
 def _named(what: What, claim: Claim, look: Look) -> Iterator[InstanceKey]:
     """Its instances that are the app, the address or the id: wanted, or listed in Eureka."""
-    yield from (key for key, verdict in _known(claim).items() if is_meant(what, key, _instance(verdict)))
+    for key, verdict in _known(claim).items():
+        wanted = wanted_in(verdict)
+        if is_meant(what, key, wanted.instance if wanted else None):
+            yield key
     yield from (one.key for one in look.marked(claim.syncer.ref) if is_meant(what, one.key, one.instance))
 
 
@@ -209,12 +212,6 @@ def observed_at(one: ObservedInstance) -> str:
     return f"{one.instance.ip_addr}:{one.instance.main_port}"
 
 
-def address_of(key: InstanceKey, verdict: Verdict | None = None) -> str:
-    """`host:port` of an instance, as a person writes it."""
-    instance = _instance(verdict)
-    return f"{instance.ip_addr}:{instance.main_port}" if instance else ":".join(key.id.split(":")[-2:])
-
-
-def _instance(verdict: Verdict | None) -> Instance | None:
-    wanted = wanted_in(verdict)
-    return wanted.instance if wanted else None
+def address_of(key: InstanceKey) -> str:
+    """`host:port` of an instance of ours, as its id has it."""
+    return ":".join(key.id.split(":")[-2:])

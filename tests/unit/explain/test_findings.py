@@ -15,13 +15,15 @@ from eurekube_sync.explain.check import (
     code_of_check,
     definition,
     drain_time,
+    of_a_pass,
+    of_an_installation,
     of_workload,
     reachable,
+    rights,
     servers,
     workload,
 )
 from eurekube_sync.explain.links import Check, Finding, Grade
-from eurekube_sync.explain.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
