@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, resources, slices
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
 from eurekube_sync.embedded.kubernetes.admission import Object
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
@@ -45,6 +45,12 @@ class FullObjects(Objects):
         else:
             check_named(resource, obj["metadata"])
         return obj
+
+    def admit(self, resource: Resource, namespace: str, name: str) -> None:
+        """Refuses also a custom resource whose definition is being deleted."""
+        super().admit(resource, namespace, name)
+        if resource.custom and self.is_ending(resources.DEFINITIONS, resource.definition):
+            raise errors.forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Gives addresses of each family, and refuses addresses that no endpoint may have."""

@@ -200,19 +200,11 @@ def complete_slice(endpoint_slice: Object) -> None:
 
 
 def complete_definition(definition: Object, time: str, *, new: bool) -> None:
-    """The status of a CustomResourceDefinition that is accepted at once."""
-    spec = definition["spec"]
-    kind = spec["names"]["kind"]
-    names = {"singular": kind.lower(), "listKind": f"{kind}List", **spec["names"]}
-    definition["spec"] = {"conversion": {"strategy": "None"}, **spec, "names": names}
+    """The finalizer and the status of a CustomResourceDefinition that is accepted at once."""
     if new:
         definition["metadata"].setdefault("finalizers", ["customresourcecleanup.apiextensions.k8s.io"])
-    conditions = [
-        condition("NamesAccepted", "NoConflicts", "no conflicts found", time),
-        condition("Established", "InitialNamesAccepted", "the initial names have been accepted", time),
-    ]
-    stored = [version["name"] for version in spec["versions"] if version.get("storage")]
-    definition.setdefault("status", {"conditions": conditions, "acceptedNames": names, "storedVersions": stored})
+    accepted = condition("Established", "InitialNamesAccepted", "the initial names have been accepted", time)
+    definition.setdefault("status", {"conditions": [accepted]})
 
 
 def condition(kind: str, reason: str, message: str, time: str) -> Object:

@@ -38,11 +38,9 @@ def named(code: int, reason: str, resource: Resource, name: str, says: str) -> A
     return ApiError(code, reason, f'{resource.qualified} "{name}" {says}', found)
 
 
-def not_found(resource: Resource | None = None, name: str = "") -> ApiError:
-    """404 for an object; or for a resource, of a group that is served."""
-    if resource is None:
-        return ApiError(404, "NotFound", "the server could not find the requested resource", {})
-    return named(404, "NotFound", resource, name, "not found")
+def not_found() -> ApiError:
+    """404 for a resource, of a group that is served."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def conflict(resource: Resource, name: str, why: str = "") -> ApiError:

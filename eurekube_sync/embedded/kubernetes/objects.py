@@ -46,7 +46,7 @@ class Objects:
         """The current version, or a 404."""
         stored = self.store.get(resource.key, namespace, name)
         if stored is None:
-            raise errors.not_found(resource, name)
+            raise errors.named(404, "NotFound", resource, name, "not found")
         return stored
 
     # --- Create, update, delete ---------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Objects:
         """Store a new object and give it back as it is stored. With `strict` an unknown field is a 400."""
         obj = self.read(resource, body, None, strict=strict)
         obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
-        self._admit(resource, namespace, metadata["name"])
+        self.admit(resource, namespace, metadata["name"])
         if self.store.get(resource.key, namespace, metadata["name"]) is not None:
             raise errors.named(409, "AlreadyExists", resource, metadata["name"], "already exists")
         if resource.has_status and resource != resources.NODES:
@@ -166,16 +166,13 @@ class Objects:
         metadata |= {"uid": uid, "creationTimestamp": self.time()}
         return metadata | ({"generation": 1} if resource.generation else {})
 
-    def _admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """NamespaceLifecycle, and the custom resource endpoint's own refusal."""
-        if resource.namespaced and self._is_ending(resources.NAMESPACES, namespace):
+    def admit(self, resource: Resource, namespace: str, name: str) -> None:
+        """NamespaceLifecycle: a new object needs a namespace that is there and not being deleted."""
+        if resource.namespaced and self.is_ending(resources.NAMESPACES, namespace):
             text = f"namespace {namespace} is being terminated"
             cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise errors.forbidden(resource, name, why, (cause,))
-        if resource.custom and self._is_ending(resources.DEFINITIONS, resource.definition):
-            why = "create not allowed while custom resource definition is terminating"
-            raise errors.forbidden(resource, name, why)
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
@@ -258,7 +255,7 @@ class Objects:
                 if selector and any(selector.items() <= own for own in labels[namespace]):
                     self.sync_slices(service)
 
-    def _is_ending(self, resource: Resource, name: str) -> bool:
+    def is_ending(self, resource: Resource, name: str) -> bool:
         """Whether a namespace or definition is being deleted; a 404 where it is not there."""
         return "deletionTimestamp" in self.get(resource, "", name).obj["metadata"]
 

@@ -130,10 +130,6 @@ class EmbeddedKubernetes:
                 return _json(200, objects.update(resource, stored, body, **asked))
             case "DELETE", name, "" if name:
                 return _delete(request, objects, resource, objects.get(resource, target.namespace, name))
-        if resource.custom and request.method == "POST":
-            raise errors.PageNotFound
-        if resource.custom and request.method in ("PUT", "PATCH"):
-            raise errors.bad_request("name must be provided")
         message = "the server does not allow this method on the requested resource"
         raise errors.ApiError(405, "MethodNotAllowed", message, {})
 
@@ -144,11 +140,9 @@ class EmbeddedKubernetes:
             if any(known.path == path and not known.custom for known in self.objects.resources.values()):
                 raise errors.not_found()
             raise errors.PageNotFound  # as the custom resources' own mux answers
-        if target.more or (target.subresource and not (target.subresource == "status" and resource.has_status)):
-            raise errors.not_found(resource, target.name) if resource.custom else errors.not_found()
-        if (target.namespace and not resource.namespaced) or (
-            target.name and resource.namespaced and not target.namespace
-        ):
+        has_subresource = target.subresource in ("", "status" if resource.has_status else "") and not target.more
+        is_placed = bool(target.namespace) == resource.namespaced or (resource.namespaced and not target.name)
+        if not has_subresource or not is_placed:
             raise errors.not_found()
         return resource
 
