@@ -13,11 +13,10 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
-from eurekube_sync.embedded.kubernetes.admission import Object
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
-from eurekube_sync.embedded.kubernetes.store import Store, Stored
+from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
@@ -36,12 +35,12 @@ class FullObjects(Objects):
     families: tuple[str, ...] = ("IPv4",)
     _of_ipv6 = 0
 
-    def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
+    def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """Refuses another kind, another name and an update of no version."""
         check_kind(resource, body)
         obj = super().read(resource, body, old, strict=strict)
         if old:
-            check_identity(resource, old.obj["metadata"], obj["metadata"])
+            check_identity(resource, old["metadata"], obj["metadata"])
         else:
             check_named(resource, obj["metadata"])
         return obj
@@ -86,26 +85,26 @@ class FullObjects(Objects):
         self._of_ipv6 += 1
         return str(_IPV6[self._of_ipv6])
 
-    def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
+    def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Also those that mirror Endpoints; derives the Endpoints first."""
-        if self.derive_endpoints and (derived := endpoints.endpoints_of(service.obj, pods)):
-            self.derive(resources.ENDPOINTS, service.namespace, derived)
-        written = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
-        found = slices.slices_of(service.obj, pods, self.node)
-        return found + (endpoints.mirror_of(service.obj, written.obj) if written else ())
+        if self.derive_endpoints and (derived := endpoints.endpoints_of(service, pods)):
+            self.derive(resources.ENDPOINTS, namespace_of(service), derived)
+        written = self.store.get(resources.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"])
+        found = slices.slices_of(service, pods, self.node)
+        return found + (endpoints.mirror_of(service, written) if written else ())
 
-    def follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
+    def follow(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         """Mirrored slices follow Endpoints, and Endpoints go with their Service."""
         super().follow(resource, old, new)
         current = new or old
         assert current is not None
         if resource == resources.SERVICES and new is None:
-            written = self.store.get(resources.ENDPOINTS.key, current.namespace, current.name)
+            written = self.store.get(resources.ENDPOINTS.key, namespace_of(current), current["metadata"]["name"])
             if written:
                 self.remove(resources.ENDPOINTS, written)
         if resource == resources.ENDPOINTS:
-            service = self.store.get(resources.SERVICES.key, current.namespace, current.name)
-            if service and not service.obj["spec"].get("selector"):
+            service = self.store.get(resources.SERVICES.key, namespace_of(current), current["metadata"]["name"])
+            if service and not service["spec"].get("selector"):
                 self.sync_slices(service)
 
 
@@ -166,7 +165,7 @@ class FullKubernetes(EmbeddedKubernetes):
 
     def page(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
-    ) -> tuple[Sequence[Stored], Mapping[str, Any]]:
+    ) -> tuple[Sequence[Object], Mapping[str, Any]]:
         """At most `limit` objects."""
         return self.pages.page(self.objects.store, resource, namespace, query)
 

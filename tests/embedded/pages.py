@@ -15,7 +15,7 @@ import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.store import Store, Stored, selected
+from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of, selected
 
 _SNAPSHOTS = 64
 
@@ -24,22 +24,22 @@ class Pages:
     """What lists saw, for the pages after their first; the oldest is forgotten."""
 
     def __init__(self) -> None:
-        self.snapshots: OrderedDict[tuple[str, str, int], Sequence[Stored]] = OrderedDict()
+        self.snapshots: OrderedDict[tuple[str, str, int], Sequence[Object]] = OrderedDict()
 
     def page(
         self, store: Store, resource: Resource, namespace: str, query: Mapping[str, str]
-    ) -> tuple[list[Stored], dict[str, Any]]:
+    ) -> tuple[list[Object], dict[str, Any]]:
         """The objects of one page, and the list's metadata."""
         test = selected(query, resource.plural)
         limit = int(query.get("limit") or 0)
         revision, start, found = self._source(store, resource, namespace, query.get("continue", ""), limit)
         first = next((i for i, stored in enumerate(found) if _path(stored) >= start), len(found)) if start else 0
-        items: list[Stored] = []
+        items: list[Object] = []
         position = first
         for position in range(first, len(found)):
             if limit and len(items) == limit:
                 break
-            if test is None or test(found[position].obj):
+            if test is None or test(found[position]):
                 items.append(found[position])
         else:
             position = len(found)
@@ -52,7 +52,7 @@ class Pages:
 
     def _source(
         self, store: Store, resource: Resource, namespace: str, token: str, limit: int
-    ) -> tuple[int, str, Sequence[Stored]]:
+    ) -> tuple[int, str, Sequence[Object]]:
         """The revision, the key to start at, and what there was to list."""
         if token:
             revision, start = _parsed(token)
@@ -71,9 +71,9 @@ class Pages:
         return store.revision, "", found
 
 
-def _path(stored: Stored) -> str:
+def _path(stored: Object) -> str:
     """The key that lists are ordered by."""
-    return f"{stored.namespace}/{stored.name}"
+    return f"{namespace_of(stored)}/{stored['metadata']['name']}"
 
 
 def _token(revision: int, start: str) -> str:

@@ -17,8 +17,7 @@ import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
-
-Object = dict[str, Any]
+from eurekube_sync.embedded.kubernetes.store import Object
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SUBDOMAIN_TEXT = (

@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eurekube_sync.embedded.kubernetes import admission, errors, resources, slices
-from eurekube_sync.embedded.kubernetes.admission import Object
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.store import Store, Stored
+from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 
 Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
 """(new object, old object or None) -> what is wrong with it."""
@@ -42,7 +41,7 @@ class Objects:
         """The clock in the form of metadata."""
         return datetime.fromtimestamp(self._now() + later, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Stored:
+    def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """The current version, or a 404."""
         stored = self.store.get(resource.key, namespace, name)
         if stored is None:
@@ -61,14 +60,13 @@ class Objects:
         if resource.has_status and resource != resources.NODES:
             obj.pop("status", None)
         self.complete(resource, obj, None)
-        stored = self.store.put(resource.key, obj)
-        self.follow(resource, None, stored)
-        return stored.obj
+        self.follow(resource, None, self.store.put(resource.key, obj))
+        return obj
 
     def update(
         self,
         resource: Resource,
-        stored: Stored,
+        old: Object,
         body: Any,
         *,
         strict: bool = False,
@@ -77,8 +75,8 @@ class Objects:
     ) -> Object:
         """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion.
         `patch`: the body is the outcome of one."""
-        obj = self.read(resource, body, stored, strict=strict)
-        old, was = stored.obj, stored.obj["metadata"]
+        obj = self.read(resource, body, old, strict=strict)
+        was = old["metadata"]
         given = obj["metadata"]
         admission.check_version(resource, was, given, patch=patch)
         if status:
@@ -97,24 +95,23 @@ class Objects:
         kept_by = (metadata.get("finalizers"), metadata.get("deletionGracePeriodSeconds"))
         if "deletionTimestamp" in metadata and not any(kept_by) and resource != resources.NAMESPACES:
             metadata["resourceVersion"] = str(self.store.revision + 1)
-            self.remove(resource, stored)
+            self.remove(resource, old)
             return obj
-        changed = self.store.put(resource.key, obj)
-        self.follow(resource, stored, changed)
-        return changed.obj
+        self.follow(resource, old, self.store.put(resource.key, obj))
+        return obj
 
-    def delete(self, resource: Resource, stored: Stored, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
+    def delete(self, resource: Resource, stored: Object, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
         """Delete, or begin to; the object and whether it is gone."""
-        metadata = stored.obj["metadata"]
-        grace = _grace_seconds(resource, stored.obj, grace_seconds)
+        metadata = stored["metadata"]
+        grace = _grace_seconds(resource, stored, grace_seconds)
         if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
             self.remove(resource, stored)
-            return stored.obj, True
+            return stored, True
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
-            return stored.obj, False
+            return stored, False
         changed = {**metadata, "deletionTimestamp": self.time(later=grace)}
-        status = stored.obj.get("status") or {}
-        obj = {**stored.obj, "metadata": changed}
+        status = stored.get("status") or {}
+        obj = {**stored, "metadata": changed}
         if resource == resources.DEFINITIONS:
             ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
             obj["status"] = {**status, "conditions": [*status["conditions"], admission.condition(*ending, self.time())]}
@@ -126,19 +123,19 @@ class Objects:
         marked = self.store.put(resource.key, obj)
         self.follow(resource, stored, marked)
         if resource in (resources.NAMESPACES, resources.DEFINITIONS):
-            self._empty(resource, stored.name)
-        return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
+            self._empty(resource, stored["metadata"]["name"])
+        return marked, self.store.get(resource.key, namespace_of(stored), stored["metadata"]["name"]) is None
 
-    def remove(self, resource: Resource, stored: Stored) -> None:
+    def remove(self, resource: Resource, stored: Object) -> None:
         """Forget an object, and do what waited for that."""
         self.store.remove(resource.key, stored)
         self.follow(resource, stored, None)
         if resource.namespaced:
-            self._end(resources.NAMESPACES, stored.namespace)
+            self._end(resources.NAMESPACES, namespace_of(stored))
         if resource.custom:
             self._end(resources.DEFINITIONS, resource.definition)
 
-    def read(self, resource: Resource, body: Any, old: Stored | None, *, strict: bool) -> Object:
+    def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """The body as an object of its kind, a custom one in the form of its schema."""
         obj = admission.typed(resource, body)
         if not resource.schema:
@@ -193,43 +190,43 @@ class Objects:
 
     # --- What follows from a write ------------------------------------------------------------------------------------
 
-    def follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
+    def follow(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         """What other controllers do at once here: slices follow pods and nodes, resources follow definitions."""
         current = new or old
         assert current is not None
         match resource:
             case resources.DEFINITIONS:
-                served = [one for one in self.resources.values() if one.definition != current.name]
-                served += resources.from_definition(new.obj) if new else ()
+                served = [one for one in self.resources.values() if one.definition != current["metadata"]["name"]]
+                served += resources.from_definition(new) if new else ()
                 self.resources = {(one.path, one.plural): one for one in served}
             case resources.SERVICES:
                 self.sync_slices(current, ends=new is None)
             case resources.PODS:
-                self._sync_services(stored for stored in (old, new) if stored and slices.has_address(stored.obj))
+                self._sync_services(stored for stored in (old, new) if stored and slices.has_address(stored))
             case resources.NODES:
                 pods = self.store.list_(resources.PODS.key)
-                self._sync_services(pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name)
+                self._sync_services(pod for pod in pods if pod["spec"].get("nodeName") == current["metadata"]["name"])
 
-    def sync_slices(self, service: Stored, *, ends: bool = False) -> None:
+    def sync_slices(self, service: Object, *, ends: bool = False) -> None:
         """The turn of the controller of slices, for one Service."""
         wanted: dict[str, Object] = {}
-        if not ends and "deletionTimestamp" not in service.obj["metadata"]:
-            if service.obj["spec"].get("type") == "ExternalName":
+        if not ends and "deletionTimestamp" not in service["metadata"]:
+            if service["spec"].get("type") == "ExternalName":
                 return  # what it had before stays as it was
-            pods = [pod.obj for pod in self.store.list_(resources.PODS.key, service.namespace)]
+            pods = self.store.list_(resources.PODS.key, namespace_of(service))
             wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
         for entry in wanted.values():
-            self.derive(resources.SLICES, service.namespace, entry)
-        uid = service.obj["metadata"]["uid"]
+            self.derive(resources.SLICES, namespace_of(service), entry)
+        uid = service["metadata"]["uid"]
         for name in sorted(self._derived.pop(uid, frozenset()) - wanted.keys()):
-            if stored := self.store.get(resources.SLICES.key, service.namespace, name):
+            if stored := self.store.get(resources.SLICES.key, namespace_of(service), name):
                 self.remove(resources.SLICES, stored)
         if wanted:
             self._derived[uid] = frozenset(wanted)
 
-    def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
+    def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
         """The slices that a Service should have."""
-        return slices.slices_of(service.obj, pods, self.node)
+        return slices.slices_of(service, pods, self.node)
 
     def derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
         """What a controller writes: a new object, or a new version of it."""
@@ -241,25 +238,24 @@ class Objects:
 
     def node(self, name: str) -> Mapping[str, Any] | None:
         """A Node, or None."""
-        stored = self.store.get(resources.NODES.key, "", name)
-        return stored.obj if stored else None
+        return self.store.get(resources.NODES.key, "", name)
 
-    def _sync_services(self, pods: Iterable[Stored]) -> None:
+    def _sync_services(self, pods: Iterable[Object]) -> None:
         """The Services that select one of these pods, each once."""
         labels: dict[str, list[Any]] = {}
         for pod in pods:
-            labels.setdefault(pod.namespace, []).append((pod.obj["metadata"].get("labels") or {}).items())
+            labels.setdefault(namespace_of(pod), []).append((pod["metadata"].get("labels") or {}).items())
         for namespace in sorted(labels):
             for service in self.store.list_(resources.SERVICES.key, namespace):
-                selector = service.obj["spec"].get("selector")
+                selector = service["spec"].get("selector")
                 if selector and any(selector.items() <= own for own in labels[namespace]):
                     self.sync_slices(service)
 
     def is_ending(self, resource: Resource, name: str) -> bool:
         """Whether a namespace or definition is being deleted; a 404 where it is not there."""
-        return "deletionTimestamp" in self.get(resource, "", name).obj["metadata"]
+        return "deletionTimestamp" in self.get(resource, "", name)["metadata"]
 
-    def _held_by(self, holder: Resource, name: str) -> list[tuple[Resource, Stored]]:
+    def _held_by(self, holder: Resource, name: str) -> list[tuple[Resource, Object]]:
         """What is in a namespace, or of a definition."""
         if holder == resources.NAMESPACES:
             known = {one.key: one for one in self.resources.values()}
@@ -269,16 +265,16 @@ class Objects:
 
     def _empty(self, holder: Resource, name: str) -> None:
         for resource, stored in self._held_by(holder, name):
-            if current := self.store.get(resource.key, stored.namespace, stored.name):
+            if current := self.store.get(resource.key, namespace_of(stored), stored["metadata"]["name"]):
                 self.delete(resource, current)
         self._end(holder, name)
 
     def _end(self, holder: Resource, name: str) -> None:
         """A namespace or definition that is being deleted goes with the last that is in it, or of it."""
         stored = self.store.get(holder.key, "", name)
-        if stored is None or "deletionTimestamp" not in stored.obj["metadata"] or self._held_by(holder, name):
+        if stored is None or "deletionTimestamp" not in stored["metadata"] or self._held_by(holder, name):
             return
-        if not set(stored.obj["metadata"].get("finalizers") or ()) - {_CLEANUP}:
+        if not set(stored["metadata"].get("finalizers") or ()) - {_CLEANUP}:
             self.remove(holder, stored)
 
 

@@ -17,7 +17,7 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import bodies, errors, resources
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.store import Stored, selected
+from eurekube_sync.embedded.kubernetes.store import Object, namespace_of, selected
 
 VERSION = "v1.36.3"
 OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
@@ -121,11 +121,11 @@ class EmbeddedKubernetes:
             case "GET", name, _ if name:
                 stored = objects.get(resource, target.namespace, name)
                 shown = _wants(request, "Table") and resource.columns
-                return self._listed(request, resource, [stored], {}) if shown else _json(200, stored.obj)
+                return self._listed(request, resource, [stored], {}) if shown else _json(200, stored)
             case (("PUT" | "PATCH"), name, subresource) if name:
                 stored = objects.get(resource, target.namespace, name)
                 patch = request.method == "PATCH"
-                body = bodies.patched(request, resource, stored.obj) if patch else bodies.whole(request)
+                body = bodies.patched(request, resource, stored) if patch else bodies.whole(request)
                 asked = {"strict": _strict(request), "patch": patch, "status": bool(subresource)}
                 return _json(200, objects.update(resource, stored, body, **asked))
             case "DELETE", name, "" if name:
@@ -148,28 +148,28 @@ class EmbeddedKubernetes:
 
     def page(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
-    ) -> tuple[Sequence[Stored], Mapping[str, Any]]:
+    ) -> tuple[Sequence[Object], Mapping[str, Any]]:
         """What a LIST shows, and the list's metadata."""
         store = self.objects.store
-        found: Sequence[Stored] = store.list_(resource.key, namespace)
+        found: Sequence[Object] = store.list_(resource.key, namespace)
         if test := selected(query, resource.plural):
-            found = [stored for stored in found if test(stored.obj)]
+            found = [stored for stored in found if test(stored)]
         return found, {"resourceVersion": str(store.revision)}
 
     def _listed(
-        self, request: Request, resource: Resource, found: Sequence[Stored], metadata: Mapping[str, Any]
+        self, request: Request, resource: Resource, found: Sequence[Object], metadata: Mapping[str, Any]
     ) -> Response:
         if _wants(request, "Table") and resource.columns:
             include = request.query.get("includeObject", "Metadata")
-            table = resources.table(resource, [stored.obj for stored in found], include, self._now())
+            table = resources.table(resource, found, include, self._now())
             return _json(200, {**table, "metadata": metadata})
         if _wants(request, "PartialObjectMetadataList"):
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            items = [resources.metadata_of(stored.obj) for stored in found]
+            items = [resources.metadata_of(stored) for stored in found]
         else:
             head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
             bare = () if resource.custom else ("apiVersion", "kind")  # a built-in item has neither [real 1.36]
-            items = [{k: v for k, v in stored.obj.items() if k not in bare} for stored in found]
+            items = [{k: v for k, v in stored.items() if k not in bare} for stored in found]
         return _json(200, {**head, "metadata": metadata, "items": items})
 
     def _watch(self, request: Request, resource: Resource, namespace: str) -> Response:
@@ -183,9 +183,9 @@ class EmbeddedKubernetes:
         events: list[bytes] = []
         for wait in (self._watch_seconds, 0):
             for key, event, revision, stored in self.objects.store.journal:
-                asked = key == resource.key and revision > since and namespace in ("", stored.namespace)
-                if asked and (test is None or test(stored.obj)):
-                    events.append(msgspec.json.encode({"type": event, "object": stored.obj}) + b"\n")
+                asked = key == resource.key and revision > since and namespace in ("", namespace_of(stored))
+                if asked and (test is None or test(stored)):
+                    events.append(msgspec.json.encode({"type": event, "object": stored}) + b"\n")
             if events or not wait:
                 break
             self._changed.wait(wait)
@@ -208,13 +208,16 @@ def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
     return _json(201, {**head, "spec": body.get("spec") or {}, "status": {"allowed": allowed}})
 
 
-def _delete(request: Request, objects: Objects, resource: Resource, stored: Stored) -> Response:
+def _delete(request: Request, objects: Objects, resource: Resource, stored: Object) -> Response:
     body = bodies.decoded(request.body) if request.body else {}
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
     obj, gone = objects.delete(resource, stored, grace_seconds=None if grace is None else int(grace))
     if not gone or resource.kind in _RETURNED_WHEN_GONE:
         return _json(200, obj)
-    found = {**errors.details(resource.plural, resource.group, stored.name), "uid": obj["metadata"]["uid"]}
+    found = {
+        **errors.details(resource.plural, resource.group, stored["metadata"]["name"]),
+        "uid": obj["metadata"]["uid"],
+    }
     return _json(200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": found})
 
 

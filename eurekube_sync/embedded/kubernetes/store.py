@@ -15,22 +15,17 @@ from typing import Any
 
 from eurekube_sync.embedded.kubernetes.errors import bad_request
 
+Object = dict[str, Any]
 Key = tuple[str, str]
 """(group, plural) of a resource."""
 
 _JOURNAL = 2000
 
 
-class Stored:
-    """One version of one object."""
-
-    __slots__ = ("name", "namespace", "obj")
-
-    def __init__(self, obj: dict[str, Any]) -> None:
-        metadata = obj["metadata"]
-        self.obj = obj
-        self.namespace: str = metadata.get("namespace", "")
-        self.name: str = metadata["name"]
+def namespace_of(obj: Object) -> str:
+    """Empty for what is in none."""
+    found: str = obj["metadata"].get("namespace", "")
+    return found
 
 
 class Store:
@@ -39,12 +34,12 @@ class Store:
 
     def __init__(self, *, seed: int = 0, revision: int = 1) -> None:
         self.revision = revision
-        self.journal: deque[tuple[Key, str, int, Stored]] = deque(maxlen=_JOURNAL)
+        self.journal: deque[tuple[Key, str, int, Object]] = deque(maxlen=_JOURNAL)
         """Each write for those who watch: resource, type of event, revision, object."""
         self._seed = seed
         self._uids = 0
-        self._objects: dict[Key, dict[str, dict[str, Stored]]] = {}
-        self._lists: dict[tuple[Key, str], tuple[Stored, ...]] = {}
+        self._objects: dict[Key, dict[str, dict[str, Object]]] = {}
+        self._lists: dict[tuple[Key, str], tuple[Object, ...]] = {}
 
     def new_uid(self) -> str:
         """The next uid: random to look at, the same in every run with one seed."""
@@ -52,11 +47,11 @@ class Store:
         digest = hashlib.sha256(f"{self._seed}/{self._uids}".encode()).digest()
         return str(uuid.UUID(bytes=digest[:16], version=4))
 
-    def get(self, key: Key, namespace: str, name: str) -> Stored | None:
+    def get(self, key: Key, namespace: str, name: str) -> Object | None:
         """The current version, or None."""
         return self._objects.get(key, {}).get(namespace, {}).get(name)
 
-    def list_(self, key: Key, namespace: str = "") -> tuple[Stored, ...]:
+    def list_(self, key: Key, namespace: str = "") -> tuple[Object, ...]:
         """All current objects of a resource, or those in one namespace, in the order of their keys in etcd
         (`namespace/name`)."""
         found = self._lists.get((key, namespace))
@@ -64,33 +59,32 @@ class Store:
             there = self._objects.get(key, {})
             namespaces = [namespace] if namespace else sorted(there, key=lambda each: f"{each}/")
             by_name = (sorted(there.get(each, {}).items()) for each in namespaces)
-            found = self._lists[key, namespace] = tuple(stored for each in by_name for _, stored in each)
+            found = self._lists[key, namespace] = tuple(obj for each in by_name for _, obj in each)
         return found
 
     def keys_in(self, namespace: str) -> tuple[Key, ...]:
         """The resources that have an object in a namespace."""
         return tuple(key for key, namespaces in self._objects.items() if namespaces.get(namespace))
 
-    def put(self, key: Key, obj: dict[str, Any]) -> Stored:
+    def put(self, key: Key, obj: Object) -> Object:
         """Store a new version; stamps its resourceVersion into `obj`."""
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
-        stored = Stored(obj)
-        objects = self._objects.setdefault(key, {}).setdefault(stored.namespace, {})
-        event = "MODIFIED" if stored.name in objects else "ADDED"
-        objects[stored.name] = stored
-        self._changed(key, stored, event)
-        return stored
+        objects = self._objects.setdefault(key, {}).setdefault(namespace_of(obj), {})
+        event = "MODIFIED" if obj["metadata"]["name"] in objects else "ADDED"
+        objects[obj["metadata"]["name"]] = obj
+        self._changed(key, obj, event)
+        return obj
 
-    def remove(self, key: Key, stored: Stored) -> None:
+    def remove(self, key: Key, obj: Object) -> None:
         """Forget an object."""
-        del self._objects[key][stored.namespace][stored.name]
-        self._changed(key, stored, "DELETED")
+        del self._objects[key][namespace_of(obj)][obj["metadata"]["name"]]
+        self._changed(key, obj, "DELETED")
 
-    def _changed(self, key: Key, stored: Stored, event: str) -> None:
+    def _changed(self, key: Key, obj: Object, event: str) -> None:
         self.revision += 1
-        self._lists.pop((key, stored.namespace), None)
+        self._lists.pop((key, namespace_of(obj)), None)
         self._lists.pop((key, ""), None)
-        self.journal.append((key, event, self.revision, stored))
+        self.journal.append((key, event, self.revision, obj))
 
 
 _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
