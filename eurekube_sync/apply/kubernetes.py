@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
-from eurekube_sync.apply.status import Changed, EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
+from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
@@ -61,31 +61,30 @@ def put_finalizers_on(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A deletion that may end."""
+class Write:
+    """What is to be written of one syncer."""
 
     syncer: SyncerObject
-    event: EventRecord | None
-    """Of one that a person abandoned: what it leaves."""
+    status: SyncerStatus | None = None
+    """None: its finalizer goes, because its deletion may end."""
+    event: EventRecord | None = None
+    """Of a deletion that a person abandoned: what it leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
-    """What there is to write; false for nothing."""
+    """What there is to write."""
 
-    finished: tuple[Finished, ...]
-    changed: tuple[Changed, ...]
+    writes: tuple[Write, ...]
     all_statuses: Mapping[SyncerRef, SyncerStatus]
-    """Of all others, changed or not."""
-
-    def __bool__(self) -> bool:
-        return bool(self.finished or self.changed)
+    """Of all that go on, changed or not."""
 
 
 def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None) -> Unsettled:
     """What a pass has to report to the cluster. `words`: a failure that goes on is reported in its latest words. What
     the last pass made of the same is taken from `earlier`."""
-    claims, finished, waiting = result.desired.claims, [], {}
+    claims, waiting = result.desired.claims, {}
+    finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
         if CLEANUP_FINALIZER not in claim.syncer.finalizers:
             continue
@@ -96,19 +95,19 @@ def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | Non
                 theirs = observed.keys_by_syncer.get(ref, frozenset())
                 left = still_there(claim, observed, result) if isinstance(claim, Deleting) else theirs
             event = abandoned_event(claim.syncer, left, result.expires_after)
-            finished.append(Finished(syncer=claim.syncer, event=event))
+            finished[ref] = Write(syncer=claim.syncer, event=event)
+        elif isinstance(claim, Deleting) and (why := waits_for(claim, result)):
+            waiting[ref] = why
         elif isinstance(claim, Deleting):
-            why = waits_for(claim, result)
-            if why is None:
-                finished.append(Finished(syncer=claim.syncer, event=None))
-            else:
-                waiting[ref] = why
-    ends = {one.syncer.ref for one in finished}
+            finished[ref] = Write(syncer=claim.syncer)
     due = statuses(result, waiting, earlier=earlier)
-    others = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
-    all_of_them = (Changed(claims[ref].syncer, status) for ref, status in others.items())
-    changed = tuple(one for one in all_of_them if worth_writing(one.syncer.status, one.status, words=words))
-    return Unsettled(finished=tuple(finished), changed=changed, all_statuses=others)
+    others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
+    changed = [
+        Write(syncer=claims[ref].syncer, status=status)
+        for ref, status in others.items()
+        if worth_writing(claims[ref].syncer.status, status, words=words)
+    ]
+    return Unsettled(writes=(*finished.values(), *changed), all_statuses=others)
 
 
 def settle(
@@ -116,33 +115,33 @@ def settle(
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
     """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
     were written."""
-    now = clock.now()
-    events = events_of(in_turn(due.changed, attrgetter("syncer.ref")))
+    now, writes = clock.now(), in_turn(due.writes, attrgetter("syncer.ref"))
+    changed = [(one.syncer, one.status) for one in due.writes if one.status]
+    events = events_of(in_turn(changed, lambda one: one[0].ref))
 
-    def write(one: Finished | Changed) -> ClusterError | None:
-        ends, ref = isinstance(one, Finished), one.syncer.ref
+    def write(one: Write) -> ClusterError | None:
+        ref = one.syncer.ref
         if deadline.passed:
-            undone = f"finalizer of {ref} was not removed" if ends else f"status of {ref} was not written"
+            undone = f"status of {ref} was not written" if one.status else f"finalizer of {ref} was not removed"
             return ClusterUnavailable(f"the {undone}: the pass ended first")
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true, nor one of a deletion the deletion from its end.
         unsaid: ClusterError | None = None
-        for event in (one.event,) if isinstance(one, Finished) else events[ref]:
-            unsaid = (record(cluster, event, now) if event else None) or unsaid
-            if isinstance(unsaid, ClusterUnavailable) and not ends:
+        for event in events[ref] if one.status else [one.event] if one.event else []:
+            unsaid = record(cluster, event, now) or unsaid
+            if isinstance(unsaid, ClusterUnavailable) and one.status:
                 return unsaid
         try:
-            if isinstance(one, Finished):
-                cluster.remove_finalizer(one.syncer)
-            else:
+            if one.status:
                 cluster.write_status(one.syncer, one.status)
+            else:
+                cluster.remove_finalizer(one.syncer)
         except ClusterError as error:
             return error
         return unsaid
 
-    writes: list[Finished | Changed] = in_turn([*due.finished, *due.changed], attrgetter("syncer.ref"))
     ended = list(zip(writes, workers.each(write, writes), strict=True))
-    written = {one.syncer.ref: one.status for one, error in ended if error is None and isinstance(one, Changed)}
+    written = {one.syncer.ref: one.status for one, error in ended if error is None and one.status}
     return written, tuple(error for _, error in ended if error)
 
 

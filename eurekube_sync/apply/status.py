@@ -134,7 +134,7 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
     return tuple(event for event in events if not (event.key.startswith("Ready") and event.reason in troubles))
 
 
-def events_of(changed: Iterable[Changed]) -> dict[SyncerRef, list[EventRecord]]:
+def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[SyncerRef, list[EventRecord]]:
     """The events of each syncer: all warnings, and so much of the rest."""
     left, events = MOST_GOOD_NEWS, {}
     for syncer, status in changed:
@@ -244,13 +244,6 @@ def _condition(claim: Claim, verdict: Aspect, before: SyncerStatus, now: int) ->
 def _short(message: str) -> str:
     message = printable(message[: _LONGEST_MESSAGE + 1])  # of a large selector it is long
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
-
-
-class Changed(NamedTuple):
-    """A status to be written where it differs."""
-
-    syncer: SyncerObject
-    status: SyncerStatus
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:

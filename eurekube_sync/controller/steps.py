@@ -253,7 +253,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     deadline.stage(SETTLING)
     due = statuses_due(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
-    doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
+    doubt = given.same.doubt("no status is written") if (due.writes or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     if wished:
