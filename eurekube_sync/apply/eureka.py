@@ -12,8 +12,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar, assert_never
 
-from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_action, whose_key
+from eurekube_sync.apply.leases import (
+    RenewalLedger,
+    by_turns,
+    chunks,
+    in_turn,
+    oldest_first,
+    rotated,
+    whose_action,
+    whose_key,
+)
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak

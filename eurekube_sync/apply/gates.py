@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
-from eurekube_sync.apply.turns import in_turn
+from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.desired.claims import (
     Deleting,
     Desired,

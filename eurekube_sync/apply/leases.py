@@ -1,18 +1,24 @@
-"""Which leases are due: each is renewed every 30 s, however often a daemon looks.
+"""Which leases are due, and the order of calls. Pure.
 
-A pass renews what would fall due before the next chance, at once. Where leases are many a daemon renews them between
-its passes (`between_passes`), and a pass finds few that are left.
+Each lease is renewed every 30 s, however often a daemon looks: faster or slower would bend the server's
+self-preservation for everybody. A pass renews what would fall due before the next chance, at once. The memory only
+spares calls: after a restart all are due, which does no harm.
 
-Faster or slower would bend the server's self-preservation for everybody. The memory only spares calls: after a restart
-all are due, which does no harm."""
+A pass may end before all calls are made, so that whoever has many must not delay who has few: one call of each
+namespace is made, then the next of each; and in a namespace one of each syncer or app."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from itertools import zip_longest
 from math import ceil
+from operator import itemgetter
+from typing import TypeVar
 from zlib import crc32
 
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.actions import Action, Renew
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 
 _FORGOTTEN_AFTER = 20
 """Periods: 10 minutes, as long as an instance lives by default that nobody renews. Eureka may be away as long, come
@@ -90,3 +96,58 @@ class RenewalLedger:
         oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}
         self._again = {key for key in self._again if key in self._last}
+
+
+T = TypeVar("T")
+_GOLDEN_RATIO = 0.6180339887498949
+
+
+def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T]:
+    """The items in turn; `whose` gives the namespace, and the syncer or app. Those of one keep their order."""
+    owned = [(whose(item), item) for item in items]
+    within = _first_of_each(owned, lambda one: one[0])
+    return [item for _, item in _first_of_each(within, lambda one: one[0][0])]
+
+
+def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequence[T]:
+    """The first of each owner, then the second of each, and so on."""
+    ranks: Counter[Hashable] = Counter()
+    ranked: list[tuple[int, T]] = []
+    for item in items:
+        whose = owner(item)
+        ranked.append((ranks[whose], item))
+        ranks[whose] += 1
+    return [item for _, item in sorted(ranked, key=itemgetter(0))] if len(ranks) > 1 else items
+
+
+def whose_key(key: InstanceKey) -> tuple[str, str]:
+    """Namespace and app, as an id of ours has them (`model.ownership.instance_id`)."""
+    return "".join(key.id.split(":", 2)[1:2]), key.app
+
+
+def whose_action(action: Action) -> tuple[str, str]:
+    """The same of an action's key."""
+    return whose_key(action.key)
+
+
+def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
+    """One of the first, one of the second, and so on."""
+    pairs = zip_longest(([one] for one in some), ([one] for one in others), fillvalue=())
+    return [one for pair in pairs for either in pair for one in either]
+
+
+def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Of this size, the last one perhaps smaller."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def oldest_first(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
+    """Begins with what the list says was renewed longest ago, and where it does not tell somewhere else each time."""
+    last: Mapping[InstanceKey, int] = {instance.key: instance.last_renewal for instance in listed}
+    return sorted(rotated(due, now), key=lambda action: last.get(action.key, 0))
+
+
+def rotated(items: Sequence[T], now: float) -> list[T]:
+    """Begins somewhere else each time; `now` in Unix seconds."""
+    start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
+    return [*items[start:], *items[:start]]

@@ -15,11 +15,11 @@ from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import PlanId
-from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.controller.renew_only import BetweenPasses
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression

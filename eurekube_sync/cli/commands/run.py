@@ -29,13 +29,13 @@ from eurekube_sync.cli.options.servers import batch_option, call_options, eureka
 from eurekube_sync.cli.output.passes import Tell, good_pass, teller
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.values import NAME
-from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.controller.renew_only import KeepaliveSettings, keepalive
+from eurekube_sync.controller.renew_only import BetweenPasses, KeepaliveSettings, keepalive
+from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
@@ -128,7 +128,6 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
 def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
     """With these files in the cluster's place, over the namespaces that they hold."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
-    from eurekube_sync.manifests.dumps import read_dumps
 
     if not passes.dry_run:
         raise click.UsageError("--from plans from files: give --dry-run with it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.apply.turns import by_turns, in_turn, whose_key
+from eurekube_sync.apply.leases import by_turns, in_turn, whose_key
 from eurekube_sync.model.eureka import InstanceKey
 
 

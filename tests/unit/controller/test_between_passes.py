@@ -11,11 +11,10 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.words import summary
-from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.controller.renew_only import BetweenPasses, RegistryWorld
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
