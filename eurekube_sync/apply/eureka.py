@@ -12,16 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar, assert_never
 
-from eurekube_sync.apply.leases import (
-    RenewalLedger,
-    by_turns,
-    chunks,
-    in_turn,
-    oldest_first,
-    rotated,
-    whose_action,
-    whose_key,
-)
+from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, in_turn, oldest_first, rotated, whose_key
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
@@ -34,6 +25,7 @@ from eurekube_sync.observe.eureka import Unread
 
 A = TypeVar("A", bound=Action)
 B = TypeVar("B", bound=Action)
+C = TypeVar("C", bound=Action)
 T = TypeVar("T")
 _ANOTHERS = "another owner's instance is registered under our id"
 
@@ -184,7 +176,7 @@ class Applier:
                 return [Batched.UNSETTLED] * len(chunk)
             return batches.level([self.dated(wanted) for wanted in chunk], ours=ours)
 
-        lacking = in_turn(lacking, lambda one: whose_action(one[1]))
+        lacking = in_turn(lacking, lambda one: whose_key(one[1].key))
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
         answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
         changed, overridden = [], []
@@ -229,8 +221,8 @@ class Applier:
         """The outcome of each: by batches, while the registry takes them, and by a single call where that is None;
         beside them the `rest`, each by its own. In turn, or in the order given."""
 
-        def ordered(items: Sequence[T], whose: Callable[[T], tuple[str, str]]) -> Sequence[T]:
-            return items if as_given else in_turn(items, whose)
+        def ordered(items: Sequence[C]) -> Sequence[C]:
+            return items if as_given else in_turn(items, lambda one: whose_key(one.key))
 
         def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()
@@ -244,10 +236,10 @@ class Applier:
         batches = self._registry.batches()
         if batches is None:
             every: list[A | B] = [*actions, *rest]
-            return self._workers.each(single, ordered(every, whose_action))
+            return self._workers.each(single, ordered(every))
         ended = self._beside(
-            [partial(together, chunk) for chunk in chunks(ordered(actions, whose_action), batches.size)],
-            [partial(alone, action) for action in ordered(rest, whose_action)],
+            [partial(together, chunk) for chunk in chunks(ordered(actions), batches.size)],
+            [partial(alone, action) for action in ordered(rest)],
         )
         left = [action for action, outcome in ended if outcome is None]
         return [*(outcome for _, outcome in ended if outcome), *self._workers.each(single, left)]

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import TypeVar
 from zlib import crc32
 
-from eurekube_sync.model.actions import Action, Renew
+from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 
 _FORGOTTEN_AFTER = 20
@@ -123,11 +123,6 @@ def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequen
 def whose_key(key: InstanceKey) -> tuple[str, str]:
     """Namespace and app, as an id of ours has them (`model.ownership.instance_id`)."""
     return "".join(key.id.split(":", 2)[1:2]), key.app
-
-
-def whose_action(action: Action) -> tuple[str, str]:
-    """The same of an action's key."""
-    return whose_key(action.key)
 
 
 def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
