@@ -41,10 +41,8 @@ from eurekube_sync.observe.eureka import OwnWrites
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 
-_INSTALLED_IN = "eurekube-sync"
-"""Where the manifests that are shipped put the program."""
-_ASK_TIMEOUT = 2.0
-"""Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
+INSTALLED_IN = "eurekube-sync"  # where the manifests that are shipped put the program
+_ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe: a server that hangs is asked again in each pass
 _log = logging.getLogger(__name__)
 
 
@@ -145,7 +143,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
-            own, scopes = installed_in(ours), (replace(scope, namespaces=None), scope)
+            own, scopes = installed_in(ours) or INSTALLED_IN, (replace(scope, namespaces=None), scope)
             names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
             store = partial(cluster_api.LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
@@ -156,7 +154,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     """The lock of what these passes do, on a connection of its own; None where there is none. Raises
     ConfigurationError."""
-    namespace = _own_namespace(ours) if ours.lock == "auto" else None
+    namespace = installed_in(ours) if ours.lock == "auto" else None
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
@@ -165,12 +163,8 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
-def installed_in(ours: Installation) -> str:
-    """The namespace of our pod; outside of a cluster that of the manifests that are shipped."""
-    return _own_namespace(ours) or _INSTALLED_IN
-
-
-def _own_namespace(ours: Installation) -> str | None:
+def installed_in(ours: Installation) -> str | None:
+    """The namespace of our pod; None outside of a cluster."""
     return cluster_api.own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 

@@ -10,8 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-_INTERRUPTED = 130
-"""`ExitCode.INTERRUPTED`, which is not imported yet."""
+_INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, which is not imported yet
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -29,12 +29,10 @@ from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 
-_SLACK = 60.0
-"""Seconds more than a pass and its interval may take before the loop counts as stopped."""
+_SLACK = 60.0  # seconds more than a pass and its interval may take before the loop counts as stopped
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
 """Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
-_PASSES = 100
-"""From one look at all that there is to the next."""
+_PASSES = 100  # from one look at all that there is to the next
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
 Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]

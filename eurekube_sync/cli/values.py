@@ -28,8 +28,7 @@ T = TypeVar("T")
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_TEN_YEARS = 87_600 * 3600.0
-"""Seconds: what is longer is a slip of the finger, and too much for some clocks."""
+_TEN_YEARS = 87_600 * 3600.0  # seconds: what is longer is a slip of the finger, and too much for some clocks
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -151,28 +150,21 @@ def _host_and_port(text: str) -> Address:
 
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
-NAME = Value("text", _name)
-"""Not empty, as it is when a script found nothing to put there."""
+NAME = Value("text", _name)  # not empty, as it is when a script found nothing to put there
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
 NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
 """One, or several with commas between."""
-SELECTOR = Value("selector", parse_selector)
-"""As of `kubectl get --selector`."""
+SELECTOR = Value("selector", parse_selector)  # as of `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
-PART = Value("i/n", _part)
-"""The I-th of N shards, counted from 0; `auto/N` is that of this pod."""
+PART = Value("i/n", _part)  # the I-th of N shards, counted from 0; `auto/N` is that of this pod
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 """Or several with commas between; `*` on either side is any namespace."""
-HOST_AND_PORT = Value("host:port", _host_and_port)
-"""`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
-LISTEN = Value("[host]:port", _listen)
-"""Where to serve; an empty host is every address of the machine."""
-WHAT = Value("what", parse_what)
-"""What `explain` is asked about."""
+HOST_AND_PORT = Value("host:port", _host_and_port)  # `10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`
+LISTEN = Value("[host]:port", _listen)  # where to serve; an empty host is every address of the machine
+WHAT = Value("what", parse_what)  # what `explain` is asked about
 
 
-_SECONDS = 2.0
-"""The longest wait for the cluster."""
+_SECONDS = 2.0  # the longest wait for the cluster
 
 
 def _quietly(

@@ -19,10 +19,11 @@ from rich.console import Console
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.commands import demo as story
-from eurekube_sync.cli.commands.demo import Stage
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import World
+from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.model.errors import Stopped
 from tests.command.program import IDS, Program
 
@@ -82,11 +83,11 @@ def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
     assert (ended.code, ended.err) == (ExitCode.INTERRUPTED, "interrupted\n")
 
 
-class _Interrupts(Stage):
+class _Interrupts(story.Story):
     """Ctrl-C comes as the command of this number is typed, so in its pass."""
 
-    def __init__(self, clock: SystemClock, number: int) -> None:
-        super().__init__(Console(file=StringIO()))
+    def __init__(self, clock: SystemClock, number: int, playground: Playground, world: World) -> None:
+        super().__init__(Console(file=StringIO()), playground, world, lambda _: None)
         self._clock, self._left = clock, number
 
     def command(self, line: str) -> None:
@@ -108,7 +109,7 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) 
             concurrency=4,
         )
         with connect(installation, clock) as world, pytest.raises(Stopped):
-            story.Story(_Interrupts(clock, number), playground, world, lambda _: None).tell()
+            _Interrupts(clock, number, playground, world).tell()
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
     )
     with connect(installation, clock) as world:
         try:
-            Story(Stage(console_for(sys.stdout)), playground, world, pause).tell()
+            Story(console_for(sys.stdout), playground, world, pause).tell()
         except Stopped as stopped:
             raise click.Abort from stopped
 
@@ -99,17 +99,18 @@ class Story:
     Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
     """
 
-    def __init__(self, stage: Stage, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
-        self._stage, self._playground, self._world, self._pause = stage, playground, world, pause
+    def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
+        self._console, self._playground, self._world, self._pause = console, playground, world, pause
+        self._chapter = 0
 
     def tell(self) -> None:
-        stage, playground = self._stage, self._playground
+        playground = self._playground
         prepare(playground)
         self._introduce()
         playground.create(SYNCER)
         self._pause(3)
 
-        stage.chapter(
+        self.chapter(
             "What would happen?",
             "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
             "The metrics port gets none.",
@@ -117,42 +118,42 @@ class Story:
         self._run(dry_run=True, registers=2)
         self._pause(3)
 
-        stage.chapter("Do it")
+        self.chapter("Do it")
         self._run(registers=2, callers=2)
 
-        stage.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
+        self.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
         self._run()
         self._pause(2)
 
-        stage.chapter("A pod stops being ready")
+        self.chapter("A pod stops being ready")
         playground.set_ready(NAMESPACE, "rating-2", ready=False)
         self._run(updates=1, callers=1)
 
-        stage.chapter("It dies, and another replaces it")
+        self.chapter("It dies, and another replaces it")
         playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
         playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
         self._run(registers=1, cancels=1, callers=2)
 
         self._brake()
         self._deletion()
-        stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
-        stage.line()
-        stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+        self.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
+        self.line()
+        self.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
 
     def _introduce(self) -> None:
-        self._stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
-        self._stage.chapter(
+        self.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
+        self.chapter(
             "Two small servers run on this machine",
             f"Kubernetes API  {self._playground.kubernetes_url}",
             f"Eureka          {self._playground.eureka_url}",
             "BILLING runs in the data centre, as before. rating runs in the cluster: two pods behind three Services",
             "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
         )
-        self._stage.line("     kind: EurekaSyncer")
-        self._stage.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
+        self.line("     kind: EurekaSyncer")
+        self.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
 
     def _brake(self) -> None:
-        self._stage.chapter(
+        self.chapter(
             "All pods vanish",
             "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
             "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
@@ -164,19 +165,19 @@ class Story:
         if report.held is None:
             raise EurekubeError(f"the demo did not go as planned: nothing is held; {sentences(report)}")
 
-        self._stage.chapter(
+        self.chapter(
             "One command releases the removals",
             "You would use it if the pods were really gone. Callers now find nothing.",
         )
         self._run(approved=report.held.plan_id, cancels=3, callers=0)
 
-        self._stage.chapter("The release is rolled back", "The next pass registers all of them again.")
+        self.chapter("The release is rolled back", "The next pass registers all of them again.")
         set_selector(self._playground, None)
         self._run(registers=3, callers=2)
 
     def _deletion(self) -> None:
-        self._stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
-        self._stage.command("kubectl delete esync rating -n rating")
+        self.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
+        self.command("kubectl delete esync rating -n rating")
         self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
         self._run(cancels=2)
         self._run(callers=0)
@@ -196,9 +197,7 @@ class Story:
         callers: int | None = None,
     ) -> PassReport:
         """A pass, which has to change so much, and after which callers have to find so many instances."""
-        self._stage.command(
-            "eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else "")
-        )
+        self.command("eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else ""))
         settings = PassSettings(
             owner=OWNER,
             registry_cache=0,
@@ -208,7 +207,7 @@ class Story:
         report = reconcile(self._world, settings)
         if self._world.clock.stopping():  # it was cut short, so what the story expects of it says nothing
             raise Stopped("a signal ended the demo")
-        self._stage.report(report)
+        self.report(report)
         kinds = [type(action).__name__ for action in report.plan.changes if getattr(action, "was", "") is not None]
         found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
         planned = (registers, updates, cancels)
@@ -218,11 +217,39 @@ class Story:
             )
         if callers is not None:
             listed = self._playground.instances("rating")
-            self._stage.listing("Eureka now lists for rating:", listed)
+            self.listing("Eureka now lists for rating:", listed)
             if sum(state == "UP" for _, state in listed) != callers:
                 raise EurekubeError(f"the demo did not go as planned: {listed}")
             self._pause(3)
         return report
+
+    def chapter(self, title: str, *sentences: str) -> None:
+        """A numbered heading, and what it is about."""
+        self._chapter += 1
+        self.line()
+        self._console.print(Text(f"{self._chapter}. {title}", style="bold cyan"))
+        for sentence in sentences:
+            self.line(f"   {sentence}")
+
+    def command(self, line: str) -> None:
+        self._console.print(Text.assemble(("   $ ", "dim"), (line, "bold")))
+
+    def report(self, report: PassReport) -> None:
+        """The report of a pass, as `run` prints it."""
+        narrower = self._console.options.update(width=self._console.width - 3)
+        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
+            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
+
+    def listing(self, title: str, lines: Sequence[tuple[str, str]]) -> None:
+        """What somebody sees: a name and a state a line; nothing is said to be nothing."""
+        self.line(f"   {title}")
+        for name, state in lines:
+            self._console.print(Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow")))
+        if not lines:
+            self._console.print(Text("     nothing", style="dim"))
+
+    def line(self, text: str = "") -> None:
+        self._console.print(Text(text))
 
 
 def new_playground() -> Playground:
@@ -267,39 +294,3 @@ def _service(name: str, spec: dict[str, Any], labels: dict[str, str] = LABELS) -
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
         "spec": {"selector": labels, **spec},
     }
-
-
-class Stage:
-    """Prints the demo's story to a console."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._chapter = 0
-
-    def chapter(self, title: str, *sentences: str) -> None:
-        """A numbered heading, and what it is about."""
-        self._chapter += 1
-        self.line()
-        self._console.print(Text(f"{self._chapter}. {title}", style="bold cyan"))
-        for sentence in sentences:
-            self.line(f"   {sentence}")
-
-    def command(self, line: str) -> None:
-        self._console.print(Text.assemble(("   $ ", "dim"), (line, "bold")))
-
-    def report(self, report: PassReport) -> None:
-        """The report of a pass, as `run` prints it."""
-        narrower = self._console.options.update(width=self._console.width - 3)
-        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
-            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
-
-    def listing(self, title: str, lines: Sequence[tuple[str, str]]) -> None:
-        """What somebody sees: a name and a state a line; nothing is said to be nothing."""
-        self.line(f"   {title}")
-        for name, state in lines:
-            self._console.print(Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow")))
-        if not lines:
-            self._console.print(Text("     nothing", style="dim"))
-
-    def line(self, text: str = "") -> None:
-        self._console.print(Text(text))

@@ -45,10 +45,8 @@ from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
-_MOST_NAMESPACES = 20
-"""Whose Pods are read to say why they are not ready; more would take a whole cluster's Pods."""
-_BETWEEN_LOOKS = 5.0
-"""Seconds."""
+_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would take a whole cluster's Pods
+_BETWEEN_LOOKS = 5.0  # seconds
 _SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
@@ -165,7 +163,9 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
             installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=lock.namespace if isinstance(lock, LockName) else connect.installed_in(installation),
+            namespace=lock.namespace
+            if isinstance(lock, LockName)
+            else connect.installed_in(installation) or connect.INSTALLED_IN,
             locked=lock != "off",
             source=installation.endpoints_source,
             before=pre,
@@ -213,7 +213,12 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
         if isinstance(source, Unknown):
             server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
             code = ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_unknown(server, source)
-    return form.answer(code, lambda: _version_lines(said), lambda: _version_data(said))
+    data = {
+        name.lower(): {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
+        for name, source in said.items()
+    }
+    ours = {"version": __version__, "python": platform.python_version()}
+    return form.answer(code, lambda: _version_lines(said), lambda: {**ours, **data})
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
@@ -240,12 +245,3 @@ def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
         lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
     width = max(map(len, lines))
     return Group(*(Text(f"{name:{width}}  {printable(text)}") for name, text in lines.items()))
-
-
-def _version_data(said: dict[str, Source[str]]) -> dict[str, Any]:
-    """Each server as what it said, or why that is unknown."""
-    found = {
-        name.lower(): {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
-        for name, source in said.items()
-    }
-    return {"version": __version__, "python": platform.python_version(), **found}

@@ -36,8 +36,7 @@ from eurekube_sync.owner.moves import Address, OwnerReport
 from eurekube_sync.owner.purge import Purge, look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 
-_NAMED = 10
-"""The most instances that the question of `purge` names."""
+_NAMED = 10  # the most instances that the question of `purge` names
 _dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 _observe_option = option("--observe", variable=False, type=Duration(least=1))
 _cluster_help = "UID of the cluster. With it, the command makes no call to Kubernetes."

@@ -39,8 +39,7 @@ from eurekube_sync.plan.value import Plan
 _NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A part is a record that is being written, or was when its process was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
-_MOST_BYTES = 512 * 1024 * 1024
-"""Of one record, unpacked: more than a pass of 100,000 instances takes."""
+_MOST_BYTES = 512 * 1024 * 1024  # of one record, unpacked: more than a pass of 100,000 instances takes
 _log = logging.getLogger(__name__)
 
 

@@ -25,8 +25,7 @@ ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 _NO_OPTIONS = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("DEBUG", "EUREKA_PASSWORD", "TEST_CACHE"))
 _OF_A_SERVICE = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+)")
 """What Kubernetes puts into every container for a Service called `eurekube-sync` or `eurekube-sync-...`."""
-_ALIKE = 0.8
-"""As `difflib` measures it: all of them have the same first 14 letters."""
+_ALIKE = 0.8  # as `difflib` measures it: all of them have the same first 14 letters
 _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -152,8 +151,7 @@ HELP: Mapping[str, str] = {
     "--endpoints-source": "Where the addresses of pods are read from. An old cluster has Endpoints only.",
     "--eureka-url": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
     "repeat the option, or put commas between the addresses. The preferred one comes first.",
-    "--eureka-username": "User name for Eureka. Its password is read from a file or from "
-    f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD.",
+    "--eureka-username": "User name for Eureka. The password is in a file or in EUREKUBE_SYNC_EUREKA_PASSWORD.",
     "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used.",
     "--eureka-username-file": "File that holds the user name; read again when it changes.",
     "--eureka-password-file": "File that holds the password; read again when it changes.",
@@ -172,8 +170,7 @@ HELP: Mapping[str, str] = {
     "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
     "Pods; all: Services, Pods and Nodes.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",
-    "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be "
-    "repeated.",
+    "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any. May be repeated.",
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
@@ -186,10 +183,8 @@ HELP: Mapping[str, str] = {
     "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
-    "--lease-duration": "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it "
-    "for twice this time.",
-    "--registry-cache": "The greatest age of Eureka's cached lists. The finalizer of a deleted syncer stays at least "
-    "this long.",
+    "--lease-duration": "How long Eureka lists an instance after its registration; after a renewal, twice as long.",
+    "--registry-cache": "The greatest age of Eureka's lists. A deleted syncer's finalizer stays at least as long.",
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
     "instances of one app. Removals with evidence, such as a terminating pod, do not count.",
     "--brake-count": "With this number of removals or fewer, --brake-percent holds nothing.",
@@ -206,8 +201,7 @@ HELP: Mapping[str, str] = {
     "--condition": "Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice the renewal period "
     "of the instances, plus 5s]",
-    "--address": "Only the instance at this address; may be repeated. Default: all instances of the app that a syncer "
-    "wants.",
+    "--address": "Only the instance at this address; may be repeated. Default: all of the app that a syncer wants.",
     "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "
     "UTC.",
 }

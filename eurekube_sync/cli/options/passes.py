@@ -21,13 +21,11 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.values import dataclass
 
-_SHORTEST = 3.0 * RENEWAL_INTERVAL
-"""Seconds: with less, one slow pass would let leases expire."""
+_SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds: with less, one slow pass would let leases expire
 _LONGEST = 576 * 3600.0
 """Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`); one of 25 days would expire at once."""
 _LIMITS = BrakeLimits()
-_MOST_BYTES = 256 * 1024 * 1024
-"""More than a dry run of 100,000 instances takes."""
+_MOST_BYTES = 256 * 1024 * 1024  # more than a dry run of 100,000 instances takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 """Not an option: a process list shows those."""
-_MOST_BYTES = 16 * 1024 * 1024
-"""Of a file of certificates."""
+_MOST_BYTES = 16 * 1024 * 1024  # of a file of certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
 
