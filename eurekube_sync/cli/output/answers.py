@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -105,15 +105,21 @@ def _how_many(found: Sequence[Finding]) -> str:
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
-    parts: list[RenderableType] = [Line("  ".join(_installation(found, servers))), Line(found.last_pass.text)]
+    look = found.look
+    head = [f"owner {look.owner}" if look.owner else "owner unknown"]
+    head += [f"cluster {look.identity.data[:8]}"] if isinstance(look.identity, Complete) else []
+    head += [f"only namespace {look.narrowed}"] if look.narrowed else []
+    how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
+    head += [f"Eureka {', '.join(servers)} {how}"] if servers else []
+    parts: list[RenderableType] = [Line("  ".join(head)), Line(found.last_pass.text)]
     if found.oldest_lease is not None:
         parts.append(Line(f"oldest renewal: {span(found.oldest_lease)} ago"))
     unread = [*([("Eureka", found.eureka)] if found.eureka else []), *found.unread]
     for name, source in unread:
         parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
-    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.look.report.absent]
+    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in look.report.absent]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
-    parts += [Columns([_cells(row, found.look.at) for row in rows], _HEADINGS)] if rows else []
+    parts += [Columns([_cells(row, look.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
     if names := found.unselected:
@@ -122,18 +128,6 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         text = f"{services} {', '.join(names[:_UNSELECTED])}{more} {are} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
-
-
-def _installation(found: Overview, servers: Sequence[str]) -> Iterator[str]:
-    look = found.look
-    yield f"owner {look.owner}" if look.owner else "owner unknown"
-    if isinstance(look.identity, Complete):
-        yield f"cluster {look.identity.data[:8]}"
-    if look.narrowed:
-        yield f"only namespace {look.narrowed}"
-    if servers:
-        how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
-        yield f"Eureka {', '.join(servers)} {how}"
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:

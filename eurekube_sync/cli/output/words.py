@@ -133,7 +133,13 @@ def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
 
 
 def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
-    yield from map(Sentence, _of_owners(report))
+    for cluster in report.clashes if report.view else ():
+        yield Sentence(
+            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
+            f"replaces it: eurekube-sync owner adopt --cluster {quote(cluster)}. "
+            "Our instances were renewed, and nothing else was done."
+        )
+    yield from (Sentence(other.sentence) for other in report.other_owners)
     yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
     yield from map(Sentence, _of_held(report))
@@ -159,16 +165,6 @@ def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
         by_kind.setdefault(kind, []).append(sentence)
     for first, *more in by_kind.values():
         yield f"{first} (and {len(more)} more)" if more else first
-
-
-def _of_owners(report: PassReport) -> Iterator[str]:
-    for cluster in report.clashes if report.view else ():
-        yield (
-            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
-            f"replaces it: eurekube-sync owner adopt --cluster {quote(cluster)}. "
-            "Our instances were renewed, and nothing else was done."
-        )
-    yield from (other.sentence for other in report.other_owners)
 
 
 def _of_sources(report: PassReport) -> Iterator[str]:
