@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, Serving, Verdict, every, wanted_in
+from eurekube_sync.desired.claims import Claim, Deleting, Serving, Verdict, every
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.what import Kind, What, matches
 from eurekube_sync.model.errors import InvalidSyncer
@@ -69,7 +69,10 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
         return None
     services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
-    keys: frozenset[InstanceKey] | None = frozenset(_named(what, claim, look))
+    keys: frozenset[InstanceKey] | None = frozenset(
+        [key for key in _known(claim) if is_meant(what, key)]
+        + [one.key for one in marked if is_meant(what, one.key, one.instance)]
+    )
     match what.kind:
         case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
             keys = None
@@ -101,19 +104,10 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     )
 
 
-def _known(claim: Claim) -> Mapping[InstanceKey, Verdict | None]:
+def _known(claim: Claim) -> Iterable[InstanceKey]:
     if isinstance(claim, Serving):
-        return dict(claim.verdicts)
-    return dict.fromkeys(claim.keys) if isinstance(claim, Deleting) else {}
-
-
-def _named(what: What, claim: Claim, look: Look) -> Iterator[InstanceKey]:
-    """Its instances that are the app, the address or the id: wanted, or listed in Eureka."""
-    for key, verdict in _known(claim).items():
-        wanted = wanted_in(verdict)
-        if is_meant(what, key, wanted.instance if wanted else None):
-            yield key
-    yield from (one.key for one in look.marked(claim.syncer.ref) if is_meant(what, one.key, one.instance))
+        return claim.verdicts
+    return claim.keys if isinstance(claim, Deleting) else ()
 
 
 def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:
@@ -136,9 +130,9 @@ def _selects_pod(look: Look, what: What, services: Iterable[str]) -> bool:
     return any(matches(selector, some) for selector in selectors for some in labels)
 
 
-def is_meant(what: What, key: InstanceKey, instance: Instance | None) -> bool:
-    """Whether it is the app, the address or the id that was asked about. `instance`: None where only its key is
-    known."""
+def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> bool:
+    """Whether it is the app, the address or the id that was asked about. `instance`: None for one of ours, whose id has
+    its address."""
     match what.kind:
         case Kind.APP:
             return key.app == what.name
