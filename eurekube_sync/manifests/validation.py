@@ -23,7 +23,7 @@ Cause: TypeAlias = tuple[str, str, str]
 """Field, reason and text, as a Status of the API server has them."""
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
-_JUDGED_BY_THE_SERVER = (("metadata", "name"), ("metadata", "generateName"), ("metadata", "namespace"))
+_JUDGED_BY_THE_SERVER = (("metadata", "name"), ("metadata", "namespace"))
 
 
 def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:

@@ -166,14 +166,6 @@ def test_bounds(spec: dict[str, Any], reason: str) -> None:
     assert reason in finding.reason
 
 
-def test_annotations_have_a_size() -> None:
-    """All annotations together have at most 256 KiB."""
-    manifest = manifest_of({"selector": {"app": "x"}})
-    manifest["metadata"]["annotations"] = {f"a{n}": "x" * 1024 for n in range(257)}
-    (finding,) = validate_object(manifest)
-    assert (finding.path, "at most 262144" in finding.reason) == ("$.metadata.annotations", True)
-
-
 @pytest.mark.parametrize(("last", "refused"), [("x" * 91, False), ("x" * 92, True), ("\u00e9" * 46, True)])
 def test_too_much_metadata_is_refused_as_the_program_does(last: str, refused: bool) -> None:
     """At most 4096 bytes of keys and values; a rule of the API server would cost too much."""
