@@ -219,7 +219,7 @@ def _registry(
     from eurekube_sync.adapters.eureka.wire import Decoded
 
     addresses, short = parse_addresses(ours.eureka.eureka_url), min(_ASK_TIMEOUT, ours.call_timeout)
-    first = _first_server(ours, addresses)
+    first = _first_server(ours, addresses, clock)
     for warning in ours.eureka.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
@@ -259,7 +259,7 @@ def _registry(
     return batching, servers
 
 
-def _first_server(ours: Installation, addresses: Sequence[EurekaAddress]) -> ConnectionOptions:
+def _first_server(ours: Installation, addresses: Sequence[EurekaAddress], clock: Clock) -> ConnectionOptions:
     from eurekube_sync.adapters.eureka import ConnectionOptions
 
     options = ConnectionOptions(
@@ -269,4 +269,4 @@ def _first_server(ours: Installation, addresses: Sequence[EurekaAddress]) -> Con
         concurrency=ours.concurrency,
         retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
     )
-    return server_options.with_access(options, ours.eureka, addresses)
+    return server_options.with_access(options, ours.eureka, addresses, clock)

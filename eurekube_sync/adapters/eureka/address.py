@@ -15,8 +15,11 @@ from urllib.parse import unquote, urlsplit
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
+_SETTLE_SECONDS = 1.0
+"""How long a changed file has to stay as it is before it is believed: it may be half written."""
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _log = logging.getLogger(__name__)
@@ -130,14 +133,20 @@ class ConnectionOptions:
 
 
 class SecretFile:
-    """The one line of a mounted file, read again when the file changes; calling it gives the line. While the file is
-    gone, empty, unreadable or not one line of text, its last content stays in use."""
+    """The one line of a mounted file, read again when the file changes; calling it gives the line.
 
-    def __init__(self, path: Path, *, option: str) -> None:
+    Kubernetes replaces a mounted secret's file at once, but an editor or a script may not: a changed file is believed
+    when it has stayed as it is for a second, and one that is empty, unreadable or not one line of text never is.
+    """
+
+    def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
         """Read it for the first time. ConfigurationError when it holds nothing that could be used."""
         self._path = path
         self._option = option
+        self._clock = clock
         self._lock = threading.Lock()
+        self._waiting: tuple[int, ...] = ()
+        self._since = 0.0
         try:
             self._judged = _signature(os.stat(path))
             self._line = self._read()
@@ -146,19 +155,29 @@ class SecretFile:
 
     def __call__(self) -> str:
         with self._lock:
-            before = self._judged
+            seen: tuple[int, ...] = ()  # of a file that is gone
             try:
-                self._judged = _signature(os.stat(self._path))
-                if self._judged != before:
+                found = os.stat(self._path)
+                seen = _signature(found)
+                if self._has_settled(found, seen):
                     self._line = self._read()
+                    self._judged = seen
                     _log.info("%s: %s has changed, and its new content is used", self._option, self._path)
             except (OSError, ValueError) as error:
-                if isinstance(error, OSError):
-                    self._judged = ()
-                if self._judged != before:
+                seen = seen if isinstance(error, ValueError) else ()
+                if self._judged != seen:
                     trouble = _trouble(error)
                     _log.warning("%s: %s %s; its last content stays in use", self._option, self._path, trouble)
+                self._judged = seen
             return self._line
+
+    def _has_settled(self, found: os.stat_result, seen: tuple[int, ...]) -> bool:
+        """Whether the file is another than was judged last, and has been for long enough."""
+        now = self._clock.monotonic()
+        if seen != self._waiting:
+            self._waiting, self._since = seen, now
+        unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
+        return seen != self._judged and unchanged >= _SETTLE_SECONDS
 
     def _read(self) -> str:
         with open_regular(self._path, follow=True) as file:

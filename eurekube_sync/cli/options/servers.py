@@ -19,6 +19,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group
 from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
@@ -87,14 +88,14 @@ class EurekaAccess:
 
 
 def with_access(
-    options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress]
+    options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock
 ) -> ConnectionOptions:
     """The options with login, TLS and proxy, all files read once. Raises ConfigurationError; nothing was sent then."""
     _check_tls(access, addresses)
     certificate, key = access.eureka_client_cert, access.eureka_client_key
     return replace(
         options,
-        login=_login(access, addresses),
+        login=_login(access, addresses, clock),
         ca_file=access.eureka_ca_file or "",
         verify=not access.eureka_insecure_skip_tls_verify,
         client_certificate=(certificate, key or certificate) if certificate else None,
@@ -102,7 +103,7 @@ def with_access(
     )
 
 
-def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> Login | None:
+def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
     from eurekube_sync.adapters.eureka import SecretFile, make_login
 
     password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
@@ -118,9 +119,10 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> Login | 
         raise ConfigurationError(f"{user_by} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
     if not user_by or not password_by:
         return None
+    secret = partial(SecretFile, clock=clock)
     return make_login(
-        user=SecretFile(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
-        password=SecretFile(Path(password_file), option=password_by) if password_file else password or "",
+        user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
+        password=secret(Path(password_file), option=password_by) if password_file else password or "",
     )
 
 

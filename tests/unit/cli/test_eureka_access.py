@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
 from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, EurekaAccess, with_access
 from eurekube_sync.model.errors import ConfigurationError
@@ -18,7 +19,9 @@ SECRET = "s3cr3t"
 def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> ConnectionOptions:
     """The options of a client, with what was given."""
     address = EurekaAddress.parse(url)
-    return with_access(ConnectionOptions(address=address), EurekaAccess(eureka_url=address.url, **given), (address,))
+    return with_access(
+        ConnectionOptions(address=address), EurekaAccess(eureka_url=address.url, **given), (address,), SystemClock()
+    )
 
 
 @pytest.fixture

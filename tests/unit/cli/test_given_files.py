@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
@@ -28,7 +29,7 @@ def _access(option: str) -> Callable[[str], None]:
         address = EurekaAddress.parse(url)
         given: dict[str, Any] = {"eureka_username": "joe"} if "password" in option else {}
         access = EurekaAccess(eureka_url=url, **given | {option: path})
-        with_access(ConnectionOptions(address=address), access, (address,))
+        with_access(ConnectionOptions(address=address), access, (address,), SystemClock())
 
     return read
 

@@ -1,4 +1,4 @@
-"""Who we are to Eureka, from text and from files that are mounted, rotated or gone."""
+"""Who we are to Eureka, from text and from files that are mounted, rotated, half written or gone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def secret(clock: FakeClock, content: bytes) -> SecretFile:
     """The password file, long there."""
     path = clock.write(content)
     clock.time += 100
-    return SecretFile(path, option="--eureka-password-file")
+    return SecretFile(path, option="--eureka-password-file", clock=clock)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
@@ -88,7 +88,7 @@ def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock,
 def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, name: str) -> None:
     """An absent file, or a folder, is named with the system's reason."""
     with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|it is a folder)"):
-        SecretFile(clock.folder / name, option="--eureka-password-file")
+        SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
@@ -99,7 +99,7 @@ def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> N
     if link:
         (clock.folder / "link").symlink_to(pipe)
     with pytest.raises(ConfigurationError, match="cannot be read: it is a folder, a pipe or a device"):
-        SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file")
+        SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock)
 
 
 def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,11 +116,37 @@ def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pyt
     ]
 
 
-def test_a_changed_file_is_read_at_the_next_call(clock: FakeClock) -> None:
+def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
+    """Until it has stayed as it is for a second it may be half written."""
+    password = secret(clock, b"old\n")
+    clock.write(b"ne")
+    assert password() == "old"
+    clock.time += 0.9
+    clock.write(b"new\n")
+    assert password() == "old"
+    clock.time += 0.9
+    assert password() == "old"
+    clock.time += 0.2
+    assert password() == "new"
+
+
+def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClock) -> None:
     """The first call of a pass has the password that came between the passes."""
     password = secret(clock, b"old\n")
     clock.write(b"new\n")
-    assert [password(), password()] == ["new", "new"]
+    clock.time += 10
+    assert password() == "new"
+
+
+def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock) -> None:
+    """The clock of a file server may be ahead of ours."""
+    password = secret(clock, b"old\n")
+    clock.time += 3600
+    clock.write(b"new\n")
+    clock.time -= 3600
+    assert password() == "old"
+    clock.time += 1
+    assert password() == "new"
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines\n", b"\xff"])
@@ -159,7 +185,7 @@ def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
     link.symlink_to("..1")
     (clock.folder / "password").symlink_to("..data/password")
     clock.time += 100
-    password = SecretFile(clock.folder / "password", option="--eureka-password-file")
+    password = SecretFile(clock.folder / "password", option="--eureka-password-file", clock=clock)
     assert password() == "old"
     (clock.folder / "..new").symlink_to("..2")
     (clock.folder / "..new").rename(link)
