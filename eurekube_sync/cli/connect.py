@@ -59,27 +59,19 @@ class Installation:
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
-    drains: frozenset[Kind] = frozenset()
-    """Kinds beside Services whose drain annotations are looked for."""
+    drains: frozenset[Kind] = frozenset()  # kinds beside Services whose drain annotations are looked for
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    lease_duration: float = OUR_LEASE.duration
-    """Of the leases that are given, or renewed."""
-    registry_cache: float = CACHE_SECONDS
-    """How old Eureka's lists may be."""
+    lease_duration: float = OUR_LEASE.duration  # of the leases that are given, or renewed
+    registry_cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     renewal_interval: float = RENEWAL_INTERVAL
-    renewal_slack: float = 30
-    """Equal to the interval: every pass renews."""
+    renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
-    only_looks: bool = False
-    """Nothing is asked that is a write in form."""
-    count: Callable[[Server, str], None] = lambda _server, _code: None
-    """Given the status of each call to a server."""
+    only_looks: bool = False  # nothing is asked that is a write in form
+    count: Callable[[Server, str], None] = lambda _server, _code: None  # given the status of each call to a server
     waits: Waits = field(default_factory=Waits)
-    dumped: cluster_api.Connection | None = None
-    """Files that are read in the cluster's place."""
-    sweep_interval: float | None = None
-    """How often every peer of Eureka is listed; None for what the leases need."""
+    dumped: cluster_api.Connection | None = None  # files that are read in the cluster's place
+    sweep_interval: float | None = None  # how often every peer of Eureka is listed; None for what the leases need
 
     def settings(self, **more: Any) -> PassSettings:
         """Of a pass over it, with `more` of its fields."""

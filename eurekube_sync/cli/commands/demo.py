@@ -35,8 +35,7 @@ from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stoppe
 OWNER = "demo"
 NAMESPACE = "rating"
 LABELS = {"app": "rating"}
-REVIEW = "review"
-"""The app that makes it two, so that the brake sees more than one lose all."""
+REVIEW = "review"  # the app that makes it two, so that the brake sees more than one lose all
 SYNCER: dict[str, Any] = {
     "apiVersion": "eurekube.io/v1",
     "kind": "EurekaSyncer",

@@ -52,7 +52,7 @@ class Recorder:
         self._folder, self._most, self._failing = folder, most_bytes, False
         if os.path.isfile(folder):
             raise ConfigurationError(f"--record {folder} is a file, and not a folder")
-        probe = folder / f".probe-{_mark()}"
+        probe = folder / f".probe-{secrets.token_hex(4)}"
         self._write(partial(probe.touch, mode=0o600), probe.unlink)
 
     def keep(self, report: PassReport, code: ExitCode) -> None:
@@ -65,7 +65,8 @@ class Recorder:
             decided=decisions(basis.braked) if basis else [],
             basis=basis,
         )
-        path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
+        # Two processes may write into one folder in the same moment.
+        path = self._folder / f"pass-{moment}Z-{secrets.token_hex(4)}.json.gz"
         packed = gzip.compress(msgspec.json.encode(to_data(record)), compresslevel=6, mtime=0)
 
         part = path.with_suffix(".part")
@@ -99,11 +100,6 @@ class Recorder:
                 one.unlink()
                 if one < written:
                     kept = self._most + 1
-
-
-def _mark() -> str:
-    """Two processes may write into one folder in the same moment."""
-    return secrets.token_hex(4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,8 @@ class Passes:
     """The passes of one process. Times in seconds."""
 
     passes: int
-    daemon: bool
-    """Pass after pass, until a signal."""
-    interval: float
-    """From the start of a pass to the start of the next."""
+    daemon: bool  # pass after pass, until a signal
+    interval: float  # from the start of a pass to the start of the next
     pass_timeout: float
     dry_run: bool
 
@@ -151,8 +149,7 @@ class Monitoring:
     metrics_file: Path | None = None
     push_metrics: str | None = None
     record: Path | None = None
-    record_limit: int = 256
-    """MiB of all records together."""
+    record_limit: int = 256  # MiB of all records together
 
     @property
     def wanted(self) -> bool:

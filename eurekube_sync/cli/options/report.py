@@ -27,10 +27,8 @@ log = logging.getLogger(__name__)
 class ReportForm:
     """How the report is written, on stdout."""
 
-    output: str
-    """`table`, `json` or `yaml`; of a dry run also `markdown`."""
-    list_renewals: bool = False
-    """Of passes as data: each lease that was merely renewed is listed."""
+    output: str  # `table`, `json` or `yaml`; of a dry run also `markdown`
+    list_renewals: bool = False  # of passes as data: each lease that was merely renewed is listed
 
     @property
     def at_terminal(self) -> bool:

@@ -71,8 +71,7 @@ _drains = partial(
     type=click.Choice(list(_KINDS)),
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
-drain_option = _drains(default="services")
-"""The command gets the kinds beside Services, named `drains`."""
+drain_option = _drains(default="services")  # the command gets the kinds beside Services, named `drains`
 _same = " Give the same value as run, whose default is services."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """The same for a person who asks what is drained."""

@@ -25,8 +25,7 @@ from eurekube_sync.model.values import dataclass
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, Login
 
-PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
-"""Not an option: a process list shows those."""
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
 _MOST_BYTES = 16 * 1024 * 1024  # of a file of certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
@@ -48,8 +47,7 @@ from_option = option("--from", "dumps", variable=False, section=Section.COMMAND,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
-    eureka_url: str
-    """One address, or several peers' with commas between; empty where a command may do without."""
+    eureka_url: str  # one address, or several peers' with commas between; empty where a command may do without
     eureka_username: str | None = None
     eureka_username_file: str | None = None
     eureka_password_file: str | None = None
@@ -145,9 +143,13 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
         raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
     if named and not any(address.url.startswith("https:") for address in addresses):
         raise ConfigurationError(f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted.")
-    for name, path in files.items():
-        if path:
-            _check_readable(name, path)
+    for name, path in ((name, path) for name, path in files.items() if path):
+        try:
+            with open_regular(path, follow=True) as file:
+                if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
+                    raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
+        except OSError as error:
+            raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:
@@ -162,15 +164,6 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
             trouble = "do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else trouble
             both = f"{certificate} and {key}" if key else f"the certificate and the key, both in {certificate},"
             raise ConfigurationError(f"--eureka-client-cert and --eureka-client-key: {both} {trouble}.") from None
-
-
-def _check_readable(name: str, path: str) -> None:
-    try:
-        with open_regular(path, follow=True) as file:
-            if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
-                raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
-    except OSError as error:
-        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
 
 
 def _proxies(url: str | None) -> dict[str, str]:
