@@ -246,24 +246,20 @@ def _written(value: Any) -> Any:
 def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     """Adds which fields exclude each other."""
     at, pods = spec.service, spec.mode == "pod"
-    if at_given and pods:
-        wrong.add(("service",), "service is only for mode service")
-    if at.hostname is not None and at.address:
-        wrong.add(("service", "address"), "hostname and address exclude each other")
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
-    if at.node_address and not node_ports:
-        wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
-    if spec.port is not None and spec.port == spec.secure_port:
-        both = spec.port if isinstance(spec.port, str) else int(spec.port)  # 8080.0 is 8080, too
-        wrong.add(("securePort",), f"securePort must differ from port (both are {both})")
-    if pods:
-        return
-    if spec.readiness_gate:
-        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
-    if not spec.host_name.startswith("ip"):
-        wrong.add(("hostName",), "podName and nodeName in hostName are only for mode pod")
-    if spec.zone.from_endpoint:
-        wrong.add(("zone",), "zone.fromEndpoint is only for mode pod")
+    same_port = f"securePort must differ from port (both are {spec.port})"
+    by_name = not spec.host_name.startswith("ip")
+    for excluded, path, fault in (
+        (at_given and pods, ("service",), "service is only for mode service"),
+        (at.hostname is not None and at.address, ("service", "address"), "hostname and address exclude each other"),
+        (at.node_address and not node_ports, ("service", "nodeAddress"), "nodeAddress is only for address NodePort"),
+        (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),
+        (spec.readiness_gate and not pods, ("readinessGate",), "readinessGate is only for mode pod"),
+        (by_name and not pods, ("hostName",), "podName and nodeName in hostName are only for mode pod"),
+        (spec.zone.from_endpoint and not pods, ("zone",), "zone.fromEndpoint is only for mode pod"),
+    ):
+        if excluded:
+            wrong.add(path, fault)
 
 
 def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
