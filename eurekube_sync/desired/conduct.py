@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
@@ -82,15 +84,14 @@ class Limit:
         return before is not None and before.measure is self.measure and before.value <= self.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct:
+class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a spec says of it."""
 
     limit: Limit | None = None
     policy: Policy = Policy.SYNC
     suspend: bool = False
-    warn_of_duplicates: bool = False
-    """`onDuplicate: Warn`; else what registers itself is not registered a second time."""
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"
+    """What registers itself is not registered a second time, or with a warning."""
     readiness_gate: bool = False
 
     @property

@@ -115,7 +115,7 @@ class Builder:
             pod_namespace=self.spec.namespace,
             syncer_class=self.spec.syncer_class,
         )
-        marks = {DRAINED: ",".join(drain.by), **self.spec.conduct.marks} if drain.by else self.spec.conduct.marks
+        marks = {DRAINED: ",".join(drain.by), **self.spec.marks} if drain.by else self.spec.marks
         instance = Instance(
             key=key,
             host_name=host_name,

@@ -146,7 +146,7 @@ def _found(
 ) -> Found:
     """`perhaps`: the Services behind which it may be registered as well."""
     spec, ready = builder.spec, backend.ready
-    if spec.conduct.readiness_gate and backend.pod and not backend.terminating:
+    if spec.readiness_gate and backend.pod and not backend.terminating:
         # The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's
         # own containers decide. One that is not in the list is younger than it.
         pod_readiness = catalog.readiness.get(backend.pod.uid)

@@ -255,9 +255,8 @@ def _spec(syncer: SyncerObject) -> Syncer | NotServed:
         return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     if syncer.deleted is None:
         return asked
-    conduct = replace(asked.conduct, readiness_gate=False)
     plain = {"host_name": "ip", "paths": NO_PATHS, "zone": NO_ZONE, "metadata": {}, "metadata_from": ()}
-    return msgspec.structs.replace(asked, **plain, not_ready="Down", conduct=conduct)
+    return msgspec.structs.replace(asked, **plain, not_ready="Down", readiness_gate=False)
 
 
 def _serve(
@@ -285,7 +284,7 @@ def _serve(
         vip_address=builder.vip_address,
         max_removal_percent=spec.max_removal_percent,
         warnings=builder.warnings(),
-        conduct=spec.conduct,
+        conduct=spec,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from eurekube_sync.desired.conduct import Conduct, Policy, parse_limit
+from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.desired.spec_faults import Faults, misshapen
 from eurekube_sync.model.errors import InvalidSyncer
@@ -92,7 +92,7 @@ class MetadataFrom(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 NO_PATHS, NO_ZONE = Paths(), Zone(from_endpoint=False)
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """`spec` as it is written; None where the Service decides."""
 
     selector: Selector
@@ -106,7 +106,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     port: str | int | None = None
     secure_port: str | int | None = None
     """With no `port` beside it, the plain port is off."""
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] = msgspec.field(default_factory=dict)
     metadata_from: tuple[MetadataFrom, ...] = ()
     zone: Zone = NO_ZONE
     paths: Paths = NO_PATHS
@@ -116,12 +116,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
     service: At = At()
     limit: Any = None
-    policy: Policy = Policy.SYNC
-    suspend: bool = False
-    on_duplicate: Literal["Skip", "Warn"] = "Skip"
     max_removal_percent: int | None = None
     """More of its UP instances than this go in one pass with evidence only."""
-    readiness_gate: bool = False
 
 
 class Syncer(Spec, frozen=True, kw_only=True):
@@ -130,7 +126,7 @@ class Syncer(Spec, frozen=True, kw_only=True):
     ref: SyncerRef
     namespace: str
     """Of its Services."""
-    conduct: Conduct
+    limit: Limit | None
 
     @property
     def needs_pods(self) -> bool:
@@ -150,17 +146,10 @@ def parse(syncer: SyncerObject) -> Syncer:
     limit = parse_limit(_written(spec.limit), wrong)
     if wrong:
         raise wrong.refusal()
-    named = spec.app_name or spec.selector.app
-    asked = msgspec.structs.asdict(spec)
+    asked, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
     asked["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)
-    conduct = Conduct(
-        limit=limit,
-        policy=spec.policy,
-        suspend=spec.suspend,
-        warn_of_duplicates=spec.on_duplicate == "Warn",
-        readiness_gate=spec.readiness_gate,
-    )
-    return Syncer(**asked, ref=syncer.ref, namespace=selected_namespace(syncer), conduct=conduct)
+    asked["limit"] = limit
+    return Syncer(**asked, ref=syncer.ref, namespace=selected_namespace(syncer))
 
 
 def class_of(syncer: SyncerObject) -> str | None:

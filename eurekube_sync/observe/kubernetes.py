@@ -202,7 +202,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             continue  # it will freeze, and says why
         if spec.needs_pods and syncer.deleted is None:
             pods.add(namespace)
-        if spec.conduct.readiness_gate:
+        if spec.readiness_gate:
             readiness.add(namespace)
     return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
 

@@ -86,7 +86,7 @@ def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey,
     return {
         key: other
         for key, other in registered_by_themselves(desired, observed).items()
-        if (claim := desired.server_of(key)) and not claim.conduct.warn_of_duplicates
+        if (claim := desired.server_of(key)) and claim.conduct.on_duplicate == "Skip"
     }
 
 
@@ -136,7 +136,7 @@ def warned(desired: Desired, observed: Observed) -> Desired:
     claims = dict(desired.claims)
     for ref, doubles in told.items():
         claim = claims[ref]
-        if isinstance(claim, Serving) and claim.conduct.warn_of_duplicates:
+        if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
             more = f" (and {len(doubles) - 1} more)" if len(doubles) > 1 else ""
             claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(doubles)}{more}: it gets twice the calls"))
     return replace(desired, claims=claims)

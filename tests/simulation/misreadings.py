@@ -44,10 +44,6 @@ def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], .
     return ((desired, "parse", lambda syncer: wrong(parse(syncer))),)
 
 
-def _warning_of_duplicates(warns: bool) -> Callable[[Syncer], Syncer]:
-    return lambda spec: msgspec.structs.replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=warns))
-
-
 def _as_planned(action: Any, *rest: Any) -> Any:
     return action
 
@@ -207,12 +203,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="onDuplicate: Warn is read as Skip",
             about="duplicates",
-            patches=_misread(_warning_of_duplicates(False)),
+            patches=_misread(lambda spec: msgspec.structs.replace(spec, on_duplicate="Skip")),
         ),
         Defect(
             name="onDuplicate: Skip is read as Warn",
             about="duplicates",
-            patches=_misread(_warning_of_duplicates(True)),
+            patches=_misread(lambda spec: msgspec.structs.replace(spec, on_duplicate="Warn")),
         ),
         Defect(
             name="ours stays beside what its pod registers itself later",

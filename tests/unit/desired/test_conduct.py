@@ -25,7 +25,7 @@ from tests.unit.worlds.build import DOWN, UP, instance, stored, syncer
 
 def limit(value: Any) -> Limit:
     """The limit that the spec's value means."""
-    found = parse(syncer(limit=value)).conduct.limit
+    found = parse(syncer(limit=value)).limit
     assert found is not None
     return found
 
@@ -56,7 +56,7 @@ def limit(value: Any) -> Limit:
 )
 def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
     """Percentages round up; a share is of all, ours and others': 1 of 1 + 9 is 10 %. None is all of ours."""
-    found = parse(syncer(limit=value)).conduct.limit
+    found = parse(syncer(limit=value)).limit
     assert (found.places(pods=pods, others=others) if found else None) == places
 
 

@@ -155,7 +155,7 @@ def test_a_limit_is_reached_exactly(
     found = claims(*range(1, ready + 1), not_ready=tuple(range(11, 11 + not_ready)), limit=value)
     there = [standing(number, mark, status) for number, (mark, status) in stood.items() if number <= ready]
     admitted = within_limits(found, observed(*there, *(beside(number) for number in range(others))))
-    limit = parse(syncer(limit=value)).conduct.limit
+    limit = parse(syncer(limit=value)).limit
     assert limit is not None
     placed = [one for one in there if one.status is not DOWN]
     stay = {
@@ -183,7 +183,7 @@ def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
     assert isinstance(claim, Serving)
     doubted = replace(claim, incomplete=(Incomplete(reason="SourceUnknown", message="a slice is missing"),))
     found = replace(found, claims={REF: doubted})
-    mark = str(parse(syncer(limit=value)).conduct.limit)
+    mark = str(parse(syncer(limit=value)).limit)
     there = [standing(number, mark, status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
     there = there if wanted_stands else there[:2]
     assert len(let_in(within_limits(found, observed(*there)))) == inside
