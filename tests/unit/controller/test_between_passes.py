@@ -320,3 +320,19 @@ def test_a_bug_between_two_passes_ends_no_daemon(caplog: pytest.LogCaptureFixtur
         run_passes(one_pass, world.clock, Schedule(passes=None), lambda _report, _code: None, between)
     assert len(made) == 3
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_what_some_servers_lack_is_due_again_in_the_next_pass() -> None:
+    """A renewal between two passes brings it to none of them: only a pass knows whether it is desired."""
+    daemon = Daemon(batch=10)
+    daemon.run(4)
+    ledger, clock = daemon.world.renewals, daemon.clock
+    between = BetweenPasses(daemon.seen(), ledger, interval=daemon.interval, many=daemon.many)
+    for lacking in (set(), set(daemon.ours())):
+        daemon.registry.lacking = lacking
+        clock.stopped = False
+        renewed = between(daemon.ours(), clock.monotonic() + daemon.interval)
+        ledger.slack = 0
+        again = [key for key in daemon.ours() if ledger.due(key, clock.monotonic())]
+        assert renewed > 0
+        assert len(again) == (renewed if lacking else 0)
