@@ -193,7 +193,11 @@ def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspec
 def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Aspect:
     match claim:
         case Deleting():
-            return Aspect("Synced", False, "Deleting", waiting or _left_over(tally, registry))
+            # What a deletion that waits for nothing of ours leaves behind.
+            left = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it" if tally.registered else ""
+            if isinstance(registry, Unknown):
+                left = f"it is not known whether its instances are gone: {registry.message}"
+            return Aspect("Synced", False, "Deleting", waiting or left or "its instances are gone")
         case NotServed():
             return Aspect("Synced", None if claim.unknown else False, claim.reason, claim.message)
         case Serving() if isinstance(registry, Unknown):
@@ -220,14 +224,6 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect("Synced", True, "InSync", "Eureka holds what the cluster says")
         case _:  # pragma: no cover
             assert_never(claim)
-
-
-def _left_over(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
-    """What a deletion that waits for nothing of ours leaves behind."""
-    if isinstance(registry, Unknown):
-        return f"it is not known whether its instances are gone: {registry.message}"
-    registered = len(tally.registered)
-    return f"Eureka still holds {counted(registered, 'instance')} of it" if registered else "its instances are gone"
 
 
 def _still_held(removals: Collection[Removal]) -> str:

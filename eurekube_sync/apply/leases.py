@@ -68,13 +68,11 @@ class RenewalLedger:
         its own: what came in one pass then falls due in all the passes of a period alike, and all through the time
         between them, not 60,000 at once in every third."""
         self._again.discard(key)
-        self._last[key] = now if key in self._last else now - self._feigned_age(key)
-
-    def _feigned_age(self, key: InstanceKey) -> float:
-        """Some whole passes, more or less a part of one."""
-        chance, passes = divmod(crc32(key.id.encode()), self._passes)
-        part = chance % 1000 / 1000 - 0.5
-        return self._interval * passes + _JITTER * part * min(self._interval, self.period)
+        if key not in self._last:  # some whole passes ago, more or less a part of one
+            chance, passes = divmod(crc32(key.id.encode()), self._passes)
+            part = chance % 1000 / 1000 - 0.5
+            now -= self._interval * passes + _JITTER * part * min(self._interval, self.period)
+        self._last[key] = now
 
     def again(self, key: InstanceKey) -> None:
         """The next pass renews it, whenever its turn would be. It is not forgotten: it was registered."""

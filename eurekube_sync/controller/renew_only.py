@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from eurekube_sync.apply.eureka import Applier
-from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.leases import RenewalLedger, chunks
 from eurekube_sync.controller.one_pass import SETTLING, Basis, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.desired.scope import Scope
@@ -231,8 +231,10 @@ class BetweenPasses:
         wanted, unanswered = frozenset(to_renew), Streak()
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
-            due = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
-            groups = _groups([key for key in due if key not in failed], end - now, most)
+            falling = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
+            due = [key for key in falling if key not in failed]
+            # Full batches, or single calls of one number, so that one group a step is enough.
+            groups = chunks(due, most or max(1, ceil(len(due) * _STEP / (end - now))))
             for number, group in enumerate(groups):
                 self._wait(now)
                 # After one that took long the rest is spread over the rest of the time, not sent to catch up.
@@ -270,9 +272,3 @@ class BetweenPasses:
             if outcome.lacking:
                 self._ledger.again(outcome.action.key)
         return [outcome.action.key for outcome in outcomes if outcome.result is not Result.DONE]
-
-
-def _groups(due: Sequence[InstanceKey], seconds: float, most: int | None) -> list[Sequence[InstanceKey]]:
-    """In their order: full batches, or single calls of one number, so that one group a step is enough."""
-    size = most or max(1, ceil(len(due) * _STEP / seconds))
-    return [due[start : start + size] for start in range(0, len(due), size)]

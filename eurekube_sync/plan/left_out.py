@@ -45,7 +45,13 @@ _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 def first_registered(desired: Desired, observed: Observed) -> Choice:
     """The claims, of which one may register at each such address: the one that is registered there, else the one that
     would be now, of the older syncer first."""
-    bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}
+    bidding = {
+        Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets_of(wanted.instance), allotted=False): claim
+        for claim in desired.claims.values()
+        if isinstance(claim, Serving)
+        for key, rival in claim.rivals.items()
+        if rival.right is Right.UNDECIDED and (wanted := claim.wanted_at(key))
+    }
     outdone: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
     for bid in bidding:
         outdone.setdefault(bid.syncer, {})[bid.key] = None
@@ -70,13 +76,6 @@ def first_registered(desired: Desired, observed: Observed) -> Choice:
     for ref, claim in {bid.syncer: claim for bid, claim in bidding.items()}.items():
         claims[ref] = claim.outdone_by(outdone[ref])
     return Choice(desired=replace(desired, claims=claims), to_read=tuple(to_read))
-
-
-def _bids(claim: Serving) -> Iterator[Bid]:
-    for key, rival in claim.rivals.items():
-        if rival.right is Right.UNDECIDED and (wanted := claim.wanted_at(key)):
-            sockets = sockets_of(wanted.instance)
-            yield Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets, allotted=False)
 
 
 def still_drained(desired: Desired, observed: Observed) -> Choice:
