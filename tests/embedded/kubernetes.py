@@ -62,6 +62,7 @@ class FullObjects(Objects):
             case resources.SERVICES:
                 addresses.check_external(obj)
             case resources.SLICES:
+                _complete_slice(obj)
                 addresses.check_slice(obj, old)
             case resources.ENDPOINTS:
                 addresses.check_endpoints(obj)
@@ -205,3 +206,10 @@ class FullKubernetes(EmbeddedKubernetes):
     def expire_continue_tokens(self) -> None:
         """Make every open `continue` token answer 410, as compaction does after five minutes."""
         self.pages.snapshots.clear()
+
+
+def _complete_slice(endpoint_slice: Object) -> None:
+    """An EndpointSlice without endpoints or ports has null there, not an empty list [real 1.36]."""
+    endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
+    ports = [{"name": "", "protocol": "TCP", **port} for port in endpoint_slice.get("ports") or ()]
+    endpoint_slice["endpoints"], endpoint_slice["ports"] = endpoints or None, ports or None

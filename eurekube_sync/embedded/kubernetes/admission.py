@@ -191,13 +191,6 @@ def complete_namespace(namespace: Object) -> None:
     namespace.setdefault("status", {"phase": "Active"})
 
 
-def complete_slice(endpoint_slice: Object) -> None:
-    """An EndpointSlice without endpoints or ports has null there, not an empty list [real 1.36]."""
-    endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
-    ports = [{"name": "", "protocol": "TCP", **port} for port in endpoint_slice.get("ports") or ()]
-    endpoint_slice["endpoints"], endpoint_slice["ports"] = endpoints or None, ports or None
-
-
 def complete_definition(definition: Object, time: str, *, new: bool) -> None:
     """The finalizer and the status of a CustomResourceDefinition that is accepted at once."""
     if new:

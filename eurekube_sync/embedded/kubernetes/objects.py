@@ -180,8 +180,6 @@ class Objects:
                 admission.complete_pod(obj)
             case resources.NAMESPACES:
                 admission.complete_namespace(obj)
-            case resources.SLICES:
-                admission.complete_slice(obj)
             case resources.DEFINITIONS:
                 admission.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:
