@@ -51,7 +51,12 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         more = f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
         kind = one_or_more(len(claim.services), "Service", "Services")
         yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
-        yield Link(Part.PORT, Mark.OK, _port(claim))
+        asked = syncer.spec.get("port") or syncer.spec.get("securePort")
+        numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
+        port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
+        port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
+        port += f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
+        yield Link(Part.PORT, Mark.OK, f"{port}{f', VIP {claim.vip_address}' if claim.vip_address else ''}")
         if claim.incomplete:
             first = claim.incomplete[0]
             mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
@@ -144,16 +149,6 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if name:
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
     return breaks(Part.SERVED, "NoInstallation", text, cause=cause, fix=fix)
-
-
-def _port(claim: Serving) -> str:
-    """`port http (8080), as app ORDERS, VIP orders`."""
-    asked = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
-    numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
-    port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
-    port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
-    apps = f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
-    return f"{port}{apps}{f', VIP {claim.vip_address}' if claim.vip_address else ''}"
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:

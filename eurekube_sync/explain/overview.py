@@ -59,8 +59,15 @@ class Row:
     up: int | None = None
     """None where nobody could tell."""
     of: int = 0
-    since: float | None = None
-    """Unix seconds of the last change of its condition Ready."""
+
+    @property
+    def since(self) -> float | None:
+        """Unix seconds of the last change of its condition Ready, else of its creation; None where it was ready when it
+        was last looked at, so that nobody can tell."""
+        ready = _ready(self.syncer.status)
+        if self.state is State.BROKEN and _is_true(ready):
+            return None
+        return ready.last_transition if ready else self.syncer.created
 
     @property
     def ready(self) -> str:
@@ -155,7 +162,6 @@ def _is_true(condition: Condition | None) -> bool:
 
 
 def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why: str = "") -> Row:
-    ready = _ready(syncer.status)
     return Row(
         syncer=syncer,
         status=status,
@@ -165,12 +171,11 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why
         apps=status.apps,
         up=status.up,
         of=status.desired,
-        since=ready.last_transition if ready else None,
     )
 
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
-    state, broken, now, ready = _STATES[found.outcome], found.broken, _ready(status), _ready(syncer.status)
+    state, broken, now = _STATES[found.outcome], found.broken, _ready(status)
     # A person may want to know of one that is registered, such as that it is suspended.
     asked_for = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
     why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
@@ -180,8 +185,6 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
         reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
     elif state is State.UNKNOWN:
         reason, why = "NotLookedAt", next(one.text for one in found.links if one.mark is Mark.UNKNOWN)
-    # Where the last pass found it ready, its condition does not say since when it is broken.
-    tells = ready is not None and not (state is State.BROKEN and _is_true(ready))
     return Row(
         syncer=syncer,
         status=status,
@@ -191,7 +194,6 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
         apps=found.apps,
         up=found.up,
         of=found.of,
-        since=ready.last_transition if ready and tells else None,
     )
 
 
@@ -210,8 +212,7 @@ def _others(look: Look) -> Iterator[Row]:
         else:
             named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
             why = f"{named}: no installation serves it"
-            broken, since = State.BROKEN, syncer.created
-            yield Row(syncer=syncer, status=None, state=broken, reason="NoInstallation", why=why, since=since)
+            yield Row(syncer=syncer, status=None, state=State.BROKEN, reason="NoInstallation", why=why)
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:

@@ -54,9 +54,7 @@ def held_by_eureka(subject: Subject, look: Look) -> Held:
     shown = {one.key: one for one in subject.listed}
     for key in sorted(keys_to_read(subject, look)):
         answers = [readings[key] for readings in look.readings.values() if key in readings]
-        known = [one for one in answers if not isinstance(one, Unknown)]
-        one = known[0] if known else shown.get(key)
-        if one is not None:
+        if one := next((one for one in answers if not isinstance(one, Unknown)), shown.get(key)):
             found[key] = one
     return found
 
@@ -71,12 +69,12 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
     if isinstance(look.listed, Unknown):
         yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}")
         return
-    faults = [] if broken else list(_faults(subject, look, held))
-    yield from faults
-    if not faults and held:
+    if fault := None if broken else _fault(subject, look, held):
+        yield fault
+    elif held:
         text = f"Eureka holds {counted(len(held), 'instance')} of it, {up_in(held)} UP"
         yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
-    elif not faults:
+    else:
         apps = ", ".join(apps_of(subject.claim))
         yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of it{f' ({apps})' if apps else ''}")
     yield from _callers(subject, held)
@@ -106,24 +104,24 @@ def _details(look: Look, held: Held) -> Iterator[str]:
         yield f"and {len(held) - _MOST} more"
 
 
-def _faults(subject: Subject, look: Look, held: Held) -> Iterator[Link]:
+def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     """What is wrong in Eureka although the cluster is right. Where the owner is not known, neither are its keys."""
     wanted = {key: one.instance for key, one in subject.verdicts.items() if isinstance(one, Wanted)}
     up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
     lacking = sorted(up - held.keys()) if look.owner or not held else []
     if lacking:
-        yield _under_another_owner(held, look) or _lacking(subject, look, lacking)
-        return
+        return _under_another_owner(held, look) or _lacking(subject, look, lacking)
     other = [one for key, one in held.items() if one.status is not InstanceStatus.UP and (key in up or not look.owner)]
-    silent = [one for one in held.values() if is_silent(one, look.at)]
     if other:
-        yield _with_another_status(other[0], len(other), look)
-    elif silent:
-        ends = min(lease_end(one) for one in silent) - look.at
-        till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
-        oldest = span(max(look.at - one.renewed for one in silent))
-        text = f"nobody renewed {counted(len(silent), 'instance')} for {oldest}; {till}"
-        yield breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+        return _with_another_status(other[0], len(other), look)
+    silent = [one for one in held.values() if is_silent(one, look.at)]
+    if not silent:
+        return None
+    ends = min(lease_end(one) for one in silent) - look.at
+    till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
+    oldest = span(max(look.at - one.renewed for one in silent))
+    text = f"nobody renewed {counted(len(silent), 'instance')} for {oldest}; {till}"
+    return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
 
 
 def _under_another_owner(held: Held, look: Look) -> Link | None:

@@ -97,6 +97,19 @@ class Document:
     def line(self, path: Path) -> int | None:
         return self.offset + self.yaml.line(path) if self.yaml else None
 
+    def finding(
+        self, path: Path, reason: str, severity: Severity = Severity.ERROR, *, line: int | None = None
+    ) -> Finding:
+        """What is wrong with what the path names; `line` where it stands on another one."""
+        return Finding(
+            file=self.file,
+            document=self.number,
+            line=line or self.line(path),
+            path=f"${written(path)}",
+            reason=reason,
+            severity=severity,
+        )
+
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read a YAML stream or JSON. One broken document does not hide the others."""
@@ -133,12 +146,9 @@ def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bo
 def _document(
     file: str, number: int, yaml: YamlDocument | None, problems: Sequence[Problem], offset: int = 0
 ) -> Document:
-    findings = tuple(
-        Finding(file=file, document=number, line=offset + line, path=f"${written(path)}", reason=reason)
-        for line, path, reason in problems
-    )
-    value = yaml.value if yaml else None
-    return Document(file=file, number=number, value=value, findings=findings, yaml=yaml, offset=offset)
+    document = Document(file=file, number=number, value=yaml.value if yaml else None, yaml=yaml, offset=offset)
+    found = tuple(document.finding(path, reason, line=offset + line) for line, path, reason in problems)
+    return replace(document, findings=found)
 
 
 def _template_line(text: str, offset: int) -> int | None:

@@ -7,7 +7,6 @@ server whether it agrees.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -41,14 +40,14 @@ def validate_text(text: str, file: str) -> Report:
         for path, obj in _objects(document.value, ()) if document.value is not None else ():
             kind = _kind(obj)
             if kind is None:
-                found.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
+                found.append(document.finding(path, "no Kubernetes object: apiVersion and kind are needed"))
             elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
             else:  # of our kind or of our group: one of the two may be a slip
                 syncers += 1
                 found.extend(_of_syncer(document, path, obj))
         if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
-            found = [replace(_finding(document, (), _TEMPLATE), line=document.template)]
+            found = [document.finding((), _TEMPLATE, line=document.template)]
         findings.extend(found)
     unique = tuple(dict.fromkeys(findings))
     return Report(findings=unique, files=1, documents=documents, syncers=syncers, others=others)
@@ -72,21 +71,10 @@ def _kind(obj: Any) -> str | None:
 
 def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """All that is wrong with one EurekaSyncer, and advice if nothing is."""
-    found = [_finding(document, path + below, reason) for below, reason in faults(obj)]
+    found = [document.finding(path + below, reason) for below, reason in faults(obj)]
     if not found:
-        found = [_finding(document, path + below, reason, Severity.WARNING) for below, reason in _advice(obj)]
+        found = [document.finding(path + below, reason, Severity.WARNING) for below, reason in _advice(obj)]
     return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
-
-
-def _finding(document: Document, path: Path, reason: str, severity: Severity = Severity.ERROR) -> Finding:
-    return Finding(
-        file=document.file,
-        document=document.number,
-        line=document.line(path),
-        path=f"${written(path)}",
-        reason=reason,
-        severity=severity,
-    )
 
 
 def faults(obj: Mapping[str, Any]) -> list[Fault]:
