@@ -62,12 +62,9 @@ pass_options = group(
     option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
     section=Section.PASSES,
 )
+_length = Duration(least=_SHORTEST, most=_LONGEST)
 _lease_duration = partial(
-    option,
-    "--lease-duration",
-    section=Section.LEASES,
-    type=Duration(least=_SHORTEST, most=_LONGEST),
-    default=f"{OUR_LEASE.duration}s",
+    option, "--lease-duration", section=Section.LEASES, type=_length, default=f"{OUR_LEASE.duration}s"
 )
 lease_options = (
     _lease_duration(),
