@@ -13,6 +13,7 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
+from eurekube_sync.embedded.kubernetes.admission import next_address
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
@@ -82,7 +83,7 @@ class FullObjects(Objects):
 
     def _take(self, family: str) -> str:
         if family == "IPv4":
-            return self.addresses.take()
+            return next_address(self.given)
         self._of_ipv6 += 1
         return str(_IPV6[self._of_ipv6])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,10 +67,10 @@ def check_name(resource: Resource, name: str) -> None:
 def check_version(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
     """Refuse another uid and an older version. The uid of a PATCH's outcome is no precondition."""
     name, uid, revision = old["name"], new.get("uid"), new.get("resourceVersion")
-    if uid and uid != old["uid"] and patch:
-        fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
-        raise errors.invalid(resource.kind, resource.group, name, [fault])
     if uid and uid != old["uid"]:
+        if patch:
+            fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
+            raise errors.invalid(resource.kind, resource.group, name, [fault])
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
         raise errors.conflict(resource, name, why)
     if revision and revision != old["resourceVersion"]:
@@ -114,26 +115,14 @@ _NETWORK = ipaddress.ip_network("10.96.0.0/16")
 _OF_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-class Addresses:
-    """Cluster IPs and node ports: the next one is given, so that runs are equal, and none is given twice."""
-
-    def __init__(self) -> None:
-        self._addresses = 0
-        self._ports = 29999
-
-    def take(self) -> str:
-        """A cluster IP."""
-        self._addresses += 1
-        return str(_NETWORK[self._addresses])
-
-    def take_port(self) -> int:
-        """A node port."""
-        self._ports += 1
-        return self._ports
+def next_address(given: Counter[str]) -> str:
+    """A cluster IP that nobody has; runs are equal."""
+    given["addresses"] += 1
+    return str(_NETWORK[given["addresses"]])
 
 
-def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: Addresses) -> None:
-    """Defaults, cluster IP and node ports of a Service in a cluster of IPv4."""
+def complete_service(service: Object, old: Mapping[str, Any] | None, given: Counter[str]) -> None:
+    """Defaults, cluster IP and node ports of a Service in a cluster of IPv4. `given` counts what was given."""
     spec: Object = {**(service.get("spec") or {})}
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})
@@ -159,14 +148,15 @@ def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: 
             spec.setdefault(field, before[field])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
     spec.setdefault("ipFamilies", ["IPv4"])
-    spec["clusterIP"] = spec.get("clusterIP") or addresses.take()
+    spec["clusterIP"] = spec.get("clusterIP") or next_address(given)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if spec["type"] in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
         kept = {port.get("port"): port.get("nodePort") for port in before.get("ports") or ()}
         for port in ports:
             if "nodePort" not in port:
-                port["nodePort"] = kept.get(port["port"]) or addresses.take_port()
+                given["ports"] += 1
+                port["nodePort"] = kept.get(port["port"]) or 29999 + given["ports"]
 
 
 def complete_pod(pod: Object) -> None:

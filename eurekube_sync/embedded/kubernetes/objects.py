@@ -6,6 +6,7 @@ slice controller's turn after each write. Knows no HTTP; refusals are `ApiError`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +31,7 @@ class Objects:
     def __init__(self, now: Callable[[], float], validate: Validate | None, store: Store | None = None) -> None:
         self.store = store or Store()
         self.validate = validate
-        self.addresses = admission.Addresses()
+        self.given: Counter[str] = Counter()
         self._now = now
         self._derived: dict[str, frozenset[str]] = {}
         """The slices of each Service, by its uid."""
@@ -175,7 +176,7 @@ class Objects:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
         match resource:
             case resources.SERVICES:
-                admission.complete_service(obj, old, self.addresses)
+                admission.complete_service(obj, old, self.given)
             case resources.PODS:
                 admission.complete_pod(obj)
             case resources.NAMESPACES:
