@@ -125,15 +125,18 @@ def failed_adds(
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
     """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of it
-    would be left. None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add
-    would keep a dead pod for ever; unless it is its own pod that could not be added, under another name, or its pod
-    lives and is merely over a limit. What the same pod, or what has no pod at the same address and port, is to be
-    instead, and a call failed or a quota has no place for, is waited for in any case, unless the pod has another
-    address now. What has another pod's address waits for nothing: its callers would reach another app. `outcomes` are
-    those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted instances that could
-    not even be tried, `waiting` the pods of those that could not be read, or have no place in a quota, with their
-    addresses. What goes of syncers that are `refused` counts as if an add of its app had failed: an app that such a
-    syncer merely names may be another team's."""
+    would be left.
+
+    None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
+    pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
+    over a limit. What the same pod, or what has no pod at the same address and port, is to be instead, and a call
+    failed or a quota has no place for, is waited for in any case, unless the pod has another address now. What has
+    another pod's address waits for nothing: its callers would reach another app.
+
+    `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
+    instances that could not even be tried, `waiting` the pods of those that could not be read, or have no place in a
+    quota, with their addresses. What goes of syncers that are `refused` counts as if an add of its app had failed: an
+    app that such a syncer merely names may be another team's."""
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
