@@ -3,7 +3,7 @@ what the pass gathered about it, its tally. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
@@ -205,7 +205,11 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
         case Serving() if tally.failures:
             return Aspect("Synced", False, PARTLY_FAILED, _sample(tally.failures))
         case Serving() if tally.held:
-            return Aspect("Synced", False, "RemovalHeld", _still_held(tally.held))
+            gone = sum(isinstance(one, Cancel) for one in tally.held)
+            parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
+            if down := len(tally.held) - gone:
+                parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
+            return Aspect("Synced", False, "RemovalHeld", f"Eureka still {' and '.join(parts)}")
         case Serving() if claim.conduct.suspend:
             return Aspect("Synced", False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
         case Serving() if claim.incomplete:
@@ -224,14 +228,6 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect("Synced", True, "InSync", "Eureka holds what the cluster says")
         case _:  # pragma: no cover
             assert_never(claim)
-
-
-def _still_held(removals: Collection[Removal]) -> str:
-    gone = sum(isinstance(one, Cancel) for one in removals)
-    parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
-    if down := len(removals) - gone:
-        parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
-    return f"Eureka still {' and '.join(parts)}"
 
 
 def _differences(claim: Serving, tally: Tally) -> list[str]:

@@ -160,14 +160,14 @@ def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
     """Of the first lock that is there; else why the first could not be read."""
     found: Heartbeat | None = None
     for name, store in seen.locks(owner, scope):
+        record: LockRecord | Unknown | None
         try:
             record = store.read()
         except ClusterError as error:
-            found = found or Heartbeat(name=str(name), found=unknown_from(error))
-            continue
-        if record is not None:
+            record = unknown_from(error)
+        found = found or Heartbeat(name=str(name), found=record)
+        if isinstance(record, LockRecord):
             return Heartbeat(name=str(name), found=record)
-        found = found or Heartbeat(name=str(name), found=None)
     return found
 
 

@@ -32,31 +32,26 @@ from eurekube_sync.plan.ours import EarlierPlan
 from eurekube_sync.plan.value import Plan
 
 
-@dataclass(slots=True)
-class Earlier:
-    """What the pass before made of its lists, to take again what would be made of the same objects. Each pass lists all
-    anew, and an object is the same one only while it is equal. The simulation compares what is taken with what is made
-    anew."""
-
-    observed: Observed | None = None
-    claims: EarlierClaims = field(default_factory=EarlierClaims)
-    plan: EarlierPlan = field(default_factory=EarlierPlan)
-    statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Memory:
     """The parts change from pass to pass; their times are monotonic seconds. A restart loses them, and no promise rests
     on them."""
 
     renewals: RenewalLedger
     own_writes: OwnWrites
-    earlier: Earlier = field(default_factory=Earlier)
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)
     """Syncers that nobody serves, and when this process last wrote an event about each."""
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
+
+    observed: Observed | None = None
+    """What the pass before made of its lists, as the next three: to take again what would be made of the same objects.
+    Each pass lists all anew, and an object is the same one only while it is equal. The simulation compares what is
+    taken with what is made anew."""
+    claims: EarlierClaims = field(default_factory=EarlierClaims)
+    plan: EarlierPlan = field(default_factory=EarlierPlan)
+    statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
 
     def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
         """The wanted instances that this process last saw UP."""

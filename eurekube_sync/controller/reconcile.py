@@ -130,8 +130,8 @@ def _renew(
     if isinstance(listed, Unknown):
         registry = listed
     else:
-        before = memory.earlier.observed
-        observed = memory.earlier.observed = observe(listed, given.ownership, scope, asked=asked_at, before=before)
+        observed = observe(listed, given.ownership, scope, asked=asked_at, before=memory.observed)
+        memory.observed = observed
         registry = Complete(data=observed.remembering(remembered))
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     applier = applier_of(world, given.ownership, scope, given.deadline)
@@ -150,7 +150,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     scope = scope.knowing(view.syncers)
     listed = registry.data.ours if isinstance(registry, Complete) else {}
     naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)
-    desired = claim_all(view, naming, scope, world.memory.earlier.claims)
+    desired = claim_all(view, naming, scope, world.memory.claims)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)

@@ -105,7 +105,7 @@ def _read_again(
     """The draft, and what it was made from: an uncached read may bring up another suspect."""
     read: set[InstanceKey] = set()
     while True:
-        choice, plan = draft(found.desired, observed, last_up, given.world.memory.earlier.plan)
+        choice, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
         comes_back = lost(choice.desired, observed, last_up)
         cancelled = (key for key in found.cancelled if key in observed.ours)
         suspects = (*plan.suspects, *cancelled, *choice.to_read, *comes_back, *witnesses(plan, observed, read))
@@ -287,4 +287,4 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         cache=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
     )
-    return unsettled(result, words=memory.rewording.due(now), earlier=memory.earlier.statuses)
+    return unsettled(result, words=memory.rewording.due(now), earlier=memory.statuses)
