@@ -7,7 +7,6 @@ import gc
 import logging
 import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -167,18 +166,14 @@ def under_lock(
 
 class Waits:
     """Which answer the program waits for just now, in words: for the line that a person at a terminal sees. It stands
-    between the pass and the adapters, and changes no call. It may be used from several threads."""
+    between the pass and the adapters, and changes no call."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: Counter[str] = Counter()
+        self._open: list[str] = []  # several threads append to it and remove from it, which Python does in one step
 
     def __str__(self) -> str:
-        with self._lock:
-            open_ = +self._open
-        if not open_:
-            return "waiting for an answer"
-        (words, calls), *_ = open_.most_common(1)
+        found = Counter(self._open.copy()).most_common(1)
+        words, calls = found[0] if found else ("an answer", 1)
         return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
 
     def seen(self) -> AbstractContextManager[None]:
@@ -191,29 +186,22 @@ class Waits:
 
     def of(self, port: P, server: str) -> P:
         """The same port, whose calls are noted while they last, such as `Eureka: list instances`."""
-        return cast(P, _Noted(port, server, self._note))
-
-    @contextmanager
-    def _note(self, words: str) -> Iterator[None]:
-        with self._lock:
-            self._open[words] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open[words] -= 1
+        return cast(P, _Noted(port, server, self._open))
 
 
 class _Noted:
-    def __init__(self, port: object, server: str, note: Callable[[str], AbstractContextManager[None]]) -> None:
-        self._port, self._server, self._note = port, server, note
+    def __init__(self, port: object, server: str, waits: list[str]) -> None:
+        self._port, self._server, self._waits = port, server, waits
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
         words = f"{self._server}: {name.replace('_', ' ')}"
 
         def noted(*args: Any, **named: Any) -> Any:
-            with self._note(words):
+            self._waits.append(words)
+            try:
                 return found(*args, **named)
+            finally:
+                self._waits.remove(words)
 
         return noted if callable(found) else found
