@@ -199,8 +199,6 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPort:
-    """As the API has it, too: it is read without a struct of its own."""
-
     name: str = ""
     port: int | None = None
 

@@ -163,12 +163,20 @@ class _Endpoint(Wire):
         )
 
 
+class _EndpointPort(Wire):
+    name: str | None = None
+    port: int | None = None
+
+    def read(self) -> model.EndpointPort:
+        return model.EndpointPort(name=self.name or "", port=self.port)
+
+
 class SliceItem(Item):
     """`endpoints` and `ports` are null when there are none [real 1.36]."""
 
     address_type: str
     endpoints: list[_Endpoint] | None = None
-    ports: tuple[model.EndpointPort, ...] | None = None
+    ports: tuple[_EndpointPort, ...] | None = None
 
     def read(self) -> model.EndpointSlice | None:
         """None for one that belongs to no Service."""
@@ -181,7 +189,7 @@ class SliceItem(Item):
             name=meta.name,
             service=service,
             address_type=self.address_type,
-            ports=self.ports or (),
+            ports=tuple(port.read() for port in self.ports or ()),
             endpoints=tuple(one.read(meta.namespace) for one in self.endpoints or () if one.addresses),
         )
 
@@ -201,7 +209,7 @@ class _Address(Wire):
 class _Subset(Wire):
     addresses: list[_Address] | None = None
     not_ready_addresses: list[_Address] | None = None
-    ports: tuple[model.EndpointPort, ...] | None = None
+    ports: tuple[_EndpointPort, ...] | None = None
 
 
 class EndpointsItem(Item):
@@ -224,7 +232,8 @@ class EndpointsItem(Item):
                 for address in addresses or ():
                     family = "IPv6" if ":" in address.ip else "IPv4"
                     by_family.setdefault(family, []).append(address.read(meta.namespace, ready=ready))
-            groups += [(family, subset.ports or (), endpoints) for family, endpoints in by_family.items()]
+            ports = tuple(port.read() for port in subset.ports or ())
+            groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
         return tuple(
             model.EndpointSlice(
                 namespace=meta.namespace,

@@ -96,6 +96,13 @@ def test_an_empty_slice_has_null_lists() -> None:
     assert (found.endpoints, found.ports) == ((), ())
 
 
+def test_a_port_whose_name_is_null_has_none() -> None:
+    """It spoils no list: its namespace would be Unknown."""
+    found = endpoint_slice(ports=[{"name": None, "port": 80}])
+    assert found is not None
+    assert found.ports == (EndpointPort(name="", port=80),)
+
+
 def test_only_the_first_address_counts() -> None:
     """The API says to use addresses[0]; ports may lack a name and a number."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": "shop"}
