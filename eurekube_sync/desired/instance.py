@@ -113,7 +113,7 @@ class Builder:
             self.spec.ref,
             site.pod,
             pod_namespace=self.spec.namespace,
-            syncer_class=self.spec.syncer_class,
+            syncer_class=self.spec.syncer_class or None,  # as `class_of` reads it
         )
         marks = {DRAINED: ",".join(drain.by), **self.spec.marks} if drain.by else self.spec.marks
         instance = Instance(

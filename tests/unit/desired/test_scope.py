@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLASS, SYNCER, syncer_of
-from tests.unit.worlds.build import DENIED, NS, OWNERSHIP, REF, endpoint, listed, piece, service, syncer
+from tests.unit.worlds.build import DENIED, NS, OWNERSHIP, REF, desired, endpoint, listed, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, Scenery, sceneries
 
@@ -137,6 +138,15 @@ def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
     for own in classes:
         taken = [Scope(syncer_class=own).takes(one) for one in one_of_each]
         assert taken == [own == other for other in classes]
+
+
+def test_an_empty_class_is_none() -> None:
+    """A CRD of today refuses it. What is registered bears no mark of it: another installation without a class would
+    take the syncer for one that has moved."""
+    claim = desired([syncer(syncerClass="")], [service()], [piece(endpoint())]).claims[REF]
+    assert isinstance(claim, Serving)
+    assert claim.wanted
+    assert not any(CLASS in one.instance.metadata for one in claim.wanted.values())
 
 
 def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
