@@ -189,11 +189,10 @@ def decode_instance(body: bytes) -> ObservedInstance:
 def _reading(what: str) -> Iterator[None]:
     try:
         yield
-    except msgspec.ValidationError as error:
-        why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
-        raise RegistryUnusable(f"Eureka's answer {why}") from error
     except UNREADABLE as error:
         why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at this URL."
+        if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # of a number that is none
+            why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
         raise RegistryUnusable(f"Eureka's answer {why}") from error
 
 

@@ -238,6 +238,11 @@ class TestOne:
         with pytest.raises(RegistryUnusable):
             wire.decode_instance(body)
 
+    def test_a_number_that_is_none_does_not_say_that_the_answer_was_cut(self) -> None:
+        """The JSON came whole."""
+        with pytest.raises(RegistryUnusable, match="is JSON but not an instance"):
+            wire.decode_instance(json.dumps({"instance": {**OURS, "lastDirtyTimestamp": "soon"}}).encode())
+
 
 def instance(**changes: Any) -> Instance:
     fields: dict[str, Any] = {
