@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isinf
 from typing import Any
+
+import msgspec
 
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.braking import Braked
@@ -45,7 +47,9 @@ _MODELS = (
     *(Cause, Complete, Listed, Unknown, Observed, Unread),
 )
 _CLASSES: Mapping[str, type] = {
-    one.__name__: one for one in _MODELS if is_dataclass(one) or hasattr(one, "_fields") or issubclass(one, Enum)
+    one.__name__: one
+    for one in _MODELS
+    if is_dataclass(one) or hasattr(one, "_fields") or issubclass(one, Enum | msgspec.Struct)
 }
 
 
@@ -238,8 +242,10 @@ def _encode(value: Any) -> Any:
             return {"%": [[_encode(key), _encode(one)] for key, one in value.items()]}
         case _:
             # Fields that are not as by default, nor made of others.
-            given = ((one, getattr(value, one.name)) for one in fields(value) if one.init)
-            told = {one.name: _encode(found) for one, found in given if one.default is MISSING or found != one.default}
+            struct = isinstance(value, msgspec.Struct)
+            known = msgspec.structs.fields(value) if struct else [one for one in fields(value) if one.init]
+            given = [(one.name, getattr(value, one.name), one.default) for one in known]
+            told = {name: _encode(found) for name, found, default in given if found != default}
             return {"@": type(value).__name__, "": told}
 
 

@@ -18,6 +18,7 @@ from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
+from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Complete
@@ -71,6 +72,22 @@ def test_every_pass_plans_the_same_from_its_record(
         data = recorded(report)
         assert planned_again(data) == [tuple(one) for one in data["decided"]]
         world.later(46)
+
+
+def test_the_record_of_a_pass_over_some_labels_keeps_which() -> None:
+    """In the form that records of earlier versions have, so that these can be read as well."""
+    world = FakeWorld()
+    add_app(world, "app", 1)
+    some = Expression(key="team", operator="NotIn", values=frozenset({"red", "blue"}))
+    any_ = Expression(key="team", operator="DoesNotExist")
+    world.scope = replace(world.scope, selector=(some, any_))
+    data = recorded(world.run())
+    assert [kind for kind, *_ in data["decided"]] == ["register"]
+    assert planned_again(data) == [tuple(one) for one in data["decided"]]
+    assert data["basis"]["scope"][""]["selector"] == [
+        {"@": "Expression", "": {"key": "team", "operator": "NotIn", "values": {"{": ["blue", "red"]}}},
+        {"@": "Expression", "": {"key": "team", "operator": "DoesNotExist"}},
+    ]
 
 
 def test_a_pass_that_cannot_read_eureka_has_a_record_too() -> None:
