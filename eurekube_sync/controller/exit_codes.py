@@ -27,14 +27,14 @@ class ExitCode(IntEnum):
     USAGE = (2, "the command line is wrong")
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong, or the file of `--approve` is too old or of another cluster. With such "
-        "a file `run` released nothing, and did everything else",
+        "a file, URL or kubeconfig is wrong. Or the file of `--approve` is too old or of another cluster: then `run` "
+        "released nothing, and did everything else",
     )
     INVALID_MANIFEST = (4, "`validate` found a manifest that the API server would refuse, or no syncer at all")
     CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
     NOT_REGISTERED = (
         6,
-        "`explain`: no instance is registered and UP, or not every one is. `status`: a syncer is broken or not "
+        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer is broken or not "
         "completely UP, or a namespace of `-n` does not exist",
     )
     CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
