@@ -71,7 +71,7 @@ class PodItem(objects.Wire):
             "conditions": [_condition(one) for one in _each(self.status, "conditions")],
             "waiting": [excerpt(f"{one.get('name')}: {reason}", most=_LONGEST) for one, reason in waiting if reason],
             "controller": f"{owner.get('kind')} {owner.get('name')}" if owner else "",
-            "containers": [one.get("name") for one in containers],
+            "containers": [_at(one, "name") for one in containers],
             "grace": 30.0 if grace is None else grace,
             "pre_stops": [_sleep(hook) for hook in hooks if hook],
         }

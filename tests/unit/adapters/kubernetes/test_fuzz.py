@@ -172,6 +172,7 @@ def test_a_list_of_namespaces_never_raises(body: bytes) -> None:
 
 
 @given(damaged(PODS, len(PODS)))
+@example(page("PodList", item("a", spec={"containers": [None]})))
 def test_the_details_of_pods_never_raise(body: bytes) -> None:
     """For a person who asks why."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
