@@ -70,7 +70,7 @@ class Drains:
         found: list[tuple[Kind, str, Drainable | None]] = [
             (Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations))
             for one in services
-            if one.annotations
+            if DRAIN_ANNOTATION in one.annotations
         ]
         if pod is not None and self.pods is not None:
             found.append((Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)))
