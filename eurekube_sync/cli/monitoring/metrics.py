@@ -146,6 +146,7 @@ class Monitor:
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
         self._turned = clock.monotonic()
         self._lock: tuple[str, Callable[[], bool]] | None = None
+        self._add({DURATION: _took()})
 
     def has_lock(self, name: str, held: Callable[[], bool]) -> None:
         self._lock = (name, held)
@@ -176,10 +177,9 @@ class Monitor:
         self.turned()
         now = self.clock.now()
         gauges, added = measured(report, code, now=now)
-        buckets: dict[tuple[str, ...], float] = {(f"{bound:g}",): float(seconds <= bound) for bound in _BUCKETS}
         with self._guard:
             self._gauges = {**self._gauges, **gauges}
-            self._add({**added, DURATION: {**buckets, ("+Inf",): 1.0, SUM: seconds}})
+            self._add({**added, DURATION: _took(seconds)})
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if report.all_statuses or code in GOOD:
@@ -203,6 +203,14 @@ class Monitor:
         with self._guard:
             found = {**self._gauges, **{metric: dict(counts) for metric, counts in self._counters.items()}}
         return {**found, LOCK: {(self.scope,): float(self._lock[1]())}} if self._lock else found
+
+
+def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
+    """What passes of so many seconds add to `DURATION`. No pass adds zeros, which a rate has to begin with."""
+    buckets: dict[tuple[str, ...], float] = {
+        (f"{bound:g}",): float(sum(one <= bound for one in seconds)) for bound in _BUCKETS
+    }
+    return {**buckets, ("+Inf",): float(len(seconds)), SUM: sum(seconds)}
 
 
 def is_ready(status: SyncerStatus) -> bool:

@@ -60,6 +60,13 @@ def test_counters_grow_and_gauges_follow(world: FakeWorld, monitor: Monitor) -> 
     assert "eurekube_sync_lock_held,scope=all" not in found
 
 
+def test_durations_begin_at_zero(monitor: Monitor) -> None:
+    """A rate knows no growth of what was not there before, and a copy that waits makes no pass."""
+    found = samples(monitor)
+    assert found["eurekube_sync_pass_duration_seconds_bucket,le=0.1"] == 0
+    assert found["eurekube_sync_pass_duration_seconds_count"] == 0
+
+
 def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Monitor) -> None:
     """The last pass knows that it is; one that cannot read leaves what was."""
     monitor.passed(world.run(), ExitCode.OK, "", 1)
