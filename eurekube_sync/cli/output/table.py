@@ -275,4 +275,4 @@ def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> Rendera
     """Rows by app, then a sentence for each thing to see to, then the one line."""
     ordered = in_order(rows)
     parts: list[RenderableType] = [Diff(ordered)] if ordered else []
-    return Group(*parts, *map(marked, see_to), Text(last, style="bold"))
+    return Group(*parts, *map(marked, see_to), Text(printable(last), style="bold"))

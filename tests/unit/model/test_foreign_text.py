@@ -168,10 +168,10 @@ def test_the_name_of_an_instance_is_printable() -> None:
 
 @pytest.mark.parametrize("width", [200, 60, 20], ids=["columns", "groups", "stacked"])
 def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
-    """In whatever layout: names, reasons and sentences."""
+    """In whatever layout: names, reasons, sentences and the last line, which may name somebody's owner mark."""
     row = Row(app=ODD, sign="+", id=ODD, status=ODD, why=ODD, syncer=ODD)
     stream = StringIO()
-    console_for(stream, width=width).print(rows_table([row], [f"see to {ODD}"], "in sync"))
+    console_for(stream, width=width).print(rows_table([row], [f"see to {ODD}"], f"the owner is: {ODD}"))
     assert printable(stream.getvalue().replace("\n", "")) == stream.getvalue().replace("\n", "")
     assert "evil" in stream.getvalue()
 
