@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar, assert_never
 
-from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, in_turn, oldest_first, rotated, whose_key
+from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
@@ -85,7 +86,7 @@ class Applier:
 
         batches = self._registry.batches()
         some = rotated(list(dict.fromkeys(keys)), self._clock.now())
-        wanted = in_turn(some, lambda key: whose_key(in_the_way_of.get(key, key)))
+        wanted = keys_in_turn(some, lambda key: in_the_way_of.get(key, key))
         if batches is None:
             return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
         found = dict(
@@ -176,7 +177,7 @@ class Applier:
                 return [Batched.UNSETTLED] * len(chunk)
             return batches.level([self.dated(wanted) for wanted in chunk], ours=ours)
 
-        lacking = in_turn(lacking, lambda one: whose_key(one[1].key))
+        lacking = keys_in_turn(lacking, lambda one: one[1].key)
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
         answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
         changed, overridden = [], []
@@ -222,7 +223,7 @@ class Applier:
         beside them the `rest`, each by its own. In turn, or in the order given."""
 
         def ordered(items: Sequence[C]) -> Sequence[C]:
-            return items if as_given else in_turn(items, lambda one: whose_key(one.key))
+            return items if as_given else keys_in_turn(items, attrgetter("key"))
 
         def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()

@@ -123,6 +123,11 @@ def whose_key(key: InstanceKey) -> tuple[str, str]:
     return "".join(key.id.split(":", 2)[1:2]), key.app
 
 
+def keys_in_turn(items: Iterable[T], key: Callable[[T], InstanceKey]) -> list[T]:
+    """The same for what is about an instance, by its key."""
+    return in_turn(items, lambda item: whose_key(key(item)))
+
+
 def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
     """One of the first, one of the second, and so on."""
     pairs = zip_longest(([one] for one in some), ([one] for one in others), fillvalue=())

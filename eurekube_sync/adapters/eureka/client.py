@@ -126,7 +126,8 @@ class EurekaClient(Registry):
     def replicate(self, items: Sequence[bytes]) -> list[int]:
         """`PeerReplicationResource.batchReplication` of items of `replication`: one status code for each. This server
         alone has it: what comes this way is not replicated. Safe to repeat like the single calls."""
-        answer = self._call("POST", "/peerreplication/batch/", replication.body(items))
+        body = b'{"replicationList":[' + b",".join(items) + b"]}"
+        answer = self._call("POST", "/peerreplication/batch/", body)
         return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))
 
     def server_status(self) -> replication.ServerStatus:

@@ -71,10 +71,6 @@ def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
     return items[: max(1, sum(length <= _MOST_BYTES for length in lengths))]
 
 
-def body(items: Sequence[bytes]) -> bytes:
-    return b'{"replicationList":[' + b",".join(items) + b"]}"
-
-
 def decode_answers(body: bytes, *, items: int) -> list[int]:
     """The status code of each item. RegistryUnusable unless there are as many as items."""
     try:
