@@ -4,7 +4,7 @@ Only a complete catalog makes a claim that could remove anything: `_serve` and `
 checker holds callers to it.
 
 A claim of the pass before is taken again where nothing changed that it was made of. Nothing is trusted for that: all
-was listed anew, and an object is the same one only while its bytes are (`adapters/kubernetes/decoded`). So a claim that
+was listed anew, and an object is the same one only while its bytes are (`adapters/kubernetes/calls`). So a claim that
 was made of the same objects is the one that would be made again.
 """
 

@@ -199,7 +199,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
                 pieces = [piece for service in chosen for piece in catalog.data.slices_of(service)]
                 nodes = any(endpoint.zone is None for piece in pieces for endpoint in piece.endpoints)
         except InvalidSyncer:
-            continue  # it will freeze, and says why
+            continue  # it is not served, and its condition says why
         if spec.needs_pods and syncer.deleted is None:
             pods.add(namespace)
         if spec.readiness_gate:

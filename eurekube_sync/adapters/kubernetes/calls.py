@@ -36,7 +36,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 T = TypeVar("T")
-
+T_co = TypeVar("T_co", covariant=True)
 
 PAGE = 500
 METADATA_ONLY = "PartialObjectMetadataList"
@@ -44,11 +44,10 @@ NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the 
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 _WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
 
-T_co = TypeVar("T_co", covariant=True)
 Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
 """By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
 bytes is not read again, and is the same object, by which later stages recognise that nothing of it changed
-(`desired/earlier`). All is listed in each pass all the same."""
+(`desired/resolve`). All is listed in each pass all the same."""
 Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]
 """What the last lists read, by the struct of their items and by the namespace that was listed."""
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
@@ -222,7 +221,7 @@ class Calls:
 
     def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
         decode = msgspec.json.Decoder(kind.item).decode
-        objects: dict[str, list[T]] = {}
+        found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
         read: dict[bytes, tuple[str, Any]] = {}
         token, revision, limit = "", "", PAGE
@@ -254,10 +253,10 @@ class Calls:
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                     raise _no_list(call, f"an item of the namespace {where!r}")
                 if value is not None:
-                    objects.setdefault(where, []).append(value)
+                    found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
-                return {name: Complete(data=tuple(each)) for name, each in objects.items()} | unreadable, read
+                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, read
             if following == token:
                 raise _no_list(call, "the same page again and again")
             token = following

@@ -35,7 +35,6 @@ from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.renew_only import BetweenPasses, KeepaliveSettings, keepalive
-from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
@@ -128,6 +127,7 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
 def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
     """With these files in the cluster's place, over the namespaces that they hold."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
+    from eurekube_sync.manifests.dumps import read_dumps
 
     if not passes.dry_run:
         raise click.UsageError("--from plans from files: give --dry-run with it")
