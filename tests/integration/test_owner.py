@@ -208,12 +208,12 @@ def test_a_rename_under_a_reader_leaves_no_instance_out(
         registry.list_follows("RATING", [f"demo:rating:rating:{address}:8080" for address in addresses])
         with Reader(registry, addresses) as reader:
             ended = owner(program, "rename", "demo", "next", *WATCH, "-o", "json")
+            answer = json.loads(ended.out)
+            assert (answer["summary"], ended.code) == (f"{PODS} renamed", ExitCode.OK), answer["messages"]
             wait_until(
                 lambda: list(reader.owners.values()) == [{"next"}, {"next"}],
                 lambda: f"the lists show instances of {reader.owners}",
             )
-        assert ended.code == ExitCode.OK, ended.out + ended.err
-        assert json.loads(ended.out)["summary"] == f"{PODS} renamed"
         assert reader.looks > 20
         assert not reader.missing
         instances = [one for app in applications(url) for one in app["instance"]]
