@@ -48,7 +48,8 @@ def page() -> str:
 
 
 def _section(path: str, schema: Schema) -> Iterator[str]:
-    yield f"{_described(schema)[0]}\n"
+    if path == "spec" or path.endswith("[]"):  # of another, the row above says it
+        yield f"{_described(schema)[0]}\n"
     yield from _rules(path, schema)
     yield "| field | type | bounds | meaning | default | example |\n|---|---|---|---|---|---|"
     deeper: list[tuple[str, Schema]] = []

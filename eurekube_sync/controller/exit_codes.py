@@ -67,8 +67,8 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "the command changed nothing: somebody renews the instances, they do not exist, `run` would undo it, or you "
-        "answered no",
+        "the command changed nothing: somebody renews the instances, they do not exist, `run` would undo its work, or "
+        "you answered no",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 
