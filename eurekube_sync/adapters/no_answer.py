@@ -49,12 +49,10 @@ class NoAnswer(NamedTuple):
     """Why there was none; `why` is a clause without a full stop."""
 
     why: str
-    look: str = ""
-    """What to look at, another clause."""
+    look: str = ""  # what to look at, another clause
     cause: Cause = Cause.UNAVAILABLE
     """UNUSABLE: who gave the address has to see to it. DENIED: who gave the login or the certificate."""
-    again: bool = False
-    """Whether another try may help."""
+    again: bool = False  # whether another try may help
 
 
 def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:

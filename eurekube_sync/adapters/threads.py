@@ -12,8 +12,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Item = TypeVar("Item")
-_END_SECONDS = 6.0
-"""How long the last of repeated calls is waited for."""
+_END_SECONDS = 6.0  # how long the last of repeated calls is waited for
 log = logging.getLogger(__name__)
 
 

@@ -34,17 +34,13 @@ _FIRST_WAIT = 0.25
 """Seconds. A wait is random between nothing and its bound ("full jitter"), which doubles from try to try."""
 _LONGEST_RETRY_AFTER = 10.0
 """Seconds. A server that asks for more is left to the next pass."""
-_LOOK_SECONDS = 0.5
-"""How often a reader that waits looks whether the program was asked to stop."""
-_STOP_SECONDS = 1.0
-"""What an answer that is under way still gets then: most come whole, and say what a write did."""
+_LOOK_SECONDS = 0.5  # how often a reader that waits looks whether the program was asked to stop
+_STOP_SECONDS = 1.0  # what an answer that is under way still gets then: most come whole, and say what a write did
 _CONNECT_TIMES = 2
 """A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
 address of a name is given the whole timeout."""
-_SHORTEST_WAIT = 0.001
-"""Sockets and urllib3 take a timeout of zero for something else."""
-CHUNK = 256 * 1024
-"""Bytes to read at once."""
+_SHORTEST_WAIT = 0.001  # sockets and urllib3 take a timeout of zero for something else
+CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
 _SMALLEST = 4 * 1024 * 1024
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -60,12 +56,9 @@ class Tries:
 
     clock: Clock
     random: Random
-    limit: TimeLimit
-    """Bounds every try by what is left of it."""
-    answer_seconds: float
-    """Bounds each answer as a whole."""
-    most: int = 4
-    """How often one call is tried."""
+    limit: TimeLimit  # bounds every try by what is left of it
+    answer_seconds: float  # bounds each answer as a whole
+    most: int = 4  # how often one call is tried
     count: Callable[[str], None] = lambda _: None
     """Given the status of each try, or NO_ANSWER, by the adapter that makes it."""
 
@@ -134,10 +127,8 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
 class AnswerTime:
     """The time of one call, from its beginning to the last byte of its answer."""
 
-    over = False
-    """Whether it ended a call."""
-    within_limit = True
-    """Whether, when it was over, it was so by the call's own bound, and not by the limit or a stop."""
+    over = False  # whether it ended a call
+    within_limit = True  # whether, when it was over, it was so by the call's own bound, and not by the limit or a stop
     _stopping = False
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit) -> None:

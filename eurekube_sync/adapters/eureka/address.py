@@ -18,8 +18,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
-_SETTLE_SECONDS = 1.0
-"""How long a changed file has to stay as it is before it is believed: it may be half written."""
+_SETTLE_SECONDS = 1.0  # how long a changed file has to stay as it is before it is believed: it may be half written
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _log = logging.getLogger(__name__)
@@ -33,16 +32,14 @@ class Credentials:
     password: str = field(default="", repr=False)
 
 
-Login: TypeAlias = Callable[[], Credentials]
-"""The credentials to use now; asked before each call, by many threads."""
+Login: TypeAlias = Callable[[], Credentials]  # the credentials to use now; asked before each call, by many threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAddress:
     """A service URL such as `http://eureka:8761/eureka`, with the credentials taken out of it."""
 
-    url: str
-    """Without credentials and without a slash at the end: it may be printed."""
+    url: str  # without credentials and without a slash at the end: it may be printed
     login: Credentials | None = field(default=None, repr=False)
 
     @classmethod
@@ -106,22 +103,17 @@ class ConnectionOptions:
     """How to connect to one server. Times are seconds."""
 
     address: EurekaAddress
-    login: Login | None = field(default=None, repr=False)
-    """Who we are, where the address does not say it."""
+    login: Login | None = field(default=None, repr=False)  # who we are, where the address does not say it
     connect_timeout: float = 5.0
-    read_timeout: float = 30.0
-    """Silence on the connection; `answer_timeout` bounds the whole answer."""
+    read_timeout: float = 30.0  # silence on the connection; `answer_timeout` bounds the whole answer
     answer_timeout: float = 120.0
-    concurrency: int = 8
-    """How many threads may call at once: the size of the connection pool."""
-    retries: int = 2
-    """After the first try, and only for what may pass by itself."""
+    concurrency: int = 8  # how many threads may call at once: the size of the connection pool
+    retries: int = 2  # after the first try, and only for what may pass by itself
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By scheme; the environment's proxies and netrc are not read."""
     ca_file: str = ""
     """PEM file of the authorities to trust, read for each new connection; empty for those of `certifi`."""
-    verify: bool = True
-    """False: any certificate is taken, whoever shows it."""
+    verify: bool = True  # False: any certificate is taken, whoever shows it
     client_certificate: tuple[str, str] | None = None
     """PEM files of certificate and key, read for each new connection; they may be one file."""
 

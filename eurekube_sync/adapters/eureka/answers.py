@@ -27,8 +27,7 @@ _OF_THE_NETWORK = (
     requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
 )
-_LONGEST = 160
-"""Characters of a server's own words."""
+_LONGEST = 160  # characters of a server's own words
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 

@@ -18,8 +18,7 @@ from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKe
 from eurekube_sync.model.ports import Batches, Elsewhere, Registry
 from eurekube_sync.model.sources import Complete, Source
 
-ASK_SECONDS = 480.0
-"""The question whether batches are safe is asked again once in each such stretch of the wall clock."""
+ASK_SECONDS = 480.0  # the question whether batches are safe is asked again once in each such stretch of the wall clock
 TROUBLED_SECONDS = 60.0
 """A server whose answer spoke against batches is asked this often: it may have just started, or be fixed."""
 AWAY_PART = 0.4

@@ -31,10 +31,8 @@ from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
 
-_PROBE = "/instances/eurekube-sync-probe"
-"""A read that every login may make that may read at all; nothing has this id."""
-_PROBE_SECONDS = 5.0
-"""How long what a probe has shown is believed."""
+_PROBE = "/instances/eurekube-sync-probe"  # a read that every login may make that may read at all; nothing has this id
+_PROBE_SECONDS = 5.0  # how long what a probe has shown is believed
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",

@@ -22,10 +22,8 @@ from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
-SIZE = 250
-"""The most items of a batch, as servers send them to each other (`PeerEurekaNode.BATCH_SIZE`)."""
-_FEWEST = 32
-"""A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
+SIZE = 250  # the most items of a batch, as servers send them to each other (`PeerEurekaNode.BATCH_SIZE`)
+_FEWEST = 32  # a server that has no answer even to so few items at a time, and still answers one, gets no batches
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 """Nothing has this id: a heartbeat for it changes nothing, and must come back as a 404."""
 _REGISTERING = 2
@@ -44,10 +42,8 @@ class Doubts:
     So what is in doubt is renewed singly until all copies are the same age.
     """
 
-    posted: set[InstanceKey] = field(default_factory=set)
-    """Written to one server; the others may not have heard of it."""
-    last_posted: float = -inf
-    """When, in monotonic seconds."""
+    posted: set[InstanceKey] = field(default_factory=set)  # written to one server; the others may not have heard of it
+    last_posted: float = -inf  # when, in monotonic seconds
     partly: set[InstanceKey] = field(default_factory=set)
     """A batch may have brought it to some servers only, and no server hands a batch on."""
     differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -78,21 +74,18 @@ class EverywhereBatches:
     """
 
     size = SIZE
-    servers: Mapping[str, EurekaClient]
-    """By printable address, the preferred one first."""
+    servers: Mapping[str, EurekaClient]  # by printable address, the preferred one first
     asked: Mapping[str, EurekaClient]
     """The same with short timeouts: to ask one that hangs must not eat the time of a list."""
     clock: Clock
     limit: TimeLimit
     workers: Workers
     doubts: Doubts = field(default_factory=Doubts)
-    rests: Rests | None = None
-    """None where there is one server."""
+    rests: Rests | None = None  # None where there is one server
     trouble: str | None = None
     silent: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
-    _used: set[str] = field(default_factory=set)
-    """Servers that may have batches, and did not fail since the last list."""
+    _used: set[str] = field(default_factory=set)  # servers that may have batches, and did not fail since the last list
     _sizes: dict[str, int] = field(default_factory=dict)
     """How many items at a time a server gets that had no answer to more."""
     _registering: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_REGISTERING))

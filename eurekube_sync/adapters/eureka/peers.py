@@ -26,8 +26,7 @@ SWEEP_SECONDS = 480.0
 SWEEP_MARGIN_SECONDS = 90.0
 """... by every process that begins in its first part: a process of a CronJob remembers nothing, and one begins each
 minute. Two sweeps are thus never more than 10 minutes apart."""
-SWEEP_SLACK_SECONDS = 30.0
-"""What a pass may take until it renews what a sweep has found, with some to spare."""
+SWEEP_SLACK_SECONDS = 30.0  # what a pass may take until it renews what a sweep has found, with some to spare
 _STRAY_RENEWAL_SECONDS = 25.0
 """An instance that one peer alone holds is renewed there in the first pass after this: about as often as all others."""
 
@@ -80,16 +79,12 @@ class EurekaPeers(Registry):
         self._owed: set[str] = set()
         """Peers to list with the next list, whenever the next sweep may be: used again after a rest, not listed in a
         sweep, or holding strays."""
-        self._unlisted: set[str] = set()
-        """Peers that could not be listed in a sweep, which is said once."""
+        self._unlisted: set[str] = set()  # peers that could not be listed in a sweep, which is said once
         self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}
         """By peer what it holds and the first does not, as their last lists showed it."""
-        self._shown: set[str] = set()
-        """Peers that were listed with the last list, or since."""
-        self._to_renew: dict[InstanceKey, list[str]] = {}
-        """Strays to renew with the next list, and where."""
-        self._strays_renewed = -inf
-        """In monotonic seconds."""
+        self._shown: set[str] = set()  # peers that were listed with the last list, or since
+        self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew with the next list, and where
+        self._strays_renewed = -inf  # in monotonic seconds
         self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:

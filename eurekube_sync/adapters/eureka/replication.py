@@ -30,10 +30,8 @@ REPLICATION_SECONDS = 5.0
 
 
 class ServerStatus(NamedTuple):
-    instance_id: str
-    """Of the server itself; empty when it does not say."""
-    replicas: tuple[str, ...]
-    """The printable addresses of those that it sends every write to."""
+    instance_id: str  # of the server itself; empty when it does not say
+    replicas: tuple[str, ...]  # the printable addresses of those that it sends every write to
 
 
 class _Reply(msgspec.Struct, rename="camel"):

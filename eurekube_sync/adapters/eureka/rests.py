@@ -15,8 +15,7 @@ FIRST_REST_SECONDS = 10.0
 did not work between is twice as long ..."""
 REST_SECONDS = 300.0
 """... up to this: as long as an empty server keeps its list to itself."""
-_ASKED_AGAIN_SECONDS = 10.0
-"""So long after its last failure a resting peer may be asked by who waits for its answer."""
+_ASKED_AGAIN_SECONDS = 10.0  # so long after its last failure a resting peer may be asked by who waits for its answer
 _log = logging.getLogger(__name__)
 
 
@@ -24,15 +23,11 @@ class Trouble(NamedTuple):
     """What is wrong with a peer, from its first failure until it works. Times in monotonic seconds."""
 
     since: float
-    failed: float
-    """When it failed last."""
-    length: float
-    """Of its rest, which began then."""
-    refusing: bool
-    """It answered, but not as Eureka does to us: 401, 403, a web page."""
+    failed: float  # when it failed last
+    length: float  # of its rest, which began then
+    refusing: bool  # it answered, but not as Eureka does to us: 401, 403, a web page
     resting: bool = True
-    back: bool = False
-    """It has answered a question since."""
+    back: bool = False  # it has answered a question since
 
 
 class Rests:

@@ -29,8 +29,7 @@ _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NO_PORT, _NO_LEASE = Port(0, False), LeaseTimes(0, 0)
 _TEXT = frozenset({str})
-_ALIKE = (OWNER, CLUSTER, SYNCER)
-"""Marks that are the same for many instances."""
+_ALIKE = (OWNER, CLUSTER, SYNCER)  # marks that are the same for many instances
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 

@@ -7,7 +7,7 @@ is asked for without a resourceVersion: a consistent read. `resourceVersion=0` m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -169,13 +169,13 @@ class Calls:
             return unknown_from(error)
         return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
 
-    def read_object(self, path: str, type_: type[T], what: str, *, absent: Unknown) -> Source[T]:
-        """One object; `absent` for a 404."""
+    def read_object(self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
+        """One object, as `read` makes it of a body; `absent` for a 404."""
         answer = self.read_one(path)
         if isinstance(answer, Unknown):
             return answer
         try:
-            return absent if answer.status == 404 else Complete(data=msgspec.json.decode(answer.body, type=type_))
+            return absent if answer.status == 404 else Complete(data=read(answer.body))
         except UNREADABLE as error:
             return unusable(f"{what} cannot be read: {reason(error)}")
 

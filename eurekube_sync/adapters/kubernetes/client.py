@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from msgspec.json import Decoder
+
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
 from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY, NOT_READ, Earlier, Kind
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
@@ -84,7 +86,7 @@ class KubernetesCluster:
             return self._identity
         path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
         absent = calls.unusable("the Kubernetes API shows no namespace kube-system with a UID")
-        found = self._calls.read_object(path, objects.Item, what, absent=absent)
+        found = self._calls.read_object(path, Decoder(objects.Item).decode, what, absent=absent)
         if isinstance(found, Unknown):
             return found
         if not CLUSTER_PATTERN.fullmatch(found.data.metadata.uid):
@@ -166,7 +168,9 @@ class KubernetesCluster:
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
         what, absent = f"Namespace {name}", calls.unusable("there is none")
-        found = self._calls.read_object(f"/api/v1/namespaces/{name}", objects.NamespaceItem, what, absent=absent)
+        found = self._calls.read_object(
+            f"/api/v1/namespaces/{name}", Decoder(objects.NamespaceItem).decode, what, absent=absent
+        )
         if isinstance(found, Unknown):
             return Complete(data=()) if found is absent else _or_without_grants(found)
         if found.data.metadata.name != name:
@@ -176,7 +180,7 @@ class KubernetesCluster:
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""
         what = "the CustomResourceDefinition"
-        found = self._calls.read_object(DEFINITION, syncers.DefinitionItem, what, absent=CRD_MISSING)
+        found = self._calls.read_object(DEFINITION, Decoder(syncers.DefinitionItem).decode, what, absent=CRD_MISSING)
         if isinstance(found, Unknown):
             return found
         if found.data.terminating:

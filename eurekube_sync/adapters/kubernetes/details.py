@@ -98,16 +98,22 @@ def _sleep(hook: Any) -> float | None:
     return float(found[1]) if found else None
 
 
-class _ServiceSpec(objects.Wire):
-    selector: dict[str, str] | None = None
-
-
 class _ServiceItem(objects.Item):
-    spec: _ServiceSpec = msgspec.field(default_factory=_ServiceSpec)
+    spec: dict[str, Any] | None = None
 
     def read(self) -> ServiceSelector:
-        meta = self.metadata
-        return ServiceSelector(name=meta.name, labels=meta.labels or {}, selector=self.spec.selector or {})
+        selector = msgspec.convert(_at(self.spec, "selector") or {}, dict[str, str])
+        return ServiceSelector(name=self.metadata.name, labels=self.metadata.labels or {}, selector=selector)
+
+
+def _version(body: bytes) -> str:
+    return msgspec.convert(_at(msgspec.json.decode(body), "gitVersion"), str)
+
+
+def _stored_schema(body: bytes) -> Mapping[str, Any]:
+    versions = _each(msgspec.json.decode(body), "spec", "versions")
+    stored = [_at(one, "schema", "openAPIV3Schema") for one in versions if _at(one, "storage")]
+    return msgspec.convert(stored[0] if stored else {}, dict[str, Any])
 
 
 _PODS = Kind(plural="pods", list_kind="PodList", item=PodItem)
@@ -115,8 +121,6 @@ _SERVICES = Kind(plural="services", list_kind="ServiceList", item=_ServiceItem)
 
 
 class KubernetesDetails:
-    """Each call is tried twice at most."""
-
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
         self._clock = clock
         self._calls = Calls(connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=60.0, most=2))
@@ -129,16 +133,10 @@ class KubernetesDetails:
 
     def server(self) -> Source[str]:
         absent = unusable("the Kubernetes API does not say its version (404)")
-        found = self._calls.read_object("/version", _Version, "the version of the Kubernetes API", absent=absent)
-        return found if isinstance(found, Unknown) else Complete(data=found.data.git_version)
+        return self._calls.read_object("/version", _version, "the version of the Kubernetes API", absent=absent)
 
     def schema(self) -> Source[Mapping[str, Any]]:
-        what = "the CustomResourceDefinition"
-        found = self._calls.read_object(DEFINITION, _Definition, what, absent=CRD_MISSING)
-        if isinstance(found, Unknown):
-            return found
-        stored = [one.schema.openAPIV3Schema for one in found.data.spec.versions if one.storage]
-        return Complete(data=stored[0] if stored else {})
+        return self._calls.read_object(DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING)
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """By a SelfSubjectAccessReview, which is a POST and stores nothing."""
@@ -165,27 +163,6 @@ class KubernetesDetails:
         if found is None:
             return unusable("the Kubernetes API answers without the time (Date)")
         return Complete(data=found)
-
-
-class _Version(objects.Wire):
-    git_version: str
-
-
-class _Schema(msgspec.Struct):
-    openAPIV3Schema: dict[str, Any]
-
-
-class _DefinitionVersion(msgspec.Struct):
-    storage: bool
-    schema: _Schema
-
-
-class _DefinitionSpec(msgspec.Struct):
-    versions: list[_DefinitionVersion]
-
-
-class _Definition(msgspec.Struct):
-    spec: _DefinitionSpec
 
 
 class _Allowed(msgspec.Struct):
