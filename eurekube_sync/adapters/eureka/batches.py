@@ -1,8 +1,6 @@
-"""Whether writes may go in batches, which servers take them, and how that is found out.
-
-A batch takes the way of Eureka's own replication, which no server hands on. So it is safe only where every server that
-replicates is among ours, which the servers themselves are asked; else each write goes singly to one of them.
-"""
+"""Whether writes may go in batches, and which servers take them. A batch takes the way of Eureka's own replication,
+which no server hands on. So it is safe only where every server that replicates is among ours, which the servers
+themselves are asked; else each write goes singly to one of them."""
 
 from __future__ import annotations
 
@@ -19,12 +17,10 @@ from eurekube_sync.model.ports import Batches, Elsewhere, Registry
 from eurekube_sync.model.sources import Complete, Source
 
 ASK_SECONDS = 480.0  # the question whether batches are safe is asked again once in each such stretch of the wall clock
-TROUBLED_SECONDS = 60.0
-"""A server whose answer spoke against batches is asked this often: it may have just started, or be fixed."""
+TROUBLED_SECONDS = 60.0  # how often one is asked that spoke against batches: it may have just started, or be fixed
 AWAY_PART = 0.4
 """After a server has been away for this part of a lease's duration, 2 minutes by default, each write goes singly to one
-that replicates it: the server may be away from us alone, and our instances would expire there. A renewed lease lasts
-twice its duration."""
+that replicates it: the server may be away from us alone, and our leases would expire there after twice the duration."""
 _log = logging.getLogger(__name__)
 
 
@@ -33,7 +29,7 @@ class BatchingRegistry:
     minutes, of a server that spoke against it each minute, and whenever one comes back.
 
     All else is `inner`'s, whose servers and memory `batches` shares. `required`: no server is asked which replicas it
-    has. `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
+    has. `dry_run` asks nothing that is a write in form, and writes nothing in batches.
     """
 
     def __init__(
@@ -52,12 +48,9 @@ class BatchingRegistry:
         self._dry_run = dry_run
         self._questions = Schedule(ask_seconds)
         self._away_seconds = AWAY_PART * lease_duration
-        self._asked_troubled = 0.0
-        """When those were asked last whose answer spoke against batches, in monotonic seconds."""
-        self._said: dict[str, ServerStatus | str] = {}
-        """What each server's last answer said; a sentence where it speaks against batches."""
-        self._lost: dict[str, tuple[float, str]] = {}
-        """Servers that did not answer when they were last called, since when (monotonic), and why."""
+        self._asked_troubled = 0.0  # when those were asked last that spoke against batches, in monotonic seconds
+        self._said: dict[str, ServerStatus | str] = {}  # each server's last answer; a sentence if against batches
+        self._lost: dict[str, tuple[float, str]] = {}  # who did not answer the last call, since when (monotonic), why
         self._batching: Batching | None = None
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -88,8 +81,8 @@ class BatchingRegistry:
             doubts.last_posted = self._batches.clock.monotonic()
 
     def renew(self, key: InstanceKey) -> bool:
-        """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered anew by
-        a single call. Its server hands that on, and what the instance replaces is cancelled only afterwards."""
+        """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered by a
+        single call, which its server hands on before what the instance replaces is cancelled."""
         return self._inner.renew(key) and not self._batches.doubts.end_partly(key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -129,25 +122,22 @@ class BatchingRegistry:
         for name, said in zip(due, self._batches.workers.each(self._ask, due), strict=True):
             if isinstance(said, RegistryUnavailable):
                 failed[name] = str(said).removesuffix(".")
-                continue
-            self._said[name] = said
-            if name not in silent:
+            else:
+                self._said[name] = said
+            if name not in silent and name not in failed:
                 self._lost.pop(name, None)
         now = self._batches.clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
             silent.pop(name, None)  # it was really away: when it is back, it begins anew
-        self._batches.begin(
-            name for name, said in self._said.items() if not isinstance(said, str) and name not in failed
-        )
+        admitted = {name for name, said in self._said.items() if not isinstance(said, str)}
+        self._batches.begin(admitted - failed.keys())
         self._tell(self._trouble(now))
 
     def _ask(self, name: str) -> ServerStatus | str | RegistryUnavailable:
         """What the server says, a sentence where that speaks against batches, or why it says nothing now."""
-        said: ServerStatus | str = ServerStatus(instance_id="", replicas=())
         try:
-            if not self._required:
-                said = self._question(name)
+            said = ServerStatus(instance_id="", replicas=()) if self._required else self._question(name)
             if not isinstance(said, str) and not self._dry_run and (code := probed(self._batches.asked[name])) != 404:
                 said = f"{name} answered a batch of one unknown instance with {code} instead of 404."
         except RegistryUnavailable as error:
@@ -164,18 +154,13 @@ class BatchingRegistry:
         except RegistryUnavailable:
             raise
         except RegistryError as error:
-            why = str(error).removesuffix(".")
-            return (
-                f"{name} does not say which replicas it has ({why}); if --eureka-url names all of them, use "
-                "--eureka-batch on."
-            )
+            why = f"{name} does not say which replicas it has ({str(error).removesuffix('.')})"
+            return f"{why}; if --eureka-url names all of them, use --eureka-batch on."
         ours = {_place(one) for one in self._batches.asked}
         replicas = {_place(one): one for one in status.replicas}
         if _place(name) in replicas:
-            return (
-                f"{name} is in its own list of replicas, so it may be one of many behind a load balancer: give each "
-                "server's own address as --eureka-url."
-            )
+            why = f"{name} is in its own list of replicas, so it may be one of many behind a load balancer"
+            return f"{why}: give each server's own address as --eureka-url."
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
             return (
@@ -185,18 +170,17 @@ class BatchingRegistry:
         return status
 
     def _trouble(self, now: float) -> str | None:
-        for said in self._said.values():
-            if isinstance(said, str):
-                return said
+        if against := [said for said in self._said.values() if isinstance(said, str)]:
+            return against[0]
         for name, (since, why) in self._lost.items() if len(self._batches.asked) > 1 or not self._said else ():
             if name not in self._said or now - since >= self._away_seconds:
                 return f"{name} does not answer ({why}), and no other server would pass a batch on to it."
         selves = [(one.instance_id, {*one.replicas}) for one in self._said.values() if not isinstance(one, str)]
-        twice = next((one for one in selves if one[0] and selves.count(one) > 1), None)
-        if twice is None:
-            return None
-        both = f"Two addresses of --eureka-url lead to the same server, {twice[0]}"
-        return f"{both}: give each server's own address, once."
+        for one in selves:
+            if one[0] and selves.count(one) > 1:
+                both = f"Two addresses of --eureka-url lead to the same server, {one[0]}"
+                return f"{both}: give each server's own address, once."
+        return None
 
     def _tell(self, trouble: str | None) -> None:
         number = len(self._batches.asked)

@@ -1,7 +1,5 @@
-"""Many writes in one call, to every Eureka server side by side, and what the servers' answers mean together.
-
-`batches` finds out whether that is safe at all.
-"""
+"""Many writes in one call, to every Eureka server side by side, and what the servers' answers mean together. `batches`
+finds out whether that is safe at all."""
 
 from __future__ import annotations
 
@@ -44,8 +42,7 @@ class Doubts:
 
     posted: set[InstanceKey] = field(default_factory=set)  # written to one server; the others may not have heard of it
     last_posted: float = -inf  # when, in monotonic seconds
-    partly: set[InstanceKey] = field(default_factory=set)
-    """A batch may have brought it to some servers only, and no server hands a batch on."""
+    partly: set[InstanceKey] = field(default_factory=set)  # on some servers only: a batch failed, and none hands it on
     differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
     """What each server's last list showed with another age than the preferred one's."""
 
@@ -68,9 +65,9 @@ class Doubts:
 class EverywhereBatches:
     """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side.
 
-    A server that fails is left out until the next list; but one that still answers a single item is too slow for so
-    many, and gets half as many at a time: left out of batch after batch, it would let our leases expire. When an answer
-    does not have the known form, `trouble` says so and nothing more is sent in batches.
+    A server that fails is left out until the next list; but one that still answers a single item gets half as many at a
+    time: left out of batch after batch, it would let our leases expire. When an answer does not have the known form,
+    `trouble` says so and nothing more is sent in batches.
     """
 
     size = SIZE
@@ -86,12 +83,10 @@ class EverywhereBatches:
     silent: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
     _used: set[str] = field(default_factory=set)  # servers that may have batches, and did not fail since the last list
-    _sizes: dict[str, int] = field(default_factory=dict)
-    """How many items at a time a server gets that had no answer to more."""
+    _sizes: dict[str, int] = field(default_factory=dict)  # how many items a server gets that had no answer to more
     _registering: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_REGISTERING))
     _lacking: dict[InstanceKey, set[str]] = field(default_factory=dict)
-    _returned: set[str] = field(default_factory=set)
-    """Servers that missed batches, or may have, and were not asked since what they lack."""
+    _returned: set[str] = field(default_factory=set)  # servers that may have missed batches, and were not asked since
 
     def anew(self) -> None:
         """All servers are asked again: forget what went wrong, and try longer batches."""
@@ -100,8 +95,7 @@ class EverywhereBatches:
         self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
 
     def begin(self, admitted: Iterable[str]) -> None:
-        """With a new list: use these servers, and forget what was before; but those that were not used until now may
-        lack what came meanwhile."""
+        """With a new list: use these servers. Those that were not used until now may lack what came meanwhile."""
         before, self._used = self._used, set(admitted)
         if len(self.servers) > 1:  # what a single one has lost, its list shows
             self._returned = (self._returned | (self._used - before)) & self._used
@@ -146,11 +140,10 @@ class EverywhereBatches:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
         with self._registering:
             taken = self._registered(items, self.usable())
-        done = [set(taken.get(item.instance.key, {}).values()) == {200} for item in items]
-        for item, settled in zip(items, done, strict=True):
-            if not settled and len(self.servers) > 1:
-                self.doubts.partly.add(item.instance.key)
-        return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
+        done = {item.instance.key: set(taken.get(item.instance.key, {}).values()) == {200} for item in items}
+        if len(self.servers) > 1:
+            self.doubts.partly.update(key for key, settled in done.items() if not settled)
+        return [Batched.DONE if done[item.instance.key] else Batched.UNSETTLED for item in items]
 
     def returned(self) -> bool:
         return not self._returned.isdisjoint(self._used)
@@ -162,17 +155,17 @@ class EverywhereBatches:
         found: set[InstanceKey] = set()
         answers = self.workers.each(lambda name: self._sent(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
-            if codes is None:
-                continue
-            self._returned.discard(name)
-            for key in (key for key, code in codes.items() if code == 404):
-                self._lacking.setdefault(key, set()).add(name)
-                found.add(key)
+            if codes is not None:
+                self._returned.discard(name)
+                lacked = {key for key, code in codes.items() if code == 404}
+                for key in lacked:
+                    self._lacking.setdefault(key, set()).add(name)
+                found |= lacked
         return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
-        it would come up."""
+        """What a server lacks, to it alone. Not what a person overrode elsewhere: a list may hide that, and it would
+        come up."""
         wanted = {item.instance.key: item for item in items}
         found = {
             key: Batched.DONE if self._held_elsewhere(one.instance) else Batched.PARTLY for key, one in wanted.items()
@@ -205,8 +198,8 @@ class EverywhereBatches:
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.
 
-        None right after a registration on one server alone: the server hands it on a moment later, and what it replaces
-        must not be cancelled on the others before. With single calls the first server hands on both, in order."""
+        None right after a registration on one server: what it replaces must not be cancelled on the others before it
+        comes. With single calls the first server hands on both, in order."""
         if self.clock.monotonic() - self.doubts.last_posted < replication.REPLICATION_SECONDS:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
@@ -264,8 +257,8 @@ class EverywhereBatches:
     def _sent(
         self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
     ) -> dict[InstanceKey, int] | None:
-        """The answers of one server; None when it gave none, and then it is left out, or batches have ended, or time is
-        over, or the items are at fault: one that cannot be read makes a 400 of the whole."""
+        """The answers of one server. None when it gave none and is left out, when batches have ended or time is over,
+        or when the items are at fault: one that cannot be read makes a 400 of the whole."""
         written = list(items.values())
         codes: list[int] = []
         while left := replication.fitting(written[len(codes) : len(codes) + self._sizes.get(name, SIZE)]):

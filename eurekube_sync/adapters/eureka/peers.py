@@ -1,8 +1,6 @@
-"""Several Eureka servers that replicate to each other, as one `Registry`.
-
-Owns which peer is called. Every call goes to the first peer that is not resting; a write reaches the others by Eureka's
-own replication, so a peer is changed by itself only where it holds what the others do not: a stray.
-"""
+"""Several Eureka servers that replicate to each other, as one `Registry`. Every call goes to the first peer that is not
+resting; a write reaches the others by Eureka's own replication, so a peer is changed by itself only where it holds what
+the others do not: a stray."""
 
 from __future__ import annotations
 
@@ -44,17 +42,16 @@ def sweep_seconds(lease_duration: float) -> float:
 class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
-    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while: the call goes to the next
-    one at once, and so do those after it. A rest ends with a list, so a pass does not change its peer back half-way.
-    While all rest, all are tried.
+    A peer that cannot be reached, answers 5xx or still warms up rests: this call and those after it go to the next one.
+    A rest ends with a list, so a pass does not change its peer back half-way. While all rest, all are tried.
 
-    A peer that refuses our login, or where a web page answers, is a mistake that a person has to see to, and that the
-    next peer would hide until it is needed. So its **list is Unknown**, and nothing is removed. But renewals and
-    registrations go on to the next peer, with a warning: a password that was changed on one of them first must not let
-    every lease expire. A cancel that a peer refuses has failed, for callers may still find the instance there.
+    A peer that refuses our login, or where a web page answers, is a mistake that the next one would hide. So its **list
+    is Unknown**, and nothing is removed. But renewals and registrations go on to the next peer, with a warning: a
+    password that was changed on one of them first must not let every lease expire. A cancel that a peer refuses has
+    failed, for callers may still find the instance there.
 
-    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
-    500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
+    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but after a 500
+    (RegistryStumbled), which may be the peer's fault, the next one is, and none rests for it.
     """
 
     def __init__(
@@ -74,22 +71,20 @@ class EurekaPeers(Registry):
         self._rests = rests or Rests(clock)
         self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
-        self._registered = -inf
-        """When something was registered last, as far as this process knows, in monotonic seconds."""
+        self._registered = -inf  # when something was registered last, as far as this process knows (monotonic)
         self._owed: set[str] = set()
-        """Peers to list with the next list, whenever the next sweep may be: used again after a rest, not listed in a
-        sweep, or holding strays."""
+        """Peers to list with the next list even between sweeps: back from a rest, not listed in a sweep, or holding
+        strays."""
         self._unlisted: set[str] = set()  # peers that could not be listed in a sweep, which is said once
-        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}
-        """By peer what it holds and the first does not, as their last lists showed it."""
+        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}  # by peer, as their last lists showed them
         self._shown: set[str] = set()  # peers that were listed with the last list, or since
         self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew with the next list, and where
         self._strays_renewed = -inf  # in monotonic seconds
         self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list of the first peer that gives one, and the strays: instances that only another peer holds, with an
-        owner's mark. They are registered again, or read uncached, counted by the brake and cancelled."""
+        """The list of the first peer that gives one, and the strays that have an owner's mark: they are registered
+        again, or read uncached, counted by the brake and cancelled."""
         self._owed.update(self._rests.end())
         self._shown.clear()
         failed: dict[str, str] = {}
@@ -126,8 +121,7 @@ class EurekaPeers(Registry):
         return Elsewhere(self._all_strays(), unlisted)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on the peers that the last list found it on. One that
-        does not answer now holds nothing that could be changed: the next sweep looks again."""
+        """The first peer's answer; what is absent there is read on the peers that the last list found it on."""
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
@@ -138,8 +132,8 @@ class EurekaPeers(Registry):
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
         if found is not None:
-            # What another process registered a moment ago is on its way to the other peers as well: a process of one
-            # pass may begin as soon as the one before it ends. By another machine's clock it may be younger than none.
+            # What another process registered a moment ago is on its way to the other peers as well. By another
+            # machine's clock it may be younger than none.
             age = self._clock.now() - found.last_dirty_timestamp / 1000
             if abs(age) < REPLICATION_SECONDS:
                 self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
@@ -160,7 +154,7 @@ class EurekaPeers(Registry):
                 continue
             if found is not None:
                 return found
-            self._gone(key, other)
+            self._strays.get(other, {}).pop(key, None)
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -182,9 +176,9 @@ class EurekaPeers(Registry):
         """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
         heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
 
-        Not right after a registration: the other peers may still be about to hear of it, and what it replaces must
-        not be removed there before it comes. The first peer hands on both, in that order. A 404 of it may be the second
-        answer to a cancel whose first one was lost; but a stray's cancel it does not hand on."""
+        Not right after a registration: what it replaces must not be removed on a peer that has not heard of it yet. The
+        first peer hands on both, in that order, also where its 404 is the second answer to a cancel whose first one was
+        lost; but a stray's cancel it does not hand on."""
         stray = bool(self._holders(key))
         self._settle(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
@@ -255,17 +249,15 @@ class EurekaPeers(Registry):
             return
         self._strays_renewed = now
         for key, holders in due.items():
-            for name in self._reachable():
-                if name not in holders or self._limit.left() <= 0:
-                    continue
+            for name in (name for name in self._reachable() if name in holders and self._limit.left() > 0):
                 try:
                     if not self._peers[name].renew(key):
-                        self._gone(key, name)
+                        self._strays.get(name, {}).pop(key, None)
                 except errors.RegistryError as error:
                     self._rests.failed(name, error)
 
     def _holders(self, key: InstanceKey) -> list[str]:
-        """The other peers that hold it, where the first does not."""
+        """The other peers that hold it, where the first one does not."""
         return [name for name, held in self._strays.items() if key in held]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
@@ -274,9 +266,6 @@ class EurekaPeers(Registry):
         for held in self._strays.values():
             found = held | found
         return tuple(found.values())
-
-    def _gone(self, key: InstanceKey, name: str) -> None:
-        self._strays.get(name, {}).pop(key, None)
 
     def _settle(self, key: InstanceKey) -> None:
         """It is on the first peer, or cancelled on all: a stray no longer."""

@@ -10,17 +10,14 @@ from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.wording import duration
 
-FIRST_REST_SECONDS = 10.0
-"""How long a peer is left alone after its first failure, which may be one lost call. Each rest after it that the peer
-did not work between is twice as long ..."""
-REST_SECONDS = 300.0
-"""... up to this: as long as an empty server keeps its list to itself."""
+FIRST_REST_SECONDS = 10.0  # after a first failure, which may be one lost call; each rest in a row is twice as long ...
+REST_SECONDS = 300.0  # ... up to this: as long as an empty server keeps its list to itself
 _ASKED_AGAIN_SECONDS = 10.0  # so long after its last failure a resting peer may be asked by who waits for its answer
 _log = logging.getLogger(__name__)
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a peer, from its first failure until it works. Times in monotonic seconds."""
+    """What is wrong with a peer, from its first failure until it works. Times are monotonic seconds."""
 
     since: float
     failed: float  # when it failed last
@@ -54,8 +51,7 @@ class Rests:
             _log.warning("the Eureka peer %s is not used until it works: %s", name, why)
 
     def worked(self, name: str, *, listed: bool = False) -> bool:
-        """The peer gave a list, or took a write; whether that ended a rest. A list says nothing of writes, which may be
-        refused all the same."""
+        """The peer gave a list, or took a write; whether that ended a rest. After a list, writes may be refused."""
         with self._lock:
             trouble = self._troubles.get(name)
             if trouble is None or (listed and trouble.refusing):
@@ -75,9 +71,9 @@ class Rests:
         """End the rests whose time is over; gives their peers."""
         now = self._clock.monotonic()
         with self._lock:
-            ended = {name: one for name, one in self.resting().items() if one.failed + one.length <= now}
-            self._troubles |= {name: one._replace(resting=False, back=False) for name, one in ended.items()}
-        return list(ended)
+            ended = [name for name, one in self.resting().items() if one.failed + one.length <= now]
+            self._troubles |= {name: self._troubles[name]._replace(resting=False, back=False) for name in ended}
+        return ended
 
     def resting(self) -> dict[str, Trouble]:
         with self._lock:
