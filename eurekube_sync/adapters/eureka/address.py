@@ -54,9 +54,8 @@ class EurekaAddress:
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(f"{given} needs http or https and a host: http://host:8761/eureka.")
         if parts.query or parts.fragment or "," in text:
-            raise ConfigurationError(
-                f"{given} must be one address without `?`, `#` or a comma: http://host:8761/eureka."
-            )
+            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka."
+            raise ConfigurationError(f"{given} {must}")
         if "@" in parts.path:
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
             raise ConfigurationError(f"{given} has an @ in its path: {said}.")
@@ -109,13 +108,10 @@ class ConnectionOptions:
     answer_timeout: float = 120.0
     concurrency: int = 8  # how many threads may call at once: the size of the connection pool
     retries: int = 2  # after the first try, and only for what may pass by itself
-    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By scheme; the environment's proxies and netrc are not read."""
-    ca_file: str = ""
-    """PEM file of the authorities to trust, read for each new connection; empty for those of `certifi`."""
+    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)  # by scheme; the environment's are not read
+    ca_file: str = ""  # PEM file of the authorities to trust, read for each connection; empty for those of `certifi`
     verify: bool = True  # False: any certificate is taken, whoever shows it
-    client_certificate: tuple[str, str] | None = None
-    """PEM files of certificate and key, read for each new connection; they may be one file."""
+    client_certificate: tuple[str, str] | None = None  # PEM files of certificate and key, read for each connection
 
     @property
     def credentials(self) -> Login | None:
@@ -125,14 +121,11 @@ class ConnectionOptions:
 
 
 class SecretFile:
-    """The one line of a mounted file, read again when the file changes; calling it gives the line.
-
-    Kubernetes replaces a mounted secret's file at once, but an editor or a script may not: a changed file is believed
-    when it has stayed as it is for a second, and one that is empty, unreadable or not one line of text never is.
-    """
+    """The one line of a mounted file; calling it gives the line. A changed file is believed when it has stayed as it is
+    for a second, and one that is empty, unreadable or not one line of text never is."""
 
     def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
-        """Read it for the first time. ConfigurationError when it holds nothing that could be used."""
+        """Reads it. ConfigurationError when it holds nothing that could be used."""
         self._path = path
         self._option = option
         self._clock = clock
@@ -189,10 +182,8 @@ def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
     """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot hold."""
 
     def current() -> Credentials:
-        return Credentials(
-            user=user if isinstance(user, str) else user(),
-            password=password if isinstance(password, str) else password(),
-        )
+        now = [one if isinstance(one, str) else one() for one in (user, password)]
+        return Credentials(user=now[0], password=now[1])
 
     _check(current())
     return current

@@ -1,7 +1,5 @@
-"""What an HTTP answer, or the lack of one, means: our own errors, one clear sentence each.
-
-Knows status codes and bodies, not calls; a message holds the printable URL only, never a credential or a whole body.
-"""
+"""What an HTTP answer, or the lack of one, means: our own errors, one clear sentence each, with the printable URL
+only, never a credential or a whole body."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import requests
+from urllib3.exceptions import HTTPError
 
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
@@ -94,9 +93,8 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
 
 
 def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
-    """The error where other reads work. A list is a 403 while the server warms up
-    (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by Spring Security's `CsrfFilter`, which its
-    error page turns into 401 where it asks for a login as well."""
+    """A list is a 403 while the server warms up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by
+    Spring Security's `CsrfFilter`, which its error page turns into 401 where it asks for a login as well."""
     if answer.method == "GET":
         return errors.RegistryUnavailable(
             f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy "
@@ -123,10 +121,11 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
-def failure(error: OSError, call: str) -> tuple[errors.RegistryError, bool]:
-    """The error for a call without an answer, and whether another try may help."""
+def failure(error: OSError | HTTPError | ValueError, call: str) -> tuple[errors.RegistryError, bool]:
+    """The error for a call without an answer, and whether another try may help. Where an answer's head makes no sense,
+    errors leak through requests that are not its own."""
     said = no_answer(error, "Eureka")
-    if not isinstance(error, requests.RequestException):
+    if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
         said = NoAnswer(type(error).__name__, "check the URL and the proxy settings", Cause.UNUSABLE)
@@ -137,12 +136,12 @@ def failure(error: OSError, call: str) -> tuple[errors.RegistryError, bool]:
 def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
     target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
     target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
-    kind: type[errors.RegistryError] = errors.RegistryUnusable
-    to, fix = "", "redirects are not followed; give the final URL."
+    where = f"({answer.status} to {target or 'nowhere'})"
     if any(word in target.lower() for word in _LOGIN_WORDS):
-        kind, to = errors.RegistryDenied, " to a login page"
         fix = "Eureka is behind a web login; let it take basic authentication, or no login, on /eureka/**."
-    return kind(f"{answer.call} was redirected{to} ({answer.status} to {target or 'nowhere'}): {fix}")
+        return errors.RegistryDenied(f"{answer.call} was redirected to a login page {where}: {fix}")
+    fix = "redirects are not followed; give the final URL."
+    return errors.RegistryUnusable(f"{answer.call} was redirected {where}: {fix}")
 
 
 class _SpringError(msgspec.Struct):
@@ -153,7 +152,6 @@ class _SpringError(msgspec.Struct):
 
 
 def _reason_of(body: bytes, secrets: Collection[str]) -> str:
-    """The server's own words, as far as they may be shown."""
     try:
         said = msgspec.json.decode(body, type=_SpringError)
         text = said.message or said.error

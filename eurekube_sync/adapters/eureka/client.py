@@ -1,7 +1,5 @@
-"""The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`.
-
-Owns connections and what each answer means. `PUT .../status` is not among the calls: it would be a sticky override.
-"""
+"""The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`. `PUT .../status` is not among
+them: it would be a sticky override."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
-from eurekube_sync.adapters.eureka.address import ConnectionOptions, Credentials
+from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
@@ -57,8 +55,7 @@ class EurekaClient(Registry):
         count: Callable[[str], None] = lambda _: None,
         decoded: wire.Decoded | None = None,
     ) -> None:
-        """`adapter` or `session` stands in for the network. `limit` bounds every call and every new try by what is left
-        of it. `decoded`: what several servers list, where most of them list the same."""
+        """`adapter` or `session` stands in for the network. `decoded`: what several servers list, mostly the same."""
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
@@ -73,8 +70,7 @@ class EurekaClient(Registry):
         self._login = options.credentials
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
-        self._probed: tuple[float, bool] | None = None
-        """When reads were tried last after a refused write, and whether they worked."""
+        self._probed: tuple[float, bool] | None = None  # when reads were tried after a refused write; if they worked
 
     def __enter__(self) -> Self:
         return self
@@ -104,9 +100,8 @@ class EurekaClient(Registry):
             return None
         observed = wire.decode_instance(self._expect(answer, 200, json=True))
         if observed.key != InstanceKey(key.app.upper(), key.id):
-            raise RegistryUnusable(
-                f"{answer.call} was answered with another instance, {observed.key}: a cache is broken."
-            )
+            why = f"was answered with another instance, {observed.key}: a cache is broken."
+            raise RegistryUnusable(f"{answer.call} {why}")
         return observed
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -157,8 +152,7 @@ class EurekaClient(Registry):
                 raise answers.refused_though_reads_work(answer)
             secrets = login_secrets(now.user, now.password) if now else ()
             raise answers.refusal(answer, with_login=now is not None, secrets=secrets)
-        error = answers.unreadable(answer) if json or answer.is_page else None
-        if error is not None:
+        if error := answers.unreadable(answer) if json or answer.is_page else None:
             raise error
         return answer.body
 
@@ -182,11 +176,8 @@ class EurekaClient(Registry):
             try:
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
-                # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
-                # requests where an answer's head makes no sense.
                 self._tries.count(NO_ANSWER)
-                known = failed if isinstance(failed, OSError) else requests.RequestException(failed)
-                error, again = answers.failure(known, call)
+                error, again = answers.failure(failed, call)
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))
@@ -212,8 +203,8 @@ class EurekaClient(Registry):
 
 
 class _Session(requests.Session):
-    """Does not look where a redirect leads. Where that makes no sense it would raise, with the answer still open; each
-    such answer keeps a connection, and a pool that has none left lets a call wait for ever."""
+    """Does not look where a redirect leads: where that makes no sense it would raise, and keep the connection. A pool
+    that has none left lets a call wait for ever."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None
@@ -242,19 +233,19 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
     session.proxies.update(options.proxies)
     session.verify = (options.ca_file or True) if options.verify else False
     session.cert = options.client_certificate
-    if not options.verify:
-        # Said once, in our own words, when the program starts; urllib3 would say it at every call.
+    if not options.verify:  # said once, when the program starts; urllib3 would say it at every call
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-    if login := options.credentials:  # asked at each call: the password may have changed since the last one
-        session.auth = lambda request: _basic(login())(request)
+    if login := options.credentials:
+
+        def basic(request: Any) -> Any:
+            now = login()  # at each call: the password may have changed since the last one
+            return HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
+
+        session.auth = basic
     pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)
     return session
-
-
-def _basic(now: Credentials) -> HTTPBasicAuth:
-    return HTTPBasicAuth(now.user.encode(), now.password.encode())
 
 
 def _instance_path(key: InstanceKey) -> str:

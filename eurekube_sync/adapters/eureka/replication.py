@@ -1,11 +1,8 @@
-"""What Eureka servers send to each other, as far as we send it too: batches of writes, and who replicates to whom.
-
-Knows no HTTP. The forms are those of `ReplicationList`, `ReplicationListResponse` and `StatusInfo`.
-"""
+"""What Eureka servers send to each other, as far as we send it too: batches of writes, and who replicates to whom. The
+forms are those of `ReplicationList`, `ReplicationListResponse` and `StatusInfo`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -22,11 +19,9 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.wording import counted
 
-_MOST_BYTES = 512 * 1024
-"""Of one body: half of what nginx takes by default. 250 instances with little metadata are 160 kB."""
+_MOST_BYTES = 512 * 1024  # of one body: half of what nginx takes; 250 instances with little metadata are 160 kB
 _LARGEST_STATUS = 1024 * 1024
-REPLICATION_SECONDS = 5.0
-"""How long a register may be on its way to the other peers: servers replicate every half second."""
+REPLICATION_SECONDS = 5.0  # how long a register may be on its way to the other peers: they replicate every half second
 
 
 class ServerStatus(NamedTuple):
@@ -43,8 +38,7 @@ class _Replies(msgspec.Struct, rename="camel"):
 
 
 def heartbeat(key: InstanceKey) -> bytes:
-    """A renewal, without a timestamp: a newer one than the server's would be a 404."""
-    return _item("Heartbeat", key)
+    return _item("Heartbeat", key)  # without a timestamp: a newer one than the server's would be a 404
 
 
 def question(key: InstanceKey) -> bytes:
@@ -95,7 +89,7 @@ def decode_status(body: bytes) -> ServerStatus:
         raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
     return ServerStatus(
         instance_id=printable((status.findtext("instanceInfo/instanceId") or "").strip()),
-        replicas=tuple(_printable(one) for one in re.split(r"[,\s]+", replicas) if one),
+        replicas=tuple(_printable(one) for one in replicas.replace(",", " ").split()),
     )
 
 
