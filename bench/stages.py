@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.servers import CACHE_SECONDS, embedded, write_kubeconfig
-from eurekube_sync.adapters.eureka import EurekaClient
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.cli.commands import run
 from eurekube_sync.controller import reconcile

@@ -13,7 +13,10 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from eurekube_sync.adapters import kubernetes as cluster_api
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, Connection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
+from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
@@ -39,7 +42,8 @@ from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
-    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+    from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+    from eurekube_sync.adapters.eureka.client import EurekaClient
 
 INSTALLED_IN = "eurekube-sync"  # where the manifests that are shipped put the program
 _ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe: a server that hangs is asked again in each pass
@@ -70,7 +74,7 @@ class Installation:
     only_looks: bool = False  # nothing is asked that is a write in form
     count: Callable[[Server, str], None] = lambda _server, _code: None  # given the status of each call to a server
     waits: Waits = field(default_factory=Waits)
-    dumped: cluster_api.Connection | None = None  # files that are read in the cluster's place
+    dumped: Connection | None = None  # files that are read in the cluster's place
     sweep_interval: float | None = None  # how often every peer of Eureka is listed; None for what the leases need
 
     def settings(self, **more: Any) -> PassSettings:
@@ -101,12 +105,10 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
 
 @contextmanager
-def _connected(
-    ours: Installation, clock: Clock
-) -> Iterator[tuple[World, cluster_api.Connection, Mapping[str, EurekaClient]]]:
+def _connected(ours: Installation, clock: Clock) -> Iterator[tuple[World, Connection, Mapping[str, EurekaClient]]]:
     to_cluster = ours.dumped or _to_cluster(ours)
     with _eureka(ours, clock) as (seen, servers):
-        cluster: Cluster = cluster_api.KubernetesCluster(
+        cluster: Cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
@@ -137,7 +139,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
             own, scopes = installed_in(ours) or INSTALLED_IN, (replace(scope, namespaces=None), scope)
             names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
-            store = partial(cluster_api.LeaseObject, to_cluster, clock=clock, random=random.Random())
+            store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
         yield LookWorld(world=world, details=details, servers=servers, locks=locks)
@@ -151,24 +153,24 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     if name is None:
         return None
     to_cluster, count = _to_cluster(ours), partial(ours.count, Server.KUBERNETES)
-    store = cluster_api.LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
+    store = LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
 def installed_in(ours: Installation) -> str | None:
     """The namespace of our pod; None outside of a cluster."""
-    return cluster_api.own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
+    return own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 
-def _to_cluster(ours: Installation) -> cluster_api.Connection:
-    settings = cluster_api.ConnectionSettings(
+def _to_cluster(ours: Installation) -> Connection:
+    settings = ConnectionSettings(
         kubeconfig=ours.kubeconfig or "",
         context=ours.context or "",
         connect_seconds=min(5.0, ours.call_timeout),
         read_seconds=ours.call_timeout,
         threads=ours.concurrency,
     )
-    return cluster_api.connect(settings)
+    return ClientConnection(settings)
 
 
 @contextmanager
@@ -202,9 +204,9 @@ def _registry(
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
-    from eurekube_sync.adapters.eureka import EurekaClient
     from eurekube_sync.adapters.eureka.address import parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+    from eurekube_sync.adapters.eureka.client import EurekaClient
     from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
@@ -252,7 +254,7 @@ def _registry(
 
 
 def _first_server(ours: Installation, addresses: Sequence[EurekaAddress], clock: Clock) -> ConnectionOptions:
-    from eurekube_sync.adapters.eureka import ConnectionOptions
+    from eurekube_sync.adapters.eureka.address import ConnectionOptions
 
     options = ConnectionOptions(
         address=addresses[0],

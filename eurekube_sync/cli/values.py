@@ -196,7 +196,8 @@ def _contexts(given: dict[str, Any]) -> Sequence[str]:
 def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
     """All that can be listed."""
     from eurekube_sync.adapters.clock import SystemClock
-    from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+    from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+    from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
     from eurekube_sync.desired.claims import every
 
     settings = ConnectionSettings(
@@ -207,7 +208,7 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
         start_seconds=2 * _SECONDS,  # the client is imported in it
     )
     cluster = KubernetesCluster(
-        connect(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
+        ClientConnection(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
     )
     return [one.ref for one in every(cluster.list_syncers(None))]
 

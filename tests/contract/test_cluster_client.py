@@ -18,7 +18,8 @@ import requests
 import yaml
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
@@ -60,7 +61,7 @@ class Subject:
     def cluster(self, kubeconfig: str = "") -> KubernetesCluster:
         """Our client."""
         settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig())
-        return KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2)
+        return KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """A call as the administrator."""
@@ -380,7 +381,7 @@ class TestConfiguration:
     def refused(self, kubeconfig: str = "", context: str = "", environ: dict[str, str] | None = None) -> str:
         settings = ConnectionSettings(kubeconfig=kubeconfig, context=context)
         with pytest.raises(ConfigurationError) as caught:
-            connect(settings, environ or {})
+            ClientConnection(settings, environ or {})
         text = str(caught.value)
         assert "\n" not in text
         return text
@@ -442,7 +443,7 @@ class TestConfiguration:
             bound.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{bound.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
-            connection = connect(ConnectionSettings(kubeconfig=path), {})
+            connection = ClientConnection(ConnectionSettings(kubeconfig=path), {})
             cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
             found = cluster.identity()
         assert isinstance(found, Unknown)
@@ -456,6 +457,6 @@ class TestConfiguration:
             silent.listen()
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
-            connection = connect(ConnectionSettings(kubeconfig=path, read_seconds=0.2), {})
+            connection = ClientConnection(ConnectionSettings(kubeconfig=path, read_seconds=0.2), {})
             cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
             assert isinstance(cluster.identity(), Unknown)

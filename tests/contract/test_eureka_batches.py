@@ -11,8 +11,9 @@ import pytest
 import requests
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.eureka import replication as ours
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.model.ports import Dated
 from tests.contract.eureka_subject import (

@@ -14,7 +14,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.sources import Cause, Complete, Unknown

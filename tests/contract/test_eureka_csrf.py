@@ -9,7 +9,8 @@ import pytest
 import requests
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.certificates import Authority, server_context, serving_tls

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, LeaseObject, connect
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
@@ -34,7 +35,7 @@ class Place:
         """Our adapter."""
         settings = ConnectionSettings(kubeconfig=self.subject.kubeconfig(token=token))
         lock = LockName(namespace=self.namespace, name=name)
-        return LeaseObject(connect(settings, {}), lock, clock=SystemClock(), random=random.Random(1))
+        return LeaseObject(ClientConnection(settings, {}), lock, clock=SystemClock(), random=random.Random(1))
 
     @property
     def path(self) -> str:

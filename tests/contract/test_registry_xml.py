@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from tests.contract.eureka_subject import EurekaSubject, real

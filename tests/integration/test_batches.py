@@ -13,7 +13,9 @@ import pytest
 import requests
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
+from eurekube_sync.adapters.eureka import replication
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report

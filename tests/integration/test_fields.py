@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.plan.ours import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
 from tests.integration.conftest import install_crd, remove_syncers
@@ -58,7 +60,7 @@ def test_a_field_does_what_its_row_says(
     installed.create_namespace(namespace)
     try:
         create(row, send, namespace)
-        connection = connect(ConnectionSettings(kubeconfig=kubeconfig), {})
+        connection = ClientConnection(ConnectionSettings(kubeconfig=kubeconfig), {})
         cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1), endpoints_source=row.source)
         deadline = time.monotonic() + SECONDS
         while faults := differences_from(row, desired := look(cluster, namespace, row), namespace):

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
-from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.controller.exit_codes import ExitCode

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.adapters.eureka import EurekaClient
-from eurekube_sync.adapters.kubernetes import KubernetesCluster, calls
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.kubernetes import calls
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply import eureka as apply
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger

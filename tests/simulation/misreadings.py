@@ -10,7 +10,7 @@ import msgspec
 
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Call
 from eurekube_sync.apply import gates
 from eurekube_sync.apply import kubernetes as settle

@@ -109,8 +109,9 @@ class _Reading:
     begun: float
 
 
-class _ClientConnection:
-    def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str]) -> None:
+class ClientConnection:
+    def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str] = os.environ) -> None:
+        """Reads the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
         self._settings = settings
         self._paths = settings.kubeconfig or environ.get("KUBECONFIG") or DEFAULT_PATH
         asked = settings.kubeconfig or settings.context
@@ -263,11 +264,6 @@ class _ClientConnection:
                 "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): anybody in between can "
                 "read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
             )
-
-
-def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
-    """Read the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
-    return _ClientConnection(settings, os.environ if environ is None else environ)
 
 
 def _import_no_more_than_is_used() -> None:

@@ -23,7 +23,7 @@ from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
-    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, Login
+    from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
 
 PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
 _MOST_BYTES = 16 * 1024 * 1024  # of a file of certificates
@@ -102,7 +102,7 @@ def with_access(
 
 
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
-    from eurekube_sync.adapters.eureka import SecretFile, make_login
+    from eurekube_sync.adapters.eureka.address import SecretFile, make_login
 
     password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
     password_file = access.eureka_password_file

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.cli.connect import Installation, connect, connect_registry
 from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.words import sentences

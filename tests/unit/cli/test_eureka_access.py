@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, EurekaAccess, with_access
 from eurekube_sync.model.errors import ConfigurationError
 from tests.certificates import Authority

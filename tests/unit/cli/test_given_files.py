@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
 from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.servers import EurekaAccess, with_access
@@ -90,4 +90,4 @@ def test_a_pipe_that_the_kubeconfig_names_is_not_waited_for(pipe: str, tmp_path:
     )
     settings = ConnectionSettings(kubeconfig=str(tmp_path / "config"), start_seconds=2)
     with pytest.raises(ConfigurationError, match=r"did not come in 2 s: their file is not read in time$"):
-        connect(settings)
+        ClientConnection(settings)

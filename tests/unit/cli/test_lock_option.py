@@ -12,7 +12,7 @@ import click
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import own_namespace
+from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.cli.options.command import Command

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.manifests.crd import load_crd
 from tests.cases.fields import look

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.plan.ours import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look

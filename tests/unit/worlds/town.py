@@ -18,11 +18,11 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
-from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report

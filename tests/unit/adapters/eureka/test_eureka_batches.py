@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters import tries
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.adapters.eureka.address import Credentials
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, Credentials, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import (
     ConfigurationError,

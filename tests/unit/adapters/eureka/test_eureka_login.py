@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient, SecretFile, make_login
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, SecretFile, make_login
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.deadline import TimeLimit

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.certificates import Authority, server_context, serving_tls

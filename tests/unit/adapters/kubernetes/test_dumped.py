@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 

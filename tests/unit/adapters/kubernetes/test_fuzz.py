@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eurekube_sync.adapters.kubernetes import LeaseObject
 from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
+from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.embedded.http import Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
-from eurekube_sync.adapters.kubernetes.connection import Call
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import Call, ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.deadline import TimeLimit
@@ -37,7 +37,7 @@ def connected(folder: Path, server: str, token: str = TOKEN, **cluster: Any) -> 
     path = folder / "config"
     path.write_text(json.dumps(content))
     clock = SystemClock()
-    connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
     return KubernetesCluster(connection, clock=clock, random=random.Random(0), tries=1)
 
 
@@ -150,7 +150,7 @@ def test_a_certificate_that_is_not_verified_is_told_once(tmp_path: Path, caplog:
 def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
     """A stage whose time is over says so: no program gives these credentials."""
     connected(tmp_path, "http://127.0.0.1:1")
-    connection = connect(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
     clock = SystemClock()
     limit = TimeLimit(clock)
     limit.end = clock.monotonic()
@@ -162,7 +162,7 @@ def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
 def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
     """It is there, so it is not said that it is not."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"):
-        connect(ConnectionSettings(kubeconfig=str(tmp_path)), {})
+        ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path)), {})
 
 
 @pytest.mark.parametrize("value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"])
@@ -171,5 +171,5 @@ def test_a_date_or_a_number_that_is_none_is_told(tmp_path: Path, value: str) -> 
     path = tmp_path / "config"
     path.write_text(f"current-context: {value}")
     with pytest.raises(ConfigurationError) as caught:
-        connect(ConnectionSettings(kubeconfig=str(path)), {})
+        ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
     assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value in it is not what it looks like; quote it"

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from eurekube_sync.adapters.kubernetes import KubernetesCluster, objects
+from eurekube_sync.adapters.kubernetes import objects
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Namespace, Node, Pod, PodRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown

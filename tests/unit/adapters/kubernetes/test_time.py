@@ -14,7 +14,8 @@ import pytest
 
 from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
@@ -44,7 +45,7 @@ def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **op
     }
     path = directory / "config"
     path.write_text(json.dumps(content))
-    connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
     return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, **options)
 
 
@@ -263,7 +264,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     ended, the next call works."""
     clock = SystemClock()
     limit = TimeLimit(clock)
-    connection = connect(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
     cluster = KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit)
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
     plugin.hangs.touch()
@@ -285,7 +286,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
 def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
     """Waits no longer than that for one run before another is begun."""
     settings = ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds)
-    cluster = KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(0))
+    cluster = KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(0))
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
     return cluster
 
@@ -325,7 +326,7 @@ def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin:
 def test_a_path_that_the_machine_refuses_is_one_sentence() -> None:
     """Whatever it says of it, as where it is on a disk that does not answer."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig x+ cannot be read: .*too long"):
-        connect(ConnectionSettings(kubeconfig="x" * 300), {})
+        ClientConnection(ConnectionSettings(kubeconfig="x" * 300), {})
 
 
 def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it() -> None:
@@ -347,7 +348,7 @@ def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(p
     plugin.hangs.touch()
     watch = Stopwatch()
     with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the program that the kubeconfig names"):
-        connect(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
+        ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
     assert watch.seconds < SOON_SECONDS
 
 

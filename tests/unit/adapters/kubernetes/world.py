@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import SyncerObject
 from tests.embedded.kubernetes import FullKubernetes
