@@ -28,7 +28,7 @@ from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
-from eurekube_sync.plan.value import Choice, Plan
+from eurekube_sync.plan.value import Plan
 
 
 def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
@@ -46,12 +46,12 @@ def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
     last_up = memory.last_up(desired) if remembers or crowded(desired, settings.scope) else frozenset[InstanceKey]()
     if isinstance(registry, Complete):
         drafted, observed = _read_again(given, found, registry.data, last_up)
-        choice, braked = _braked(drafted, observed, last_up, brake)
+        desired, braked = _braked(drafted, observed, last_up, brake)
         if unlisted := to_look_up(braked.held):
             pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
             brake = replace(brake, pods=pods)
-            choice, braked = _braked(drafted, observed, last_up, brake)
-        found = replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed))
+            desired, braked = _braked(drafted, observed, last_up, brake)
+        found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
     else:
         braked = _blind(desired, settings.scope, last_up)
     basis = Basis(
@@ -91,8 +91,8 @@ def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
     if isinstance(basis.registry, Unknown):
         return desired, _blind(desired, basis.scope, basis.last_up)
     observed = basis.registry.data
-    choice, braked = _braked(draft(desired, observed, basis.last_up), observed, basis.last_up, basis.brake)
-    return warned(choice.desired, observed), braked
+    desired, braked = _braked(draft(desired, observed, basis.last_up), observed, basis.last_up, basis.brake)
+    return warned(desired, observed), braked
 
 
 def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> Braked:
@@ -101,35 +101,35 @@ def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> B
 
 def _read_again(
     given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
-) -> tuple[tuple[Choice, Plan], Observed]:
+) -> tuple[tuple[Desired, Plan], Observed]:
     """The draft, and what it was made from: an uncached read may bring up another suspect."""
     read: set[InstanceKey] = set()
     while True:
-        choice, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
-        comes_back = lost(choice.desired, observed, last_up)
+        desired, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
+        comes_back = lost(desired, observed, last_up)
         cancelled = (key for key in found.cancelled if key in observed.ours)
-        suspects = (*plan.suspects, *cancelled, *choice.to_read, *comes_back, *witnesses(plan, observed, read))
+        suspects = (*plan.suspects, *cancelled, *desired.to_read, *comes_back, *witnesses(plan, observed, read))
         unread = [key for key in suspects if key not in read]
         if not unread:
-            return (choice, plan), observed
+            return (desired, plan), observed
         absent = [key for key in unread if key not in observed.ours and key not in observed.others]
         observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
         read.update(unread)
 
 
 def _braked(
-    drafted: tuple[Choice, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
-) -> tuple[Choice, Braked]:
+    drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
+) -> tuple[Desired, Braked]:
     """The draft as the brake leaves it. What is held stays registered, so that a quota may have fewer places than it
     seemed to have; and what then is not registered may be missed by what is removed."""
     while True:
-        choice, plan = finished = drafted
+        desired, plan = finished = drafted
         if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
-            plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
-        braked = apply_brake(without_successor(plan, choice.desired, observed), observed, brake)
+            plan = with_unread(plan, plan_for(desired, replace(observed, unread={}), last_up), observed)
+        braked = apply_brake(without_successor(plan, desired, observed), observed, brake)
         drafted = within_quota(*finished, observed, last_up, braked.plan)
         if drafted[1] is finished[1]:
-            return choice, braked
+            return desired, braked
 
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:

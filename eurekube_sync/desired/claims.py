@@ -226,6 +226,8 @@ class Serving:
 
     def holds(self, instance: ObservedInstance) -> bool:
         """Whether a younger syncer may not take it over, for nobody knows what this one wants of it."""
+        if isinstance(self.verdicts.get(instance.key), Kept):
+            return True
         return not self.conduct.claims_nothing and self._keeps_unwanted(instance)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
@@ -307,6 +309,8 @@ class Desired:
     """Which pods listen where now; found out for all when first asked."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
+    to_read: tuple[InstanceKey, ...] = ()
+    """To be read uncached before anything new is registered: the list may not show yet that they are."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         """What should be registered under the key."""

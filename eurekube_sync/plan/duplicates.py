@@ -42,11 +42,11 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
     `ours`, as it is, a client has to be there that renews the other."""
     if other.status is not InstanceStatus.UP:
         return f"the pod's own instance is {other.status.value}"
-    if unreached := unreached_by_callers(other, wanted):
+    if unreached := unreached_by_callers(other.instance, wanted):
         return unreached
     if ours is not None and other.last_renewal:
-        # Each pass renews ours, so that by the server's clock this is what the other's time is held against: two of its
-        # own periods. What `owner adopt` is about to take over nobody renews.
+        # Each pass renews ours, so by the server's clock the other may be two of its own periods behind. What
+        # `owner adopt` is about to take over nobody renews.
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         if other.renewed < ours.renewed - 2 * period:
@@ -54,30 +54,23 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
     return None
 
 
-def unreached_by_callers(other: ObservedInstance, wanted: Instance) -> str | None:
-    """Why callers of `wanted` do not reach the other although it is UP, in words; None: they do, or it is not UP."""
-    if other.status is not InstanceStatus.UP:
-        return None
-    its = other.instance
-    secure = wanted.secure_port.enabled and not _names(wanted.secure_vip_address) <= _names(its.secure_vip_address)
-    if secure or not _names(wanted.vip_address) <= _names(its.vip_address):
+def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
+    """Why callers of `wanted` do not reach the pod's own instance, in words; None: they do. Callers go by the host
+    name. Spring registers a pod under its own name by default, which nobody outside of the cluster resolves."""
+    named = vip_names(wanted.vip_address) <= vip_names(its.vip_address)
+    if wanted.secure_port.enabled:
+        named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
+    if not named:
         return "the pod's own instance is under another VIP"
     pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
     if any(mine.enabled and mine != other_port for mine, other_port in pairs):
         return "the pod's own instance has other ports"
-    if not _reached_alike(its, wanted):
-        return f"callers outside may not resolve the host name {its.host_name}"
-    return None
+    host, *ours = (name.strip("[]").casefold() for name in (its.host_name, wanted.host_name, wanted.ip_addr))
+    return None if host in ours else f"callers outside may not resolve the host name {its.host_name}"
 
 
-def _reached_alike(other: Instance, wanted: Instance) -> bool:
-    """Whether callers, who go by the host name, reach the pod by the other as by ours. Spring registers a pod under its
-    own name by default, which nobody outside of the cluster resolves."""
-    host, *ours = (name.strip("[]").casefold() for name in (other.host_name, wanted.host_name, wanted.ip_addr))
-    return host in ours
-
-
-def _names(vip: str) -> frozenset[str]:
+def vip_names(vip: str) -> frozenset[str]:
+    """The names in a VIP address, as callers look them up: without regard to case."""
     return frozenset(name.casefold() for name in vip.split(",") if name)
 
 

@@ -1,4 +1,4 @@
-"""Rules of the second list: what the syncer of an instance asks not to be done to it.
+"""What the syncer of an instance asks not to be done to it.
 
 The instances of a suspended syncer are renewed as they are. One that Eureka lost comes back if this process saw it UP
 lately, for the same pod. A process that just began brings nothing back: a list cannot tell what Eureka lost from what
@@ -9,7 +9,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from operator import attrgetter
 
@@ -23,20 +23,31 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
-def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
-    """The plan that only renews the instances of suspended syncers, and registers those that come back."""
+def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
+    """The plan without what the syncers of our instances ask not to be done. What a Namespace no longer grants changes
+    all the same. `last_up`: what this process last saw UP."""
     syncers = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
-    if not syncers:
+    wanted_by = desired.wanted_by
+    if not (syncers or plan.changes) and all(map(wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
         return plan
-
-    comes_back = lost(desired, observed, last_up)
+    comes_back = lost(desired, observed, last_up) if syncers else frozenset[InstanceKey]()
     actions: list[Action] = []
     for action in plan.actions:
-        claim = desired.claims[action.syncer] if action.syncer in syncers else None
-        withdrawn = isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key])
-        stays = claim is not None and not withdrawn
-        actions += left_as_it_is(action, observed, comes_back, last_up) if stays else (action,)
-    return sorted_plan(actions, plan.blocked)
+        asleep = bool(syncers) and action.syncer in syncers
+        if isinstance(action, Register):  # no policy forbids it
+            actions += [] if asleep and action.key not in comes_back else [action]
+        elif isinstance(action, Renew) and not asleep and action.key in wanted_by:  # whosever it is by its mark
+            actions.append(action)
+        else:
+            claim = desired.claims.get(action.syncer) if action.syncer else None
+            registered = observed.ours.get(action.key)
+            if isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key]):
+                actions.append(action)
+            elif asleep:
+                actions.append(_as_it_is(action, registered, seen_up=action.key in last_up))
+            elif kept := _by_policy(action, claim, registered, desired.wanted(action.key)):
+                actions.append(kept)
+    return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
 def is_suspended(claim: Claim | None) -> bool:
@@ -59,58 +70,35 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
     )
 
 
-def left_as_it_is(
-    action: Action, observed: Observed, comes_back: Collection[InstanceKey], last_up: Collection[InstanceKey]
-) -> Iterator[Action]:
-    """What is left of an action on a suspended syncer's instance. `comes_back` is what was `lost`, and `last_up` what
-    this process last saw UP: a renewal that finds no lease registers only that."""
-    if isinstance(action, Register) and action.key in comes_back:
-        yield action
+def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
+    """What is left of an action on a suspended syncer's instance: a renewal that finds no lease registers only what
+    this process last saw UP."""
     if isinstance(action, Renew):
-        yield action if action.key in last_up else replace(action, if_gone=None)
-    if isinstance(action, Update | Cancel):
-        registered: ObservedInstance | None = observed.ours.get(action.key)
-        assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
-        returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and action.key in last_up
-        yield Renew(
-            key=action.key,
-            syncer=action.syncer,
-            why=f"suspended; {action.why}",
-            if_gone=registered.unchanged() if returns else None,
-            status=registered.status,
-        )
+        return action if seen_up else replace(action, if_gone=None)
+    assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
+    returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
+    return Renew(
+        key=action.key,
+        syncer=action.syncer,
+        why=f"suspended; {action.why}",
+        if_gone=registered.unchanged() if returns else None,
+        status=registered.status,
+    )
 
 
 _OURS = "eurekube."
 
 
-def by_policy(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """The plan without what a policy forbids."""
-    if not plan.changes and all(map(desired.wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
-        return plan
-    actions: list[Action] = []
-    for action in plan.actions:
-        # What is wanted is renewed, whosever it is by its mark; and no policy forbids a register.
-        free = isinstance(action, Register) or (isinstance(action, Renew) and action.key in desired.wanted_by)
-        if kept := action if free else _restrained(action, desired, observed):
-            actions.append(kept)
-    return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
-
-
-def _restrained(action: Action, desired: Desired, observed: Observed) -> Action | None:
-    """What is left of it; None for nothing."""
-    claim = desired.claims.get(action.syncer) if action.syncer else None
-    registered = observed.ours.get(action.key)
-    if is_suspended(claim):
-        return action
+def _by_policy(
+    action: Renew | Update | Cancel, claim: Claim | None, registered: ObservedInstance | None, wanted: Wanted | None
+) -> Action | None:
+    """What a policy leaves of it; None for nothing."""
     policy = _policy(claim, registered)
     match action:
         case Renew() if registered is not None and is_gone(registered):
             return None
-        case Update() if registered is not None and no_longer_granted(claim, registered):
-            return action
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
-            return _created_only(action, registered, desired.wanted(action.key))
+            return _created_only(action, registered, wanted)
         case Cancel() if policy is not Policy.SYNC:
             return None if registered is None or is_gone(registered) else _left_to_expire(action, registered, policy)
         case _:

@@ -35,14 +35,14 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.value import Choice
+from eurekube_sync.plan.duplicates import vip_names
 
 _WHY = "it was drained, and it is unknown whether it still is"
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
 
-def first_registered(desired: Desired, observed: Observed) -> Choice:
+def first_registered(desired: Desired, observed: Observed) -> Desired:
     """The claims, of which one may register at each such address: the one that is registered there, else the one that
     would be now, of the older syncer first."""
     bidding = {
@@ -75,10 +75,10 @@ def first_registered(desired: Desired, observed: Observed) -> Choice:
     claims = dict(desired.claims)
     for ref, claim in {bid.syncer: claim for bid, claim in bidding.items()}.items():
         claims[ref] = claim.outdone_by(outdone[ref])
-    return Choice(desired=replace(desired, claims=claims), to_read=tuple(to_read))
+    return replace(desired, claims=claims, to_read=(*desired.to_read, *to_read))
 
 
-def still_drained(desired: Desired, observed: Observed) -> Choice:
+def still_drained(desired: Desired, observed: Observed) -> Desired:
     """The claims, with DOWN what was drained by a Pod or a Node of which nothing could be read now. All else is as if
     nobody drained it: a right that is missing must not stop a rollout. The mark of a pod is found under whatever key:
     it may move to another name or port meanwhile. It is not registered there, and what bears its mark stays."""
@@ -95,7 +95,7 @@ def still_drained(desired: Desired, observed: Observed) -> Choice:
         if isinstance(claim, Serving):
             changed = {**dict(_down(claim, observed, by_pod)), **dict(_kept(claim, by_syncer.get(ref, ())))}
             claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed}) if changed else claim
-    return Choice(desired=replace(desired, claims=claims) if by_syncer else desired)
+    return replace(desired, claims=claims) if by_syncer else desired
 
 
 def _down(
@@ -147,7 +147,7 @@ def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:
     return frozenset(kind for kind in Kind if kind in names)
 
 
-def within_limits(desired: Desired, observed: Observed) -> Choice:
+def within_limits(desired: Desired, observed: Observed) -> Desired:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
     to_read: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
@@ -159,13 +159,13 @@ def within_limits(desired: Desired, observed: Observed) -> Choice:
             limited[ref], unread = _choose(claim, claim.conduct.limit, observed, callers, held)
             to_read += unread
     if not limited:
-        return Choice(desired=desired)
+        return desired
     claims = {**desired.claims, **limited}
     # What one keeps out another may want.
     wanted_by = {
         key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
     }
-    return Choice(desired=replace(desired, claims=claims, wanted_by=wanted_by), to_read=tuple(to_read))
+    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
 
 
 def _choose(
@@ -238,17 +238,13 @@ class _Callers:
         self._by_syncer = observed.keys_by_syncer
         self._by_name: dict[str, list[str]] = {}
         for vip in self._counts:
-            for name in dict.fromkeys(_names(vip)):
+            for name in vip_names(vip):
                 self._by_name.setdefault(name, []).append(vip)
 
     def others(self, claim: Serving) -> int:
         """How many UP instances, under any VIP of the claim's, are neither its own nor about to be. Of others' none is
         looked at: there may be as many as there are claims."""
-        names = {name for wanted in claim.wanted.values() for name in _names(wanted.instance.vip_address)}
+        names = {name for wanted in claim.wanted.values() for name in vip_names(wanted.instance.vip_address)}
         vips = {vip for name in names for vip in self._by_name.get(name, ())}
         own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}
         return sum(self._counts[vip] for vip in vips) - sum(self._vips.get(key) in vips for key in own)
-
-
-def _names(vip_address: str) -> list[str]:
-    return [name.casefold() for name in vip_address.split(",") if name]

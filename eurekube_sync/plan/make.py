@@ -1,14 +1,14 @@
-"""Makes the plan, by two lists of rules: what is not registered, and what is not changed.
+"""Makes the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> within_quota -> claims and plan.
 
-    claims -> LEFT_OUT -> claims -> make_plan -> suspended, by_policy -> plan -> within_quota -> claims and plan
-
+Only `make_plan` can remove: it takes an `Observed`, which only a complete list can make. While Eureka cannot be read
+there is `plan_blind`, and while nobody knows which cluster it is, `plan_renewals`.
 What the brake holds comes after, because it is weighed by what is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from eurekube_sync.desired.claims import Deleting, Desired, Kept, NotServed, Serving, seniority
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -16,35 +16,31 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
-from eurekube_sync.plan.left_alone import by_policy, suspended
+from eurekube_sync.plan.left_alone import left_alone
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
-from eurekube_sync.plan.ours import EarlierPlan, for_ours
+from eurekube_sync.plan.ours import EarlierPlan, for_ours, renewal
 from eurekube_sync.plan.quota import within_quota
-from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, sorted_plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
-LEFT_OUT: tuple[Callable[[Desired, Observed], Choice], ...] = (first_registered, still_drained, within_limits)
+LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (first_registered, still_drained, within_limits)
 """Which of the wanted instances are not registered, or only DOWN."""
 
 
 def draft(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
-) -> tuple[Choice, Plan]:
+) -> tuple[Desired, Plan]:
     """The claims without what is left out, and their plan before the brake. `last_up`: what this process last saw UP;
     what the last pass made of the same is taken from `earlier`."""
-    to_read: list[InstanceKey] = []
     for rule in LEFT_OUT:
-        choice = rule(desired, observed)
-        desired = choice.desired
-        to_read += choice.to_read
-    choice = Choice(desired=desired, to_read=tuple(to_read))
-    return within_quota(choice, plan_for(desired, observed, last_up, earlier), observed, last_up)
+        desired = rule(desired, observed)
+    return within_quota(desired, plan_for(desired, observed, last_up, earlier), observed, last_up)
 
 
 def plan_for(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> Plan:
     """The plan without the changes to our instances that their syncers ask not to make."""
-    return by_policy(suspended(make_plan(desired, observed, earlier), desired, observed, last_up), desired, observed)
+    return left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
 
 
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
@@ -58,14 +54,12 @@ def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None 
 
 
 def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
-    """That an uncached read failed, or was not tried."""
     unread = observed.unread[key]
     return Blocked(key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late)
 
 
 def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """The plan, and beside it what it would change of ours and leaves, for an uncached read failed; `otherwise` is the
-    plan by the list alone."""
+    """The plan, and what it would change of ours had no uncached read failed: `otherwise` is the plan by the list."""
     told = {one.key for one in plan.blocked}
     left = [
         _unread_again(action.key, action.syncer, observed)
@@ -95,26 +89,20 @@ def plan_blind(
 
 def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
     """Renew these, except those that a policy leaves to expire; and nothing else."""
-    return sorted_plan(
-        Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
-        for instance in instances
-        if not is_gone(instance)
-    )
+    return sorted_plan(renewal(instance, why) for instance in instances if not is_gone(instance))
 
 
 def _of_registered(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance], earlier: EarlierPlan
 ) -> Iterator[Action | Blocked]:
-    in_doubt = any(
-        isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
-        for claim in desired.claims.values()
-    )
+    claims = desired.claims.values()
+    in_doubt = any(isinstance(one, NotServed) or (isinstance(one, Serving) and one.keeps_any) for one in claims)
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
             why = f"syncer {holder} is older and has the address, and cannot be served now"
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
-            yield Renew(key=key, syncer=holder, why=why, status=instance.status)
+            yield renewal(instance, why)
         elif key in selves:
             yield from beside_its_own(key, selves[key], desired, observed)
         else:
@@ -126,10 +114,7 @@ def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef 
     instance, because it may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    if not isinstance(claim, NotServed | Serving) or wanting is None:
-        return None
-    kept = isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), Kept)
-    if not claim.holds(instance) and not kept:
+    if wanting is None or not isinstance(claim, NotServed | Serving) or not claim.holds(instance):
         return None
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 
@@ -144,9 +129,8 @@ def _of_missing(
         for one in (observed.ours.values() if reading else ())
         if (ref := syncer_of(one)) in reading and pod_uid_of(one) and reading[ref].keeps_until_pod_gone(one)
     }
-    for key, syncer in [(key, syncer) for key, syncer in desired.wanted_by.items() if key not in observed.ours]:
-        wanted = desired.wanted(key)
-        if wanted is None:
+    for key, syncer in desired.wanted_by.items():
+        if key in observed.ours or (wanted := desired.wanted(key)) is None:
             continue
         if key in observed.unread:
             yield _unread_again(key, syncer, observed)
@@ -161,8 +145,10 @@ def _of_missing(
             comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
             comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
             if key in selves:
-                unreached = unreached_by_callers(selves[key], wanted.instance) if comes else None
-                yield duplicate(key, syncer, selves[key], stays=unreached)
+                own = selves[key]
+                comes = comes and own.status is InstanceStatus.UP
+                unreached = unreached_by_callers(own.instance, wanted.instance) if comes else None
+                yield duplicate(key, syncer, own, stays=unreached)
                 comes = unreached is not None
             if comes:
                 yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)

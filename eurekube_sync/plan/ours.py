@@ -28,7 +28,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     """By what its syncer wants; where an uncached read failed, it is left as it is."""
     instance = observed.ours[key]
     if key in observed.unread:
-        return _renew(instance, f"could not be read again: {observed.unread[key].why}")
+        return renewal(instance, f"could not be read again: {observed.unread[key].why}")
     claim = desired.server_of(key) if key in desired.wanted_by else None
     if claim is not None:
         wanted = claim.wanted_at(key)
@@ -37,7 +37,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
             return known
         action = _for_wanted(claim, wanted, instance)
         if earlier and isinstance(action, Renew):
-            earlier.keep(wanted, instance.instance, action)
+            earlier.renewals[key] = (wanted, instance.instance, action)
         return action
     return _for_unwanted(instance, desired)
 
@@ -65,9 +65,9 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     assert syncer is not None  # `Observed.ours` holds none without
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
     if isinstance(claim, NotServed) and claim.unknown:
-        return _renew(instance, f"not served: {claim.reason}")
+        return renewal(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
-        return _renew(instance, "its syncers could not be listed")
+        return renewal(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
         return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
     uid, living = pod_uid_of(instance), desired.living_pods.get(pod_namespace_of(instance) or "")
@@ -78,7 +78,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Deleting():
             return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
         case NotServed():
-            return _renew(instance, f"not served: {claim.reason}")
+            return renewal(instance, f"not served: {claim.reason}")
         case Serving():
             return _for_left_over(instance, claim)
         case None:
@@ -95,7 +95,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
     """What is registered of a syncer that is served, and that it does not want."""
     proof = claim.proof
     if why_kept := claim.keeps(instance):
-        return _renew(instance, why_kept)
+        return renewal(instance, why_kept)
     match claim.verdicts.get(instance.key):
         case Taken(rival=rival):
             return _unless_put_out(instance, str(rival), Grounds.ABSENCE, proof)
@@ -112,11 +112,12 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
     """Its pod lives and may be wanted again: what a person put out of service is then still to be."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
-        return _renew(instance, f"{why}; it is kept, because a cancel would lose a person's OUT_OF_SERVICE")
+        return renewal(instance, f"{why}; it is kept, because a cancel would lose a person's OUT_OF_SERVICE")
     return _cancel(instance, why, grounds, proof)
 
 
-def _renew(instance: ObservedInstance, why: str) -> Renew:
+def renewal(instance: ObservedInstance, why: str) -> Renew:
+    """What leaves it as it is."""
     return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
 
 
@@ -212,10 +213,6 @@ class EarlierPlan:
         if known is None or known[0] is not wanted or known[1] is not instance or known[2].syncer != syncer:
             return None
         return known[2]
-
-    def keep(self, wanted: Wanted, instance: Instance, renewal: Renew) -> None:
-        """What the comparison came to."""
-        self.renewals[instance.key] = (wanted, instance, renewal)
 
     def planned(self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed) -> Plan:
         """All that a plan comes to, sorted: the last plan itself, if it came to the same. What it does not renew is

@@ -17,20 +17,20 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.value import Choice, Obstacle, Plan
+from eurekube_sync.plan.value import Obstacle, Plan
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service comes back."""
 
 
 def within_quota(
-    choice: Choice, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
-) -> tuple[Choice, Plan]:
+    desired: Desired, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
+) -> tuple[Desired, Plan]:
     """Both without what has no place. A shard has its share of the places. What `braked` does not cancel of the plan
     stays; without it all goes that the plan cancels."""
     most, changing = _places(observed.scope), len(plan.actions) - len(plan.renewals)
     if not changing or len(observed.ours) + len(observed.others) + len(plan.blocked) + changing <= most:
-        return choice, plan  # so it is nearly always
+        return desired, plan  # so it is nearly always
     changes = {action.key: action for action in plan.changes}
     coming: dict[str, list[InstanceKey]] = {}
     for action in plan.of(Register):
@@ -39,12 +39,12 @@ def within_quota(
     out: set[InstanceKey] = set()
     for namespace, keys in coming.items():
         if len(held[namespace]) + len(keys) > most:
-            in_order = sorted(keys, key=lambda key: _rank(key, choice.desired, last_up))
+            in_order = sorted(keys, key=lambda key: _rank(key, desired, last_up))
             out.update(_without_place(in_order, held[namespace], changes, cancelled, most))
     if not out:
-        return choice, plan
+        return desired, plan
     actions = tuple(action for action in plan.actions if action.key not in out)
-    return replace(choice, desired=_told(choice.desired, out, most)), replace(plan, actions=actions)
+    return _told(desired, out, most), replace(plan, actions=actions)
 
 
 def crowded(desired: Desired, scope: Scope) -> Mapping[str, Sequence[Serving]]:

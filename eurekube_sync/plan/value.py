@@ -9,7 +9,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
 
-from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -46,15 +45,6 @@ class Blocked:
     def conflict(self) -> bool:
         """Whether another owner's instance is in the way, rather than a call that failed."""
         return self.obstacle is not Obstacle.UNREAD
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The claims without what is left out of them."""
-
-    desired: Desired
-    to_read: tuple[InstanceKey, ...] = ()
-    """To be read uncached before anything new is registered: the list may not show yet that they are."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps how its actions divide

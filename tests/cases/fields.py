@@ -197,7 +197,7 @@ def instances_of(desired: Desired) -> list[Instance]:
 def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     """In which ways the claims are not what the row says; none when they are."""
     registry = observe(Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope(), asked=0)
-    desired = warned(within_limits(desired, registry).desired, registry)
+    desired = warned(within_limits(desired, registry), registry)
     found = [_shown(instance) for instance in instances_of(desired)]
     expected = [{"status": "UP", **instance} for instance in row.instances]
     faults: list[str] = []

@@ -48,6 +48,10 @@ def _as_planned(action: Any, *rest: Any) -> Any:
     return action
 
 
+def _by_any_host_name(unreached: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda its, wanted: unreached(replace(its, host_name=wanted.host_name), wanted)
+
+
 def _unmarked(left_to_expire: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(*arguments: Any) -> Any:
         action = left_to_expire(*arguments)
@@ -223,7 +227,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="ours goes for a host name that nobody resolves",
             about="duplicates",
-            patches=((duplicates, "_reached_alike", lambda other, wanted: True),),
+            patches=((duplicates, "unreached_by_callers", _by_any_host_name(duplicates.unreached_by_callers)),),
         ),
         Defect(
             name="ours stays away from a host name that nobody resolves",

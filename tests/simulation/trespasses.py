@@ -32,9 +32,9 @@ def _all_come(first_registered: Callable[..., Any]) -> Callable[..., Any]:
             ref: claim.outdone_by({key: None for key, one in claim.rivals.items() if one.right is Right.FIRST})
             if isinstance(claim, Serving)
             else claim
-            for ref, claim in found.desired.claims.items()
+            for ref, claim in found.claims.items()
         }
-        return replace(found, desired=replace(found.desired, claims=claims))
+        return replace(found, claims=claims)
 
     return wrong
 

@@ -375,7 +375,7 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     theirs = changed(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
     claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
     down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
-    found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
+    found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down))
     claim = found.claims[REF]
     assert getattr(claim, "notes", ()) == ("share 50% of VIP rating: 3 of 6",)
     assert len(found.wanted_by) == 3
@@ -394,7 +394,7 @@ def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
         )
         stands = observed(*(stored(one.instance) for key in wants.wanted_by if (one := wants.wanted(key))))
         begun = time.process_time()
-        assert len(within_limits(wants, stands).desired.wanted_by) == number
+        assert len(within_limits(wants, stands).wanted_by) == number
         return time.process_time() - begun
 
     assert seconds(1600) < 80 * min(seconds(100) for _ in range(3))

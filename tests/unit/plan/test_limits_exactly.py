@@ -17,7 +17,6 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import OwnWrites, Unread
 from eurekube_sync.plan.left_out import within_limits
-from eurekube_sync.plan.value import Choice
 from tests.unit.worlds.build import (
     DOWN,
     NS,
@@ -49,14 +48,14 @@ def claims(*ready: int, not_ready: tuple[int, ...] = (), terminating: tuple[int,
     return desired([syncer(**spec)], [service()], [piece(*endpoints)])
 
 
-def serving(admission: Choice) -> Serving:
+def serving(admission: Desired) -> Serving:
     """The syncer's claim within its limit."""
-    claim = admission.desired.claims[REF]
+    claim = admission.claims[REF]
     assert isinstance(claim, Serving)
     return claim
 
 
-def let_in(admission: Choice) -> set[InstanceKey]:
+def let_in(admission: Desired) -> set[InstanceKey]:
     """The ready endpoints that have a place."""
     return {one for one, wanted in serving(admission).wanted.items() if wanted.instance.status is UP}
 
@@ -207,7 +206,7 @@ def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> No
 def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
     """Nothing of it is over the limit, and nothing is let in by it."""
     found = claims(1, 2, 3, limit=1, suspend=True)
-    assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == Choice(desired=found)
+    assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == found
 
 
 def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_person_put_out() -> None:
