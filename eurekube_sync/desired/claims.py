@@ -1,8 +1,6 @@
 """What a pass wants: one claim for each syncer, and in it one verdict for each instance that its endpoints could give.
 
-Only the types are here. `pods` and `services` make the verdicts; `rivals` and folder plan add what limits and rivals
-change. The plan follows from them, and so does every sentence about why an instance is registered or not.
-"""
+Only the types are here: `pods` and `services` make the verdicts, `rivals` and folder plan change some."""
 
 from __future__ import annotations
 
@@ -57,8 +55,7 @@ class Wanted:
     allotted: bool = False
     """The cluster gave its address to the namespace (`Site.allotted`)."""
     rival: Rival | None = None
-    """Another syncer that has the address and does not register it now. Nothing new is registered here, and what is
-    registered is kept up to date."""
+    """It has the address and does not register it now: here nothing new is registered, and the rest kept up to date."""
 
     @property
     def elsewhere(self) -> bool:
@@ -139,8 +136,7 @@ class Serving:
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     """Of each instance that its endpoints could give."""
     unplaced: Mapping[str, str] = field(default_factory=dict)
-    """By pod UID, or bare address, where the endpoint's own port, and so its key, is not known this time: why whatever
-    is registered of it stays."""
+    """By pod UID, or bare address, whose port and key are not known this time: why what is registered of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
     """Why what has no verdict stays none the less."""
     services: tuple[str, ...] = ()
@@ -208,9 +204,12 @@ class Serving:
 
     def keeps(self, instance: ObservedInstance) -> str | None:
         """Why an instance that it does not want stays none the less; None when it goes."""
-        if isinstance(self.verdicts.get(instance.key), Leaving | Taken | OverLimit):
+        verdict = self.verdicts.get(instance.key)
+        if isinstance(verdict, Kept):
+            return verdict.why
+        if isinstance(verdict, Leaving | Taken | OverLimit):
             return None
-        return self._unsure_of(instance) or (self.incomplete[0].message if self.incomplete else None)
+        return self._unplaced(instance) or (self.incomplete[0].message if self.incomplete else None)
 
     def proven_by(self, proof: Proof) -> Serving:
         """The same by another proof, with all that it was asked."""
@@ -226,35 +225,26 @@ class Serving:
 
     def holds(self, instance: ObservedInstance) -> bool:
         """Whether a younger syncer may not take it over, for nobody knows what this one wants of it."""
-        if isinstance(self.verdicts.get(instance.key), Kept):
-            return True
-        return not self.conduct.claims_nothing and self._keeps_unwanted(instance)
+        verdict = self.verdicts.get(instance.key)
+        unknown = verdict is None and bool(self.incomplete) and not self.conduct.claims_nothing
+        return unknown or isinstance(verdict, Kept)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
         """Whether it stays for an awaited slice or address alone: it goes when its pod is gone."""
-        return self.reads_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
+        return self.reads_pods and instance.key not in self.verdicts and not self._unplaced(instance)
 
     @property
     def reads_pods(self) -> bool:
         """Whether a slice or an address is awaited, so that the list of pods may tell more."""
         return any(not one.unknown for one in self.incomplete)
 
-    def _keeps_unwanted(self, instance: ObservedInstance) -> bool:
-        if not self.incomplete or self.wanted_at(instance.key) is not None:
-            return False
-        return self.keeps(instance) is not None
-
-    def _unsure_of(self, one: ObservedInstance) -> str | None:
-        verdict = self.verdicts.get(one.key)
-        if isinstance(verdict, Kept):
-            return verdict.why
+    def _unplaced(self, one: ObservedInstance) -> str | None:
         return self.unplaced.get(pod_uid_of(one) or one.instance.ip_addr) if self.unplaced else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotServed:
-    """A syncer that cannot be served now: it is wrong, or a source of its is Unknown. What is registered of it is
-    renewed, and nothing is added or removed."""
+    """A syncer that is wrong, or has an Unknown source: what is registered is renewed; nothing is added or removed."""
 
     syncer: SyncerObject
     reason: str
@@ -268,10 +258,6 @@ class NotServed:
         """Whether what is registered of it goes when the list of pods shows that its pod is gone."""
         return not self.unknown
 
-    def holds(self, _instance: ObservedInstance) -> bool:
-        """Whether a younger syncer may not take over what is registered."""
-        return True
-
     def keeps_until_pod_gone(self, _instance: ObservedInstance) -> bool:
         """Whether it goes when its pod is gone."""
         return self.reads_pods
@@ -279,13 +265,13 @@ class NotServed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleting:
-    """A syncer that a person deletes: nothing is wanted. `keys` are what its endpoints would have given, listed in
-    Eureka or not; none once our finalizer is off, for then all of it was gone."""
+    """A syncer that a person deletes: nothing is wanted."""
 
     syncer: SyncerObject
     proof: Proof
     """Of the CRD that lives: the deletion is a person's."""
     keys: frozenset[InstanceKey] = frozenset()
+    """What its endpoints would have given, listed or not; none once our finalizer is off, for then all was gone."""
     policy: Policy = Policy.SYNC
     """As its spec has it, when that can be read."""
     gated: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.values import dataclass
 
 
@@ -20,29 +20,27 @@ class Backend:
 
     services: Sequence[Service]
     """By name; several when they are merged."""
-    address: str
+    endpoint: Endpoint
     port: int
     ready: bool
-    serving: bool
-    terminating: bool
-    pod: PodRef | None
-    node: str = ""
-    zone: str | None = ""
+    """Whether it takes calls (`healthy`)."""
 
     @property
     def identity(self) -> str:
         """What makes two endpoints the same: the pod's UID, or the bare address."""
-        return self.pod.uid if self.pod and self.pod.uid else self.address
+        pod = self.endpoint.pod
+        return pod.uid if pod and pod.uid else self.endpoint.address
 
     @property
     def label(self) -> str:
         """What a person calls it."""
-        return f"pod {self.pod.name}" if self.pod else f"endpoint {self.address}"
+        return f"pod {self.endpoint.pod.name}" if self.endpoint.pod else f"endpoint {self.endpoint.address}"
 
     @property
     def preference(self) -> tuple[bool, bool, bool, int, str, str]:
         """The order among duplicates: not terminating, then ready, then serving, then whatever is stable."""
-        return (self.terminating, not self.ready, not self.serving, self.port, self.address, self.services[0].name)
+        one = self.endpoint
+        return (one.terminating, not self.ready, not one.serving, self.port, one.address, self.services[0].name)
 
 
 def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
@@ -52,32 +50,26 @@ def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
     the only port, else the one named `http`. In a Service without ports a number stands for itself. Raises
     InvalidSyncer(AmbiguousPort).
     """
-    if port is None:
-        if len(service.ports) == 1:
-            return service.ports[0]
-        named = [p for p in service.ports if p.name == "http"]
-        if named or not service.ports:
-            return named[0] if named else None
-        raise InvalidSyncer(
-            "AmbiguousPort", f"Service {service.name} has the ports {_ports(service)}: name one in spec.port"
-        )
-    if not service.ports and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
+    there = service.ports
+    if not there and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
         return ServicePort(name="", port=port)
     if isinstance(port, str):
-        return next((p for p in service.ports if p.name == port), None)
-    by_number = [p for p in service.ports if p.port == port] or [p for p in service.ports if p.target == port]
-    if len(by_number) > 1:
-        raise InvalidSyncer(
-            "AmbiguousPort", f"Service {service.name}: {port} fits several of {_ports(service)}: name one in spec.port"
-        )
-    return by_number[0] if by_number else None
+        return next((p for p in there if p.name == port), None)
+    if port is None:
+        fitting = there if len(there) == 1 else [p for p in there if p.name == "http"] or there
+    else:
+        fitting = [p for p in there if p.port == port] or [p for p in there if p.target == port]
+    if len(fitting) > 1:
+        why = " has the ports" if port is None else f": {port} fits several of"
+        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(service)}: name one in spec.port")
+    return fitting[0] if fitting else None
 
 
 def chosen_ports(
     services: Sequence[Service], port: str | int | None, *, field: str = "port", where: str = "its pods listen on"
 ) -> tuple[tuple[Service, ServicePort], ...]:
-    """The Services that have the port, by name. Raises InvalidSyncer when none has it, or when it is ambiguous; `field`
-    of the spec asked for it, and `where` a number of its own would be, in words."""
+    """The Services that have the port that `field` of the spec asks for, by name; `where` says where a number of its
+    own would be. Raises InvalidSyncer when none has it, or when it is ambiguous."""
     pairs = [(service, choose_port(service, port)) for service in sorted(services, key=lambda s: s.name)]
     chosen = tuple((service, found) for service, found in pairs if found is not None)
     if not chosen and not any(service.ports for service in services):
@@ -97,12 +89,12 @@ def backends(
 ) -> tuple[Backend, ...]:
     """The Service's endpoints of one address family (None: of any), one per pod, duplicates merged.
 
-    A pod without the named port stands in a slice without it and is none of ours. But when no slice has the port and
-    there are endpoints, or one has none of the Service's ports, the slices are older than the Service, or the port does
-    not exist: that is not "no endpoints".
-    Raises InvalidSyncer(NoSuchPort).
+    A pod without the named port stands in a slice without it and is none of ours. But if no slice has the port, or one
+    has none of the Service's ports, the slices are older than the Service, or the port does not exist: that is not "no
+    endpoints". Raises InvalidSyncer(NoSuchPort).
     """
     best: dict[str, Backend] = {}
+    of = (service,)
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
     matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
     names = {port.name for port in service.ports}
@@ -113,17 +105,7 @@ def backends(
         )
     for piece, number in matched:
         for endpoint in piece.endpoints:
-            found = Backend(
-                services=(service,),
-                address=endpoint.address,
-                port=number,
-                ready=healthy(endpoint, service),
-                serving=endpoint.serving,
-                terminating=endpoint.terminating,
-                pod=endpoint.pod,
-                node=endpoint.node,
-                zone=endpoint.zone,
-            )
+            found = Backend(services=of, endpoint=endpoint, port=number, ready=healthy(endpoint, service))
             identity = found.identity
             known = best.get(identity)
             if known is None or found.preference < known.preference:
@@ -141,8 +123,7 @@ def healthy(endpoint: Endpoint, service: Service) -> bool:
     """Whether an endpoint takes calls."""
     # With publishNotReadyAddresses "ready" is true of every pod and says nothing; "serving" is the pod's own readiness.
     # Slices that are made of hand-written Endpoints say nothing but "ready".
-    published = service.publish_not_ready
-    return endpoint.ready and (not published or (endpoint.serving and not endpoint.terminating))
+    return endpoint.ready and (not service.publish_not_ready or (endpoint.serving and not endpoint.terminating))
 
 
 def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:

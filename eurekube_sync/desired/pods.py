@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.desired.catalog import Catalog
@@ -12,7 +12,7 @@ from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
 
 
 def serve_pods(
@@ -30,24 +30,25 @@ def serve_pods(
     if cut:
         message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
         builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
-    _warn(chosen, catalog, builder)
+    builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
     on_plain = None if plain is None else _listening(plain, catalog, family, cut)
     on_secure = None if secure is None else _listening(secure, catalog, family, cut)
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
     perhaps = [service for service, _ in missing]
     for identity, backend in main.items():
+        endpoint = backend.endpoint
         lacking = beside is not None and identity not in beside
         site = Site(
-            host=backend.address,
+            host=endpoint.address,
             port=backend.port if on_plain is not None else None,
             secure_port=on_secure[identity].port if on_secure is not None and not lacking else None,
-            pod=backend.pod,
-            node=backend.node,
-            zone=_zone(spec, backend, catalog),
+            pod=endpoint.pod,
+            node=endpoint.node,
+            zone=_zone(spec, endpoint, catalog),
             services=backend.services,
             label=backend.label,
-            allotted=backend.pod is not None,
+            allotted=endpoint.pod is not None,
         )
         key = builder.key(_app(backend, apps), site)
         found = _found(backend, site, key, catalog, builder, perhaps)
@@ -55,7 +56,7 @@ def serve_pods(
             found = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
         yield key, found
     for identity, backend in beside.items() if beside is not None else ():
-        if identity not in main and not backend.terminating:
+        if identity not in main and not backend.endpoint.terminating:
             builder.unplaced[identity] = _lacks(backend, spec.port, builder)
 
 
@@ -100,14 +101,13 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
     return missing
 
 
-def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> None:
-    for name, service in sorted(chosen.items()):
+def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterator[str]:
+    for service in services:
         slices = catalog.slices_of(service) if service.publish_not_ready else ()
         # Endpoints know readiness and nothing beside it, and no zone.
         if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
-            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
-            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
-    builder.warn(*catalog.drains.denied())
+            unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
+            yield f"{unclear}, because of publishNotReadyAddresses"
 
 
 def _listening(
@@ -123,10 +123,10 @@ def _listening(
     )
 
 
-def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
-    if backend.zone is not None or not spec.zone.from_endpoint:
-        return backend.zone or ""
-    node = catalog.nodes.get(backend.node)
+def _zone(spec: Syncer, endpoint: Endpoint, catalog: Catalog) -> str:
+    if endpoint.zone is not None or not spec.zone.from_endpoint:
+        return endpoint.zone or ""
+    node = catalog.nodes.get(endpoint.node)
     return node.zone if node else ""
 
 
@@ -145,28 +145,26 @@ def _found(
     backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
 ) -> Found:
     """`perhaps`: the Services behind which it may be registered as well."""
-    spec, ready = builder.spec, backend.ready
-    if spec.readiness_gate and backend.pod and not backend.terminating:
+    spec, ready, endpoint, pod = builder.spec, backend.ready, backend.endpoint, backend.endpoint.pod
+    if spec.readiness_gate and pod and not endpoint.terminating:
         # The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's
         # own containers decide. One that is not in the list is younger than it.
-        pod_readiness = catalog.readiness.get(backend.pod.uid)
+        pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
-    if backend.terminating and not (backend.serving and spec.terminating == "KeepWhileServing"):
+    if endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing"):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
-    up = ready or backend.terminating
-    drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
+    up = ready or endpoint.terminating
+    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+    drain = catalog.drains.of(site.services, pod, endpoint.node, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
-        uid = backend.pod.uid if backend.pod else None
-        return Leaving(
-            why=f"{backend.label} is not ready", terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid
-        )
-    if spec.needs_pods and backend.pod is not None:
-        pod = catalog.pods.get(backend.pod.uid)
-        if pod is None:  # its slice and the list of pods are of two moments
+        uid = pod.uid if pod else None
+        return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid)
+    if spec.needs_pods and pod is not None:
+        known = catalog.pods.get(pod.uid)
+        if known is None:  # its slice and the list of pods are of two moments
             why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
             return Kept(why=why, host=site.host, port=site.main_port)
-        site = replace(site, pod_metadata=pod)
-    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+        site = replace(site, pod_metadata=known)
     return builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -205,14 +205,14 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
         asked = spec.secure_port if spec.port is None else spec.port
         if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # that is no port of the Service
             endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
-            serving = [(e.node, healthy(e, service) or (keep and e.terminating and e.serving)) for e in endpoints]
+            serving = [(one, healthy(one, service)) for one in endpoints]
         else:
             backed = backends(service, port, slices, family=None)
             same += backed
-            serving = [(b.node, b.ready or (keep and b.terminating and b.serving)) for b in backed]
+            serving = [(b.endpoint, b.ready) for b in backed]
         nodes: dict[str, bool] = {}
-        for node, serves in serving:
-            nodes[node] = serves or nodes.get(node, False)
+        for one, ready in serving:
+            nodes[one.node] = ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
         found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
     # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
     one_per_pod(same)

@@ -114,9 +114,9 @@ def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef 
     instance, because it may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    if wanting is None or not isinstance(claim, NotServed | Serving) or not claim.holds(instance):
-        return None
-    return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
+    held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))
+    older = claim and wanting and seniority(claim) < seniority(desired.claims[wanting])
+    return holder if held and older else None
 
 
 def _of_missing(

@@ -9,7 +9,7 @@ import pytest
 
 from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, one_per_pod
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, Service, ServicePort
 from tests.unit.worlds.build import NS, endpoint, piece, service
 
 HTTP = ServicePort(name="http", port=80, target=8080)
@@ -126,7 +126,7 @@ def test_a_pod_without_the_named_port_is_none_of_ours() -> None:
     """It stands in a slice without the port, or with one that has no number."""
     both = service("rating", HTTP, ServicePort(name="metrics", port=9090))
     slices = [piece(endpoint(1)), piece(endpoint(2), port_name="metrics"), piece(endpoint(3), port=None)]
-    assert [b.address for b in backends(both, HTTP, slices, family="IPv4")] == ["10.0.0.1"]
+    assert [b.endpoint.address for b in backends(both, HTTP, slices, family="IPv4")] == ["10.0.0.1"]
 
 
 def test_a_slice_for_ports_that_the_service_had_before_is_an_error_not_emptiness() -> None:
@@ -155,7 +155,7 @@ def test_one_family_of_a_dual_stack_service_counts() -> None:
     slices = [piece(endpoint(1)), piece(endpoint(1, address="fd00::1"), family="IPv6")]
     for family, address in (("IPv4", "10.0.0.1"), ("IPv6", "fd00::1"), (None, "10.0.0.1")):
         (backend,) = backends(service(), HTTP, slices, family=family)
-        assert backend.address == address
+        assert backend.endpoint.address == address
 
 
 COPIES = [
@@ -172,7 +172,8 @@ def test_of_two_copies_the_one_that_lives_and_is_ready_counts(better: Endpoint, 
     """Not terminating, then ready, then serving; the order of the slices never matters."""
     for first, second in ((better, worse), (worse, better)):
         (merged,) = backends(service(), HTTP, [piece(first), piece(second)], family="IPv4")
-        assert (merged.terminating, merged.ready, merged.serving) == (better.terminating, better.ready, better.serving)
+        told, wanted = merged.endpoint, (better.terminating, better.ready, better.serving)
+        assert (told.terminating, merged.ready, told.serving) == wanted
 
 
 def test_bare_addresses_merge_by_address() -> None:
@@ -184,23 +185,14 @@ def test_bare_addresses_merge_by_address() -> None:
 
 def backend(name: str, *, port: int = 8080, number: int = 1) -> Backend:
     """One pod behind a Service."""
-    pod = PodRef(f"rating-{number}", f"uid-{number}")
-    return Backend(
-        services=(service(name),),
-        address=f"10.0.0.{number}",
-        port=port,
-        ready=True,
-        serving=True,
-        terminating=False,
-        pod=pod,
-    )
+    return Backend(services=(service(name),), endpoint=endpoint(number), port=port, ready=True)
 
 
 def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
     """`rating` and `rating-headless` are two instances for two pods, not four."""
     found = [backend(name, number=number) for name in ("rating-headless", "rating") for number in (1, 2)]
     merged = one_per_pod(found).values()
-    assert [([s.name for s in b.services], b.address) for b in merged] == [
+    assert [([s.name for s in b.services], b.endpoint.address) for b in merged] == [
         (["rating", "rating-headless"], "10.0.0.1"),
         (["rating", "rating-headless"], "10.0.0.2"),
     ]
