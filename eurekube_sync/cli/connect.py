@@ -31,7 +31,7 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.one_pass import Memory, PassSettings, World
 from eurekube_sync.controller.renew_only import RegistryWorld
-from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL

@@ -12,8 +12,8 @@ from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.resolve import EarlierClaims
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Removal, Result

@@ -20,8 +20,8 @@ from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.steps import plan_again
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope, Shard

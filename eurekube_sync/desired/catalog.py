@@ -1,15 +1,115 @@
-"""What one namespace holds, indexed: Services by label, slices by Service. Built from complete lists only."""
+"""What one namespace holds, indexed: Services by label, slices by Service; and what a person drains by annotation.
+Built from complete lists only. An instance's mark tells what drained it while the list of Pods or Nodes is Unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
-from eurekube_sync.desired.drain import Drains, known
 from eurekube_sync.desired.selector import Selector
-from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, Node, Pod, PodReadiness, Service
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
+from eurekube_sync.model.kubernetes import (
+    ClusterView,
+    Drainable,
+    EndpointSlice,
+    Node,
+    Pod,
+    PodReadiness,
+    PodRef,
+    Service,
+)
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.values import dataclass
+
+DRAINED = "eurekube.drained"
+"""What drains the instance: kinds, with commas between."""
+
+
+class Kind(StrEnum):
+    """What may be drained, as the mark has it."""
+
+    SERVICE = "service"
+    POD = "pod"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """What is known of one place."""
+
+    by: tuple[Kind, ...] = ()
+    """In the order of `Kind`; empty while nobody drains it."""
+    why: str = ""
+    drain_unknown: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
+    ignored: tuple[str, ...] = ()
+    """What is wrong with annotations that say neither."""
+
+
+NO_DRAIN = Drain()
+
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None
+"""By its id; None when nobody asked."""
+
+
+def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
+    """What a Service's, a Pod's or a Node's annotations say: nothing but "true" drains it."""
+    drained = annotations.get(DRAIN_ANNOTATION) == "true"
+    return Drainable(id=id_, drained=drained, ignored=ignored_value(annotations, DRAIN_ANNOTATION))
+
+
+def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
+    """The list by id."""
+    return {one.id: one for one in source.data} if isinstance(source, Complete) else source
+
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """What the Pods of a namespace and all Nodes say."""
+
+    pods: Known = None
+    nodes: Known = None
+
+    def of(
+        self, services: Sequence[Service], pod: PodRef | None, node: str, *, perhaps: Sequence[Service] = ()
+    ) -> Drain:
+        """Of an instance behind these Services, and `perhaps` those, of this pod on this node."""
+        marked = [one for one in services if DRAIN_ANNOTATION in one.annotations]
+        found: list[tuple[Kind, str, Drainable | None]]
+        found = [(Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations)) for one in marked]
+        if pod is not None and self.pods is not None:
+            found.append((Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)))
+        if node and self.nodes is not None:
+            found.append((Kind.NODE, f"node {node}", _found(self.nodes, node)))
+        if not found and not perhaps:
+            return NO_DRAIN
+        drained: dict[Kind, str] = {}
+        for kind, name, one in found:
+            if one is not None and one.drained:
+                drained.setdefault(kind, name)
+        unknown = {kind for kind, _, one in found if one is None}
+        if Kind.SERVICE not in drained and any(drainable(one.name, one.annotations).drained for one in perhaps):
+            unknown.add(Kind.SERVICE)
+        return Drain(
+            by=tuple(drained),
+            why=next((f"{name} is drained by its annotation" for name in drained.values()), ""),
+            drain_unknown=frozenset(unknown),
+            ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
+        )
+
+    def denied(self) -> Iterator[str]:
+        """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
+        for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
+            if isinstance(source, Unknown) and source.cause is Cause.DENIED:
+                yield f"drain annotations of {what} are not read: {source.message}"
+
+
+def _found(those: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | None:
+    """None also for one that is not in the list: it went between two of them, and is no reason to bring anything up."""
+    return None if isinstance(those, Unknown) else those.get(id_)
+
 
 T = TypeVar("T")
 PodSocket: TypeAlias = tuple[str, str, int]
@@ -67,17 +167,17 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown when they could not be read: no label is not the same as no answer."""
+        """The Pods by UID. Raises SourceUnknown when they could not be read, as the others do."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
-        """How ready each Pod is but for our gate, by UID. Raises SourceUnknown when that could not be read."""
+        """How ready each Pod is but for our gate, by UID."""
         return self._indexed("readiness", self._readiness, lambda pod: pod.uid)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The cluster's Nodes by name. Raises SourceUnknown when they could not be read."""
+        """The cluster's Nodes by name."""
         return self._indexed("nodes", self._nodes, lambda node: node.name)
 
     def _indexed(self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]) -> Mapping[str, T]:
@@ -102,11 +202,10 @@ class Catalogs:
     def of(self, namespace: str) -> Complete[Catalog] | Unknown:
         """The namespace's catalog; Unknown when its Services or its slices are."""
         if namespace not in self._known:
-            self._known[namespace] = self._build(namespace)
+            self._known[namespace] = self._build(self._view, namespace)
         return self._known[namespace]
 
-    def _build(self, namespace: str) -> Complete[Catalog] | Unknown:
-        view = self._view
+    def _build(self, view: ClusterView, namespace: str) -> Complete[Catalog] | Unknown:
         services, slices = view.services.of(namespace), view.slices.of(namespace)
         if isinstance(services, Unknown):
             return services
@@ -134,9 +233,9 @@ def same(some: Sequence[object], others: Sequence[object]) -> bool:
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
     """For each namespace, address and port: the UIDs of the namespace's pods that listen there and do not terminate.
 
-    Two pods never share an address **and** a port, so another UID there proves that the first pod is gone. The address
-    alone would not: pods on the host's network share it. Another namespace's slices prove nothing: whoever writes there
-    could name any address. Only Services that select their pods count, for nobody keeps other slices up to date.
+    Two pods never share an address **and** a port, so another UID there proves that the first pod is gone; pods on the
+    host's network share an address alone. Another namespace's slices prove nothing: whoever writes there could name any
+    address. Only Services that select their pods count, for nobody keeps other slices up to date.
     """
     found: dict[PodSocket, set[str]] = {}
     for namespace, source in view.slices.by_namespace.items():

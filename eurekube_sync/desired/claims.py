@@ -10,9 +10,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
-from eurekube_sync.desired.catalog import PodSocket
+from eurekube_sync.desired.catalog import Kind, PodSocket
 from eurekube_sync.desired.conduct import Conduct, Policy
-from eurekube_sync.desired.drain import Kind
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of

@@ -10,8 +10,8 @@ from functools import lru_cache
 from sys import intern
 from typing import Literal
 
+from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.claims import Incomplete, Wanted
-from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.spec import (
     HOST_NAME,
     MANAGEMENT_PORT,

@@ -16,7 +16,7 @@ from functools import cache
 
 import msgspec
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket, same
+from eurekube_sync.desired.catalog import Catalog, Catalogs, Drains, SourceUnknown, pods_by_socket, same
 from eurekube_sync.desired.claims import (
     Claim,
     Deleting,
@@ -31,12 +31,10 @@ from eurekube_sync.desired.claims import (
     every,
 )
 from eurekube_sync.desired.conduct import policy_of
-from eurekube_sync.desired.drain import Drains
-from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Scope, refusal
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer

@@ -1,21 +1,34 @@
-"""What a pass may change. Namespace and shard are reported by a syncer's name; labels and class only by the syncer
-itself, so they are applied after a complete list: what such a list does not show is gone, and not merely somebody
-else's."""
+"""What a pass may change, and what a Namespace lets its syncers register: names of apps and VIPs, and hosts. Pure.
+
+Labels and class are reported only by the syncer itself, so they are applied after a complete list: what such a list
+does not show is gone, and not merely somebody else's. Who may write syncers and Services in a namespace cannot write
+its annotations, so an operator grants.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import chain
+from typing import TypeAlias
 
+from eurekube_sync.desired.claims import Claim, Serving, Wanted
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
+from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import one_or_more
 
 ANY = "*"
 MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000
-"""Of one namespace, by default: more than a registry can serve to its clients, so that nobody meets them by chance."""
+"""Of one namespace, by default: more than a registry can serve to its clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +40,7 @@ class Shard:
 
     def holds(self, syncer: SyncerRef) -> bool:
         """Whether the syncer falls into this part, by a hash of `namespace/name`, which orphans have, too: jump
-        consistent hash (Lamping and Veach, 2014). With one part more only those move that come into it, so a change of
-        N moves few syncers to another process."""
+        consistent hash (Lamping and Veach, 2014). A change of N moves few syncers to another process."""
         key = int.from_bytes(hashlib.sha256(str(syncer).encode()).digest()[:8], "big")
         part, following = 0, 0
         while following < self.count:
@@ -70,18 +82,16 @@ class Scope:
     @property
     def options(self) -> tuple[str, ...]:
         """What gives another command line the same scope."""
-        found = [word for name in sorted(self.namespaces or ()) for word in ("-n", name)]
-        found += ["--shard", str(self.shard)] if self.shard else []
-        found += ["--selector", ",".join(str(one) for one in self.selector)] if self.selector else []
-        found += ["--syncer-class", self.syncer_class] if self.syncer_class else []
-        for source, target in sorted(self.allowed):
-            found += ["--allow-namespace", f"{source}:{target}"]
-        found += ["--require-app-grant"] if self.granted_only else []
-        if self.most_syncers != MOST_SYNCERS:
-            found += ["--max-syncers-per-namespace", str(self.most_syncers)]
-        if self.most_instances != MOST_INSTANCES:
-            found += ["--max-instances-per-namespace", str(self.most_instances)]
-        return tuple(found)
+        selector = ",".join(map(str, self.selector))
+        found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
+        named = (("--shard", self.shard), ("--selector", selector), ("--syncer-class", self.syncer_class))
+        found += [(option, str(value)) for option, value in named if value]
+        found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
+        found += [("--require-app-grant",)] if self.granted_only else []
+        syncers = ("--max-syncers-per-namespace", self.most_syncers, MOST_SYNCERS)
+        instances = ("--max-instances-per-namespace", self.most_instances, MOST_INSTANCES)
+        found += [(option, str(most)) for option, most, usual in (syncers, instances) if most != usual]
+        return tuple(chain.from_iterable(found))
 
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
@@ -105,8 +115,8 @@ class Scope:
         return replace(self, elsewhere=frozenset(one.ref for some in lists for one in some if not self.takes(one)))
 
     def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
-        """The syncers beyond the quota of their namespace, of all shards together: the older ones are served, of one
-        age by name. One that is being deleted has no place."""
+        """The youngest, beyond the quota of their namespace, of all shards together; of one age by name. One that is
+        being deleted has no place."""
         whole, over = replace(self, shard=None), set[SyncerRef]()
         for source in syncers.by_namespace.values():
             if isinstance(source, Complete) and len(source.data) > self.most_syncers:
@@ -129,3 +139,140 @@ class Scope:
         parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
         parts += [f"class {self.syncer_class}"] if self.syncer_class else []
         return "; ".join(parts)
+
+
+ALLOWED_APPS = "eurekube.io/allowed-apps"
+"""Annotation of a Namespace: names of apps and VIPs with commas between. `*` stands for any characters."""
+ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
+"""The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
+
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+_TOLD = 3
+"""How many names a sentence has."""
+_NO_MACHINE = [
+    ipaddress.ip_network(text) for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
+]
+"""The last has what 169.254.169.254 has, in a network that is private otherwise."""
+_ENDS_IN_IPV4 = [ipaddress.ip_network(text) for text in ("::/96", "64:ff9b::/96")]
+"""RFC 4291 2.5.5.1 and RFC 6052 2.1."""
+_LOCAL_NAME = re.compile(r"local(host|domain)[46]?|ip6-(localhost|loopback)|[0-9]+|0x[0-9a-f]*")
+"""The last label of a name of the caller itself, or of a short way to write an address: 127.1, 0x7f000001."""
+_NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)
+"""A pattern of addresses."""
+_ANY, _WITHIN_LABEL = ".", "[^.]"
+
+
+def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
+    """Why a syncer may not be served in a Namespace with these annotations, in a sentence; None when it may."""
+    apps, hosts = (_parts(annotations.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
+    reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
+    for host in reached:
+        if _of_one_machine(host):
+            return f"{host} leads each caller to a different machine, so it is never registered"
+    names = [f"{kind} {name}" for kind, name in _names(claim) if not any(_matches(one, name) for one in apps)]
+    strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
+    asked = [(found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found]
+    return "; ".join(_not_granted(found, key, claim.syncer.namespace, annotations) for found, key in asked) or None
+
+
+def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotations: Mapping[str, str]) -> str:
+    told = ", ".join(found[:_TOLD]) + (f" and {len(found) - _TOLD} more" if len(found) > _TOLD else "")
+    are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
+    likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
+    hint = f" (it has {likely}, which is not read)" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
+    add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
+    return f"{told} {are} not granted to namespace {namespace}: {add}"
+
+
+def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool:
+    """Whether what is registered has a name or host that its syncer may not register, so that nothing may keep it as it
+    is. What the syncer wants now is granted."""
+    if not isinstance(claim, Serving) or claim.granted_by is None:
+        return False
+    apps, hosts = (_parts(claim.granted_by.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
+    there, wanted = registered.instance, claim.wanted_at(registered.key)
+    own = {there.ip_addr, *((wanted.instance.host_name,) if wanted else ())}
+    names = [name for vip in (there.vip_address, there.secure_vip_address) for name in _parts(vip)]
+    return not all(any(_matches(pattern, name) for pattern in apps) for name in names) or not (
+        there.host_name.strip("[]") in own or any(_covers(pattern, there.host_name) for pattern in hosts)
+    )
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (one.strip() for one in text.split(",")) if part)
+
+
+def _names(claim: Serving) -> Iterable[tuple[str, str]]:
+    """All under which callers would find an instance of it, each once: Eureka's clients do not regard case."""
+    instances = [one.instance for one in claim.wanted.values()]
+    plain = dict.fromkeys([claim.vip_address, *(one.vip_address for one in instances)])
+    secure = dict.fromkeys(one.secure_vip_address for one in instances)
+    found: dict[str, tuple[str, str]] = {}
+    for kind, texts in (("app", claim.apps), ("VIP address", plain), ("secure VIP address", secure)):
+        for name in (name for text in texts for name in _parts(text)):
+            found.setdefault(name.lower(), (kind, name))
+    return found.values()
+
+
+def _reached_at(one: Wanted) -> Iterator[str]:
+    """What is to be granted: a name that somebody chose, and an address that the cluster did not give. What means one
+    machine alone is none of a pod, whatever a slice says."""
+    address, name = one.instance.ip_addr, one.instance.host_name
+    if not one.allotted or _of_one_machine(address):
+        yield address
+    if name.strip("[]") != address:
+        yield name
+
+
+def _of_one_machine(host: str) -> bool:
+    """Whether it leads each caller to another machine, such as itself, or to none: whatever way it is written."""
+    address = _address(host)
+    if address is None:
+        return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
+    leads_to: list[_Address | None] = [address]
+    if isinstance(address, ipaddress.IPv6Address):  # which may lead to an IPv4 address
+        leads_to += [address.ipv4_mapped, address.sixtofour]
+    if any(address in network for network in _ENDS_IN_IPV4):
+        leads_to.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return any(
+        one.is_link_local or one.is_loopback or one.is_multicast or any(one in network for network in _NO_MACHINE)
+        for one in leads_to
+        if one is not None
+    )
+
+
+def _address(host: str) -> _Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _covers(pattern: str, host: str) -> bool:
+    """A name ends in whose it is, so a star within a name crosses no dot. Numbers grant addresses alone."""
+    if not pattern.strip("*"):
+        return True
+    address = _address(host)
+    if address is None:
+        return not _NUMERIC.fullmatch(pattern) and _matches(pattern, host, _WITHIN_LABEL)
+    try:
+        return address in ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        return _NUMERIC.fullmatch(pattern) is not None and _matches(pattern, str(address))
+
+
+def _matches(pattern: str, name: str, inner: str = _ANY) -> bool:
+    return _compiled(pattern, inner).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, inner: str) -> re.Pattern[str]:
+    """A star is any number of characters `inner`; of any characters at the front."""
+    first, *rest = (re.escape(part) for part in re.split(r"\*+", pattern))
+    star = _ANY if not first else inner
+    text = first
+    for part in rest[:-1]:
+        # Once found, a part is not looked for again: that would take a long time on a long name.
+        text += f"{star}*{part}" if star != inner else f"(?>{star}*?{part})"
+        star = inner
+    return re.compile(text + "".join(f"{star}*{part}" for part in rest[-1:]), re.IGNORECASE)

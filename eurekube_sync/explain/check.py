@@ -11,8 +11,8 @@ import yaml
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.conduct import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark

@@ -7,8 +7,8 @@ from shlex import quote
 from urllib.parse import quote as in_url
 
 from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Wanted
-from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
 from eurekube_sync.model.actions import Register

@@ -8,9 +8,8 @@ from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.desired.catalog import Catalogs
+from eurekube_sync.desired.catalog import Catalogs, Kind, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
-from eurekube_sync.desired.drain import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace

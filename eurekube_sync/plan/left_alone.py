@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving, Wanted
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_of
-from eurekube_sync.desired.grants import no_longer_granted
+from eurekube_sync.desired.scope import no_longer_granted
 from eurekube_sync.model.actions import Action, Cancel, Change, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD

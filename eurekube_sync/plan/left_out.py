@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from zlib import crc32
 
+from eurekube_sync.desired.catalog import DRAINED, Kind
 from eurekube_sync.desired.claims import (
     Desired,
     Kept,
@@ -28,7 +29,6 @@ from eurekube_sync.desired.claims import (
     seniority,
 )
 from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
-from eurekube_sync.desired.drain import DRAINED, Kind
 from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance

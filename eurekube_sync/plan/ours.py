@@ -10,9 +10,9 @@ from dataclasses import field
 from operator import is_
 from typing import assert_never
 
+from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
-from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret

@@ -17,9 +17,9 @@ import yaml
 
 from eurekube_sync.brake.braking import apply_brake
 from eurekube_sync.brake.holds import Brake, BrakeLimits
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
-from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
 from tests.deployment.rendered import CHART, NAME, Json
 from tests.integration.conftest import wait_for_crd

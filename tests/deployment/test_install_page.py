@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace
 from tests.deployment.rendered import NAME, NAMESPACE, ROOT
 from tests.integration.hand_made import make_app, make_namespace, remove_app

@@ -11,7 +11,7 @@ import pytest
 import requests
 import yaml
 
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from eurekube_sync.embedded.http import Request
 from tests.deployment.conftest import hands
 from tests.deployment.rendered import CRONJOB, NAMESPACE, Form, documents, shipped

@@ -12,9 +12,8 @@ import requests
 import yaml
 
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS, refusal
 from eurekube_sync.desired.resolve import claim_all
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS, Scope, refusal
 from tests.deployment.rendered import CRONJOB
 from tests.integration.hand_made import (
     events_of,

@@ -20,7 +20,7 @@ from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.renew_only import BetweenPasses
-from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.desired import drain
+from eurekube_sync.desired import catalog
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import Drainable
 from eurekube_sync.observe.eureka import Observed
@@ -45,7 +45,7 @@ DEFECTS = {
     ),
     "nobody is drained": (
         "rest",
-        Defect(name="", patches=((drain, "_found", lambda _those, _id: Drainable(id="", drained=False)),)),
+        Defect(name="", patches=((catalog, "_found", lambda _those, _id: Drainable(id="", drained=False)),)),
     ),
 }
 

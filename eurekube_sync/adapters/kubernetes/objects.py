@@ -12,7 +12,7 @@ from sys import intern
 
 import msgspec
 
-from eurekube_sync.desired.drain import drainable
+from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"

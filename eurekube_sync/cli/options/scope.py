@@ -13,7 +13,7 @@ import click
 
 from eurekube_sync.cli import values
 from eurekube_sync.cli.options.declare import HELP, Section, group, option
-from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope
 from eurekube_sync.model.kubernetes import LockName
 

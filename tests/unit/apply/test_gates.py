@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable, RegistryUnusable

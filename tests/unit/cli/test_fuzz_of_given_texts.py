@@ -18,7 +18,7 @@ from eurekube_sync.cli.commands.replay import Recorder, record_files
 from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.scope import _lock
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.desired.grants import _matches, _parts
+from eurekube_sync.desired.scope import _matches, _parts
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
 from tests.unit.controller.test_reconcile import add_app

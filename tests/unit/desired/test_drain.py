@@ -12,8 +12,8 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.catalog import DRAINED, Kind, drainable
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.drain import DRAINED, Kind, drainable
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
 from eurekube_sync.model.eureka import InstanceStatus

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS, Scope
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.model.sources import Complete
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.desired.grants import ALLOWED_APPS
+from eurekube_sync.desired.scope import ALLOWED_APPS
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject
 from eurekube_sync.model.sources import Complete
