@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isinf
@@ -28,15 +28,15 @@ from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model import eureka, kubernetes
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import Instance
 from eurekube_sync.model.foreign_text import sounds_secret
-from eurekube_sync.model.kubernetes import Namespace, SyncerObject
 from eurekube_sync.model.ownership import Ownership
-from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.observe.kubernetes import living_pods
+from eurekube_sync.plan.value import Plan
 
 FORMAT = "eurekube.io/record/v1"
 """Of a record. Another version of the program may plan otherwise, and then says so."""
@@ -74,179 +74,140 @@ class Record:
 
 def to_data(record: Record) -> dict[str, Any]:
     """As JSON holds it. The report has none of our own logins."""
-    secrets = _secrets(record.basis) if record.basis else {}
-    basis = _lean(record.basis, secrets) if record.basis else None
-    told = json.dumps([_unchanged(record.report, secrets), list(record.decided)])
+    basis = record.basis
+    writer = _Writer(basis) if basis else None
+    told = json.dumps([writer.report(record.report) if writer else record.report, list(record.decided)])
     report, decided = json.loads(_LOGIN_IN_URL.sub("hidden", told))
+    planned_from = [one.name for one in fields(Basis) if one.name != "braked"]
     return {
         "format": FORMAT,
         "version": record.version,
         "at": record.at,
         "report": report,
         "decided": decided,
-        "basis": {one.name: _encode(getattr(basis, one.name)) for one in fields(Basis) if one.name != "braked"}
-        if basis
-        else None,
+        "basis": {name: writer.encode(getattr(basis, name)) for name in planned_from} if writer else None,
     }
 
 
-def from_data(data: Any, planned: Callable[..., Basis]) -> Record:
-    """Raises ConfigurationError for what `to_data` did not make. `planned` makes a basis of its fields."""
+def from_data(data: Any) -> Record:
+    """Raises ConfigurationError for what `to_data` did not make. The basis has no plan yet."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigurationError(f"is not a record of a pass (format {FORMAT})")
     try:
         basis, at = data["basis"], float(data["at"])
         rfc_3339(at)  # no calendar has every number
+        read = {name: _decode(value) for name, value in basis.items()} if basis else {}
         return Record(
             version=str(data["version"]),
             at=at,
             report=dict(data["report"]),
             decided=[(str(kind), str(app), str(id_), str(why)) for kind, app, id_, why in data["decided"]],
-            basis=planned(**{name: _decode(value) for name, value in basis.items()}) if basis else None,
+            basis=Basis(**read, braked=Braked(plan=Plan(), held=None)) if basis else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError, RecursionError) as error:
         raise ConfigurationError(f"is damaged, or of another version: {type(error).__name__}") from error
 
 
-# --- Only what a plan reads, and no secret ----------------------------------------------------------------------------
+class _Writer:
+    """Gives values as JSON: without secrets, and without what no plan reads, which are others' metadata, as it may hold
+    a login, and annotations that are not ours."""
+
+    def __init__(self, basis: Basis) -> None:
+        specs = [syncer.spec for syncer in every(basis.view.syncers)]
+        given = [spec.get("metadataFrom") for spec in specs]
+        self._sources = [one for some in given if isinstance(some, list) for one in some if isinstance(one, Mapping)]
+        self._used = {str(name) for entry in self._sources for name in entry.values()}
+        self._secrets = self._named(basis, [spec.get("metadata") for spec in specs])
+
+    def _named(self, basis: Basis, fixed: Iterable[Any]) -> Mapping[str, str]:
+        """A name for each value of metadata whose key sounds like a secret, and of each annotation that has such a name
+        or gives metadata of such a key. Labels are compared with selectors, so what they show as well is not hidden."""
+        view, found = basis.view, set[object]()
+        secret = {str(n) for entry in self._sources if sounds_secret(str(entry.get("key"))) for n in entry.values()}
+        shown = {value for one in (*_all(view.services), *_all(view.pods)) for value in one.labels.values()}
+        ours = basis.registry.data.ours.values() if isinstance(basis.registry, Complete) else ()
+        listed = (view.syncers, view.services, view.pods, view.namespaces)
+        annotations = [one.annotations for each in listed for one in _all(each)]
+        for texts in (*annotations, *fixed, *(one.metadata for one in ours)):
+            for key, value in texts.items() if isinstance(texts, Mapping) else ():
+                if not key.startswith(_OURS) and (key in secret or sounds_secret(key)):
+                    found.add(value)
+        hidden = sorted(one for one in found - shown if isinstance(one, str) and one)
+        return {value: f"hidden-{number}" for number, value in enumerate(hidden)}
+
+    def report(self, report: Any) -> Any:
+        """The report, whose changes of metadata show no secret."""
+        match report:
+            case {"field": str(name), "was": was, "becomes": becomes} if name.startswith("metadata."):
+                return {**report, **self._hidden({"was": was, "becomes": becomes})}
+            case Mapping():
+                return {key: self.report(value) for key, value in report.items()}
+            case list() | tuple():
+                return [self.report(one) for one in report]
+            case _:
+                return report
+
+    def _hidden(self, texts: Any) -> Any:
+        """Metadata or annotations without secrets."""
+        if not isinstance(texts, Mapping):
+            return texts
+        secrets = self._secrets
+        return {
+            key: secrets.get(value, value) if isinstance(value, str) and not key.startswith(_OURS) else value
+            for key, value in texts.items()
+        }
+
+    def _field(self, name: str, value: Any) -> Any:
+        match name:
+            case "annotations":
+                kept = {key: text for key, text in value.items() if key.startswith(_OURS) or key in self._used}
+                value = self._hidden(kept)
+            case "metadata":
+                value = self._hidden(value)
+            case "spec" if "metadata" in value:
+                value = {**value, "metadata": self._hidden(value["metadata"])}
+            case "others":
+                value = {key: replace(one, instance=_lean(one.instance)) for key, one in value.items()}
+        return self.encode(value)
+
+    def encode(self, value: Any) -> Any:
+        """A tuple is a list; all else that JSON does not know is an object with one key that no other has."""
+        encode = self.encode
+        match value:
+            case Enum():
+                return {"=": [type(value).__name__, value.value]}
+            case None | bool() | int():
+                return value
+            case str():
+                return _LOGIN_IN_URL.sub("hidden", value) if "://" in value else value
+            case float():
+                return {"inf": value > 0} if isinf(value) else value
+            case tuple() if hasattr(value, "_fields"):
+                return {"#": [type(value).__name__, *map(self._field, value._fields, value)]}
+            case tuple():
+                return [encode(one) for one in value]
+            case list():
+                return {"[": [encode(one) for one in value]}
+            case frozenset():
+                return {"{": [encode(one) for one in sorted(value, key=str)]}
+            case Mapping():
+                return {"%": [[encode(key), encode(one)] for key, one in value.items()]}
+            case _:
+                # Fields that are not as by default, nor made of others.
+                known = fields(value) if is_dataclass(value) else msgspec.structs.fields(value)
+                given = [(one, getattr(value, one.name)) for one in known if getattr(one, "init", True)]
+                told = {one.name: self._field(one.name, found) for one, found in given if found != one.default}
+                return {"@": type(value).__name__, "": told}
 
 
-def _secrets(basis: Basis) -> Mapping[str, str]:
-    """A name for each value of metadata whose key sounds like a secret, and of each annotation that has such a name or
-    gives metadata of such a key. Labels are compared with selectors, so what they show as well is not hidden."""
-    view, found = basis.view, set[object]()
-    sources = {
-        str(name) for entry in _sources(basis) if sounds_secret(str(entry.get("key"))) for name in entry.values()
-    }
-    shown = {value for one in (*_all(view.services), *_all(view.pods)) for value in one.labels.values()}
-    ours = basis.registry.data.ours.values() if isinstance(basis.registry, Complete) else ()
-    listed = (view.syncers, view.services, view.pods, view.namespaces)
-    annotations = [one.annotations for each in listed for one in _all(each)]
-    metadata = [one.spec.get("metadata") for one in every(view.syncers)]
-    for texts in (*annotations, *metadata, *(one.metadata for one in ours)):
-        if isinstance(texts, Mapping):
-            given = ((key, value) for key, value in texts.items() if not key.startswith(_OURS))
-            found |= {value for key, value in given if key in sources or sounds_secret(key)}
-    hidden = sorted(one for one in found - shown if isinstance(one, str) and one)
-    return {secret: f"hidden-{number}" for number, secret in enumerate(hidden)}
-
-
-def _sources(basis: Basis) -> Iterator[Mapping[str, Any]]:
-    """Each entry of a `metadataFrom`."""
-    for syncer in every(basis.view.syncers):
-        entries = syncer.spec.get("metadataFrom")
-        yield from (one for one in entries if isinstance(one, Mapping)) if isinstance(entries, list) else ()
+def _lean(another: Instance) -> Instance:
+    marks = {name: value for name, value in another.metadata.items() if name.startswith(_OURS)}
+    return replace(another, metadata=marks, home_page_url="", status_page_url="", health_check_url="")
 
 
 def _all(listed: Listed[Any] | None) -> Iterator[Any]:
     for source in (*listed.by_namespace.values(), listed.elsewhere) if listed else ():
         yield from source.data if isinstance(source, Complete) else ()
-
-
-def _hidden(texts: Any, secrets: Mapping[str, str]) -> Any:
-    """Metadata or annotations without secrets."""
-    if not isinstance(texts, Mapping):
-        return texts
-    return {
-        key: secrets.get(value, value) if isinstance(value, str) and not key.startswith(_OURS) else value
-        for key, value in texts.items()
-    }
-
-
-def _unchanged(report: Any, secrets: Mapping[str, str]) -> Any:
-    """The report, whose changes of metadata show no secret."""
-    match report:
-        case {"field": str(name), "was": _, "becomes": _} if name.startswith("metadata."):
-            return {**report, **_hidden({side: report[side] for side in ("was", "becomes")}, secrets)}
-        case Mapping():
-            return {key: _unchanged(value, secrets) for key, value in report.items()}
-        case list() | tuple():
-            return [_unchanged(one, secrets) for one in report]
-        case _:
-            return report
-
-
-def _lean(basis: Basis, secrets: Mapping[str, str]) -> Basis:
-    """Without secrets, and without what no plan reads: others' metadata, which may hold a login, and annotations that
-    are not ours."""
-    view, registry = basis.view, basis.registry
-    used = {str(name) for entry in _sources(basis) for name in entry.values()}
-
-    def annotated(one: Any) -> Any:
-        kept = {key: value for key, value in one.annotations.items() if key.startswith(_OURS) or key in used}
-        kept = _hidden(kept, secrets)
-        return one._replace(annotations=kept) if isinstance(one, Namespace) else replace(one, annotations=kept)
-
-    def syncer(one: SyncerObject) -> SyncerObject:
-        metadata = {"metadata": _hidden(one.spec["metadata"], secrets)} if "metadata" in one.spec else {}
-        return replace(one, annotations=annotated(one).annotations, spec={**one.spec, **metadata})
-
-    if isinstance(registry, Complete):
-        ours = {key: _with(one, metadata=_hidden(one.metadata, secrets)) for key, one in registry.data.ours.items()}
-        others = {
-            key: _with(
-                one,
-                metadata={name: value for name, value in one.metadata.items() if name.startswith(_OURS)},
-                home_page_url="",
-                status_page_url="",
-                health_check_url="",
-            )
-            for key, one in registry.data.others.items()
-        }
-        registry = Complete(data=replace(registry.data, ours=ours, others=others))
-    view = replace(
-        view,
-        namespaces=_each(annotated, view.namespaces) if view.namespaces else None,
-        syncers=_each(syncer, view.syncers),
-        services=_each(annotated, view.services),
-        pods=_each(annotated, view.pods) if view.pods else None,
-    )
-    return replace(basis, registry=registry, view=view)
-
-
-def _with(one: ObservedInstance, **fields: Any) -> ObservedInstance:
-    return replace(one, instance=replace(one.instance, **fields))
-
-
-def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
-    def each(source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
-        return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
-
-    by_namespace = {name: each(source) for name, source in listed.by_namespace.items()}
-    return Listed(by_namespace=by_namespace, elsewhere=each(listed.elsewhere))
-
-
-# --- Values as JSON --------------------------------------------------------------------------------------------------
-
-
-def _encode(value: Any) -> Any:
-    """A tuple is a list; all else that JSON does not know is an object with one key that no other has."""
-    match value:
-        case Enum():
-            return {"=": [type(value).__name__, value.value]}
-        case None | bool() | int():
-            return value
-        case str():
-            return _LOGIN_IN_URL.sub("hidden", value) if "://" in value else value
-        case float():
-            return {"inf": value > 0} if isinf(value) else value
-        case tuple() if hasattr(value, "_fields"):
-            return {"#": [type(value).__name__, *map(_encode, value)]}
-        case tuple():
-            return [_encode(one) for one in value]
-        case list():
-            return {"[": [_encode(one) for one in value]}
-        case frozenset():
-            return {"{": [_encode(one) for one in sorted(value, key=str)]}
-        case Mapping():
-            return {"%": [[_encode(key), _encode(one)] for key, one in value.items()]}
-        case _:
-            # Fields that are not as by default, nor made of others.
-            struct = isinstance(value, msgspec.Struct)
-            known = msgspec.structs.fields(value) if struct else [one for one in fields(value) if one.init]
-            given = [(one.name, getattr(value, one.name), one.default) for one in known]
-            told = {name: _encode(found) for name, found, default in given if found != default}
-            return {"@": type(value).__name__, "": told}
 
 
 def _decode(data: Any) -> Any:

@@ -20,7 +20,6 @@ import msgspec
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.no_answer import UNREADABLE
-from eurekube_sync.brake.braking import Braked
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -28,13 +27,12 @@ from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.replayed import Replayed, pass_again_table, replay_data, replay_table
 from eurekube_sync.cli.values import NAME, File, Value
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
 from eurekube_sync.files import open_regular, write_new
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import rfc_3339
-from eurekube_sync.plan.value import Plan
 
 _NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A part is a record that is being written, or was when its process was killed."""
@@ -119,7 +117,7 @@ class RecordFile:
                 raise ConfigurationError("is too large for a record")
             found = msgspec.json.decode(text)
             data = found if whole or not isinstance(found, dict) else {**found, "basis": None}
-            return from_data(data, partial(Basis, braked=Braked(plan=Plan(), held=None)))
+            return from_data(data)
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.path} {error}") from error
         except (OSError, EOFError, zlib.error) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.plan.value import Plan
 from tests.unit.controller.test_properties import world_of
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.controller.test_report import eureka
@@ -32,7 +29,6 @@ from tests.unit.worlds.strategies import REGISTRIES, Scenery, sceneries
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
-PLANNED = partial(Basis, braked=Braked(plan=Plan(), held=None))
 PLANTED = "hunter2-s3cr3t"
 
 
@@ -51,7 +47,7 @@ def recorded(report: PassReport) -> Any:
 
 def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
     """What a replay decides."""
-    record = from_data(data, PLANNED)
+    record = from_data(data)
     assert record.basis is not None
     found = replayed(record.basis, record.at).basis
     assert found is not None
@@ -233,7 +229,7 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
 def test_what_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
     """In one sentence, and no class comes back that a record cannot hold."""
     with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
-        from_data(damage(recorded(world.run())), PLANNED)
+        from_data(damage(recorded(world.run())))
 
 
 @pytest.mark.parametrize("value", ["tiny", "a-value-that-is-long"])
