@@ -120,7 +120,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     claims = report.desired.claims.values() if report.desired else ()
     if fail_on_broken and any(isinstance(claim, NotServed) and not claim.unknown for claim in claims):
         return ExitCode.INCOMPLETE
-    if detailed and report.dry_run and report.plan.changes:
+    if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
 

@@ -73,7 +73,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassSettings:
-    """How a pass is to be made. Times in seconds."""
+    """How a pass is to be made; `keepalive` heeds owner, namespaces, shard, dry run and deadline. Times in seconds."""
 
     owner: str
     scope: Scope = field(default_factory=Scope)
@@ -125,13 +125,9 @@ class Basis:
 class PassReport:
     """All that a pass found and did, for the table, the summary line and the exit code."""
 
-    owner: str
+    settings: PassSettings
     cluster: str | None
     """UID; None while it is not known, and for `keepalive` of every cluster."""
-    scope: Scope
-    options: tuple[str, ...] = ()
-    """What a command to paste has to say of whose instances it is about."""
-    dry_run: bool
     at: float
     """When it began, in Unix seconds."""
     plan: Plan
@@ -176,7 +172,7 @@ class PassReport:
         """What is to be renewed until the next pass; of a dry run nothing."""
         plan = self.plan
         added = [action.key for action in plan.changes if not isinstance(action, Cancel)]
-        return () if self.dry_run else (*[action.key for action in plan.renewals], *added)
+        return () if self.settings.dry_run else (*[action.key for action in plan.renewals], *added)
 
     @property
     def approval_spent(self) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
-from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.one_pass import Basis, PassReport, PassSettings
 from eurekube_sync.controller.steps import plan_again
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import every
@@ -242,10 +242,8 @@ def replayed(basis: Basis, at: float) -> PassReport:
     desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
     desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view)), basis)
     return PassReport(
-        owner=basis.ownership.owner,
+        settings=PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True),
         cluster=basis.ownership.cluster,
-        scope=basis.scope,
-        dry_run=True,
         at=at,
         plan=braked.plan,
         registry=basis.registry,

@@ -5,7 +5,7 @@ no cluster; and a daemon between its passes."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -67,9 +67,16 @@ def _renew_beside(
 ) -> PassReport:
     """Renews what the plan has and this pass has not renewed yet; the report says what is `told` beside it."""
     given.deadline.stage(SETTLING)
-    settings, batching = given.settings, given.world.registry.batching()
-    report = _report(settings, given.ownership.cluster, given.world.clock.now(), plan, found.registry, view)
-    report = replace(report, batching=batching, **told)
+    report = PassReport(
+        settings=given.settings,
+        cluster=given.ownership.cluster,
+        at=given.world.clock.now(),
+        plan=plan,
+        registry=found.registry,
+        view=view,
+        batching=given.world.registry.batching(),
+        **told,
+    )
     return _renewed(report, found.applier, given.deadline, found.renewed, listed)
 
 
@@ -81,7 +88,7 @@ def _renewed(
     listed: Iterable[ObservedInstance],
 ) -> PassReport:
     """Renews what the report plans and was not renewed `early`. `listed`: these, as Eureka listed them."""
-    rest = [] if report.dry_run else [one for one in report.plan.renewals if one.key not in early]
+    rest = [] if report.settings.dry_run else [one for one in report.plan.renewals if one.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 
@@ -102,31 +109,16 @@ def renew_unidentified(
         ours = held_by_owner(listed, settings.owner, settings.scope)
     elif not settings.dry_run:
         early = {one.action.key: one for one in renew_ours(world, applier, listed, frozenset())}
-    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
-    registry = _divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now)
-    report = _report(settings, None, now, plan, registry, unread_cluster(identity))
-    report = replace(report, batching=world.registry.batching() if isinstance(listed, Complete) else None)
-    return _renewed(report, applier, deadline, early, ours)
-
-
-def _report(
-    settings: PassSettings | KeepaliveSettings,
-    cluster: str | None,
-    at: float,
-    plan: Plan,
-    registry: Complete[Observed] | Unknown,
-    view: ClusterView | None,
-) -> PassReport:
-    return PassReport(
-        owner=settings.owner,
-        cluster=cluster,
-        scope=settings.scope,
-        dry_run=settings.dry_run,
-        at=at,
-        plan=plan,
-        registry=registry,
-        view=view,
+    report = PassReport(
+        settings=settings,
+        cluster=None,
+        at=now,
+        plan=plan_renewals(ours, f"the cluster could not be read: {identity.cause}"),
+        registry=_divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now),
+        view=unread_cluster(identity),
+        batching=world.registry.batching() if isinstance(listed, Complete) else None,
     )
+    return _renewed(report, applier, deadline, early, ours)
 
 
 def _divided(
@@ -147,38 +139,30 @@ class RegistryWorld:
     """The one that the adapter keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepaliveSettings:
-    """Whose instances, and how. Times in seconds."""
-
-    owner: str
-    cluster: str | None = None
-    """None: of every cluster that has the owner's name."""
-    scope: Scope = field(default_factory=Scope)
-    """Namespaces and shard; labels and classes are the cluster's to tell."""
-    dry_run: bool = False
-    deadline: float = 120
-
-
-def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
-    """Renews all that is ours; while Eureka cannot be listed, what this process renewed before."""
+def keepalive(world: RegistryWorld, settings: PassSettings, cluster: str | None = None) -> PassReport:
+    """Renews all that is ours, of every cluster or of the one with this UID; while Eureka cannot be listed, what this
+    process renewed before. Labels and classes are a cluster's to tell: the scope has none."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
-    ownership = Ownership(owner=settings.owner, cluster=settings.cluster or "")
     asked, listed = world.clock.now(), world.registry.list_instances()
     bearing: Sequence[ObservedInstance] = ()
     if isinstance(listed, Complete):
         bearing = held_by_owner(listed, settings.owner, settings.scope)
-        if settings.cluster is not None:
-            bearing = [one for one in bearing if one.metadata.get(CLUSTER) == settings.cluster]
+        if cluster is not None:
+            bearing = [one for one in bearing if one.metadata.get(CLUSTER) == cluster]
         plan = plan_renewals(bearing, "it has our owner's name")
     else:
         lately = world.renewals.renewed_lately()
         plan = sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
     applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)
-    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.renewals, bearing))
-    registry = _divided(listed, ownership, settings.scope, asked)
-    report = _report(settings, settings.cluster or None, world.clock.now(), plan, registry, None)
-    return replace(report, outcomes=outcomes, batching=world.registry.batching(), cut_short=deadline.cut_short)
+    report = PassReport(
+        settings=settings,
+        cluster=cluster or None,
+        at=asked,
+        plan=plan,
+        registry=_divided(listed, Ownership(owner=settings.owner, cluster=cluster or ""), settings.scope, asked),
+        view=None,
+    )
+    return replace(_renewed(report, applier, deadline, {}, bearing), batching=world.registry.batching())
 
 
 MANY = 250

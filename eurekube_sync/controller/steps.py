@@ -65,11 +65,8 @@ def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
         braked=braked,
     )
     report = PassReport(
-        owner=settings.owner,
+        settings=settings,
         cluster=given.ownership.cluster,
-        scope=settings.scope,
-        options=settings.options,
-        dry_run=settings.dry_run,
         at=at,
         plan=braked.plan,
         registry=found.registry,

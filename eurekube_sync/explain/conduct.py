@@ -118,7 +118,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         removals, are = counted(len(mine), "removal"), one_or_more(len(mine), "is", "are")
         text, cause = f"{removals} of it {are} held: {hold.why}", f"{removals} {are} held by the brake"
         details = [f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]]
-        fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.options)}"
+        fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.settings.options)}"
         yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
 
 

@@ -189,7 +189,7 @@ def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
         return None
     sources: list[Source[Any]] = [view.identity]
     sources += [view.syncers.of(namespace)] if namespace else view.syncers.by_namespace.values()
-    if not namespace and not look.report.scope.namespaces:
+    if not namespace and not look.report.settings.scope.namespaces:
         sources.append(view.syncers.elsewhere)
     return next((one for one in sources if isinstance(one, Unknown)), None)
 

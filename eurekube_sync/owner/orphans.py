@@ -108,7 +108,7 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
         if syncer in report.desired.claims or isinstance(report.desired.syncers.of(syncer.namespace), Unknown):
             continue
         if report.held and one.key in held:
-            release = approve_command(report.held.plan_id, report.options)
+            release = approve_command(report.held.plan_id, report.settings.options)
             fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; to release all held removals: {release}"
         else:
             fate, what = _fate(actions.get(one.key), syncer)

@@ -34,7 +34,7 @@ from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.controller.renew_only import BetweenPasses, KeepaliveSettings, keepalive
+from eurekube_sync.controller.renew_only import BetweenPasses, keepalive
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
@@ -202,12 +202,8 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     the same leases disturb Eureka's self-preservation.
     """
     schedule = _schedule(installation, passes, form)
-    settings = KeepaliveSettings(
-        owner=installation.owner,
-        cluster=cluster,
-        scope=installation.scope,
-        dry_run=passes.dry_run,
-        deadline=passes.pass_timeout,
+    settings = PassSettings(
+        owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
     tell = teller(form, passes, installation.eureka.notices)
     process.look_rarely_for_cycles()
@@ -217,6 +213,6 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
 
         def one_pass() -> PassReport:
             with installation.waits.seen():
-                return keepalive(world, settings)
+                return keepalive(world, settings, cluster)
 
         return run_passes(one_pass, clock, schedule, tell, process.looking_for_cycles(between))

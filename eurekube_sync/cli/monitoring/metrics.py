@@ -92,10 +92,10 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
-    if not report.dry_run:
+    if not report.settings.dry_run:
         gauges[AT_RISK] = {(): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))}
         if code in GOOD:
-            gauges[LAST_GOOD] = {(scope_text(report.scope),): now}
+            gauges[LAST_GOOD] = {(scope_text(report.settings.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
         states = {key: one.status for key, one in report.registry.data.ours.items()}
         for key, outcome in report.outcomes.by_key.items():

@@ -71,9 +71,8 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tel
 
 def good_pass(report: PassReport, holder: str) -> GoodPass:
     """What the lock is to show of a pass that did all it had to."""
-    return GoodPass(
-        at=report.at, holder=holder, owner=report.owner, scope=scope_text(report.scope), result=summary(report)
-    )
+    of = report.settings
+    return GoodPass(at=report.at, holder=holder, owner=of.owner, scope=scope_text(of.scope), result=summary(report))
 
 
 def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
@@ -110,7 +109,7 @@ def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []
     cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""
-    lines += [f"owner `{report.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync {__version__}"]
+    lines += [f"owner `{report.settings.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync {__version__}"]
     return "\n".join(lines) + "\n"
 
 
@@ -156,8 +155,8 @@ def as_data(
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
-        "dryRun": report.dry_run,
-        "owner": report.owner,
+        "dryRun": report.settings.dry_run,
+        "owner": report.settings.owner,
         "cluster": report.cluster,
         "at": rfc_3339(report.at),
         "exitCode": int(code),

@@ -26,7 +26,7 @@ _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed"
 
 def summary(report: PassReport) -> str:
     """It says no more than was seen."""
-    if not report.dry_run:
+    if not report.settings.dry_run:
         return _done(report)
     servers = ["Eureka"] if isinstance(report.registry, Unknown) else []
     servers += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
@@ -191,7 +191,7 @@ def _nobody_in_scope(report: PassReport) -> Iterator[str]:
     """That no syncer is served, or no such namespace is there."""
     if report.desired is None or report.view is None:
         return
-    scope, syncers = report.scope, report.view.syncers
+    scope, syncers = report.settings.scope, report.view.syncers
     sources = [*syncers.by_namespace.values(), *([] if scope.namespaces else [syncers.elsewhere])]
     if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
         yield from (f"namespace {name} does not exist" for name in report.absent)
@@ -217,7 +217,7 @@ def _of_held(report: PassReport) -> Iterator[str]:
     if report.approval_refused is not None:
         yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
     elif report.approved is not None and not report.released:
-        nothing = "it releases nothing" if report.dry_run else "nothing was released"
+        nothing = "it releases nothing" if report.settings.dry_run else "nothing was released"
         yield f"--approve {report.approved}: no such set of removals is planned now; {nothing}"
     elif isinstance(report.approved, SavedDryRun):
         removals = counted(len(report.approved.removals), "removal")
@@ -228,7 +228,7 @@ def _of_held(report: PassReport) -> Iterator[str]:
         waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
         keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
         release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs:"
-        command = approve_command(report.held.plan_id, report.options)
+        command = approve_command(report.held.plan_id, report.settings.options)
         yield f"held: {waits}, because {report.held.reason}. {keeps} renewed. {release} {command}"
 
 
@@ -256,7 +256,7 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 if not (claim.unknown and claim.message in told):
                     yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
-                yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
+                yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.settings.dry_run)
                 yield from (_of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
                 # A sentence about all syncers may say the same already.
                 untold = (warning for warning in claim.warnings if not any(message in warning for message in told))
@@ -265,7 +265,7 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
             case Deleting():
                 status = report.all_statuses.get(ref)
-                if status and not report.dry_run and (synced := status.condition("Synced")):
+                if status and not report.settings.dry_run and (synced := status.condition("Synced")):
                     yield Sentence(f"syncer {ref}: deleting: {synced.message}")
             case _:  # pragma: no cover
                 assert_never(claim)
@@ -280,7 +280,7 @@ def _come_to_nothing(report: PassReport) -> Iterator[Sentence]:
         told = isinstance(claim, Serving) and reason == "NotReady" and claim.unready.keys() <= planned  # by its rows
         if reason and not told:
             yield _of_syncer(ref, reason, message, note=True)
-    for ref, message in _of_other_classes(report) if report.dry_run else ():
+    for ref, message in _of_other_classes(report) if report.settings.dry_run else ():
         yield _of_syncer(ref, "OtherClass", message, note=True)
 
 
@@ -304,9 +304,10 @@ def _account(claim: Claim) -> tuple[str, str]:
 
 def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
     """Syncers that were listed, and that somebody else has to serve."""
-    served = f"class {report.scope.syncer_class}" if report.scope.syncer_class else "syncers without a class"
+    ours = report.settings.scope.syncer_class
+    served = f"class {ours}" if ours else "syncers without a class"
     for one in every(report.view.syncers) if report.view and report.desired else ():
-        if (named := class_of(one)) != report.scope.syncer_class:
+        if (named := class_of(one)) != ours:
             own = f"spec.syncerClass is {named}" if named else "it names no class"
             yield one.ref, f"{own}, and this installation serves {served}"
 

@@ -6,8 +6,8 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences, summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.renew_only import KeepaliveSettings, RegistryWorld, keepalive
+from eurekube_sync.controller.one_pass import PassReport, PassSettings
+from eurekube_sync.controller.renew_only import RegistryWorld, keepalive
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import TimeLimit
@@ -38,10 +38,8 @@ def run(
         renewals=world.renewals,
         time_limit=TimeLimit(world.clock),
     )
-    settings = KeepaliveSettings(
-        owner=OWNER, cluster=cluster, scope=scope or Scope(), dry_run=dry_run, deadline=deadline
-    )
-    report = keepalive(seen, settings)
+    settings = PassSettings(owner=OWNER, scope=scope or Scope(), dry_run=dry_run, deadline=deadline)
+    report = keepalive(seen, settings, cluster)
     assert not any(not isinstance(action, Renew) for action in report.plan.actions)
     return report
 

@@ -257,11 +257,11 @@ def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:
     """Neither to Eureka nor to Kubernetes; it shows the plan."""
     report = world.run(dry_run=True)
     assert [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
-    assert ({action.key for action in report.plan.changes}, report.dry_run) == ({key(1), key(2)}, True)
+    assert ({action.key for action in report.plan.changes}, report.settings.dry_run) == ({key(1), key(2)}, True)
     for trouble in ("identity", "clash"):
         world.cluster.uid = DENIED if trouble == "identity" else Complete(data="another")
         world.registry.put(stored(instance()))
-        assert world.run(dry_run=True).dry_run
+        assert world.run(dry_run=True).settings.dry_run
         assert [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
 
 

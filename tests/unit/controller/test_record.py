@@ -134,7 +134,7 @@ def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
             },
         ),
     )
-    report = replace(report, basis=replace(report.basis, view=noisy), owner=report.owner)
+    report = replace(report, basis=replace(report.basis, view=noisy))
     data = recorded(report)
     assert PLANTED in repr(report.basis)
     text = json.dumps(data)
