@@ -285,27 +285,25 @@ class LastSeen:
     and while Eureka cannot be read, though a limit or a drain that cannot be read lets nothing else in."""
 
     def __init__(self) -> None:
-        self._ours: Mapping[InstanceKey, ObservedInstance] = {}
-        """As that pass knew them."""
-        self._left: Mapping[InstanceKey, Instance | None] = {}
-        """Of what it wrote, and of what Eureka had lost before, what is UP; None for what is not."""
+        self._up: Mapping[InstanceKey, Instance] = {}
 
     def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired) -> None:
         """Remember what such a pass left, and forget all else. What Eureka has no more is remembered while this process
         renewed it lately: it may come back in a later pass. But not where it was to be cancelled: another process did
         that."""
-        ours, left = observed.ours, dict[InstanceKey, Instance | None]()
-        if not self._left.keys() | self._ours.keys() <= ours.keys():
-            gone = {key: up for key in renewed if key not in ours and (up := self._up(key))}
-            left |= {key: up for key, up in gone.items() if not _was_to_go(up, desired)}
+        ours = observed.ours
+        up = {key: one.instance for key, one in ours.items() if one.status is InstanceStatus.UP}
+        if lost := [key for key in self._up if key not in ours]:
+            kept = set(renewed).intersection(lost)
+            up |= {key: self._up[key] for key in kept if not _was_to_go(self._up[key], desired)}
         for outcome in outcomes.others:
             key = outcome.action.key
             is_now = outcome.registered or (ours[key].instance if key in ours else None)
             if outcome.status is InstanceStatus.UP and is_now is not None:
-                left[key] = is_now
+                up[key] = is_now
             elif key in ours or isinstance(outcome.action, Cancel):
-                left[key] = None
-        self._ours, self._left = ours, left
+                up.pop(key, None)
+        self._up = up
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
         """What was UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
@@ -313,18 +311,12 @@ class LastSeen:
         cancel since."""
         found = set()
         for key in renewed:
-            up, one = self._up(key), desired.wanted(key)
+            up, one = self._up.get(key), desired.wanted(key)
             if up and one and not one.elsewhere:
                 now, then = one.instance.metadata, up.metadata
                 if all(now.get(mark) == then.get(mark) for mark in (POD, LIMIT)):
                     found.add(key)
         return frozenset(found)
-
-    def _up(self, key: InstanceKey) -> Instance | None:
-        if key in self._left:
-            return self._left[key]
-        one = self._ours.get(key)
-        return one.instance if one is not None and one.status is InstanceStatus.UP else None
 
 
 def _was_to_go(instance: Instance, desired: Desired) -> bool:
