@@ -101,9 +101,9 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     # A right to look for drains that nobody grants is reported, and no failure: it must not stop a rollout.
     failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
     if failed:
-        return _of(failed[0], Server.KUBERNETES)
+        return of_cause(Server.KUBERNETES, failed[0])
     if isinstance(report.registry, Unknown):
-        return _of(report.registry.cause, Server.EUREKA)
+        return of_cause(Server.EUREKA, report.registry.cause)
     if report.approval_refused is not None:
         return ExitCode.CONFIGURATION
     if report.cut_short:
@@ -115,7 +115,9 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
         return of_error(report.cluster_errors[0])
     if any(not blocked.conflict for blocked in report.plan.blocked):
         return ExitCode.INCOMPLETE
-    if _unreleased(report) or (report.held is not None and fail_on_held):
+    # A person released removals that were not made: the brake holds others, or they are not planned now.
+    unreleased = report.approved is not None and (report.held is not None or not report.released)
+    if unreleased or (report.held is not None and fail_on_held):
         return ExitCode.REMOVAL_HELD
     claims = report.desired.claims.values() if report.desired else ()
     if fail_on_broken and any(isinstance(claim, NotServed) and not claim.unknown for claim in claims):
@@ -125,19 +127,14 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     return ExitCode.OK
 
 
-def _unreleased(report: PassReport) -> bool:
-    """Whether a person released removals that were not made: the brake holds others, or they are not planned now."""
-    return report.approved is not None and (report.held is not None or not report.released)
-
-
 def of_error(error: EurekubeError) -> ExitCode:
     """The exit code of an error that ended the program."""
-    return _of(error.cause, error.server)
+    return of_cause(error.server, error.cause)
 
 
-def of_unknown(server: Server, unknown: Unknown) -> ExitCode:
-    """The exit code of a source that could not be read."""
-    return _of(unknown.cause, server)
+def of_cause(server: Server | None, cause: Cause | None) -> ExitCode:
+    """The exit code of what failed, such as a source that could not be read."""
+    return CODES.get((server, cause), ExitCode.INTERNAL_ERROR)
 
 
 def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:
@@ -145,7 +142,3 @@ def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode
     if set(causes) == {Cause.DENIED}:
         return ExitCode.EUREKA_DENIED
     return ExitCode.EUREKA_UNREAD if Cause.UNAVAILABLE in causes and not succeeded else ExitCode.INCOMPLETE
-
-
-def _of(cause: Cause | None, server: Server | None) -> ExitCode:
-    return CODES.get((server, cause), ExitCode.INTERNAL_ERROR)

@@ -15,7 +15,7 @@ from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import duration
-from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.observe.kubernetes import unread_by_kind
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,9 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
         message = report.registry.message
         sentence = message if message.startswith("Eureka") else f"Eureka: {message}"
         yield _EUREKA, (report.registry.cause, sentence)
-    yield from _of_sources(report)
+    for kind, sources in unread_by_kind(report.view).items():  # each once, in however many namespaces it fails
+        (name, source), more = sources[0], f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
+        yield kind, (source.cause, f"{name}: {source.message}{more}")
     failed = [one for one in report.outcomes.failures if one.cause is not None]
     if failed and not isinstance(report.registry, Unknown) and not report.outcomes.succeeded:
         cause = Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause
@@ -89,18 +91,6 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
     refused = [one for one in report.cluster_errors if isinstance(one, ClusterUnavailable | ClusterDenied)]
     for error in refused[:1]:
         yield _WRITING_KUBERNETES, (type(error).__name__, f"Kubernetes: {error}")
-
-
-def _of_sources(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Each failing list once, in however many namespaces it fails."""
-    kinds: dict[str, list[tuple[str, Unknown]]] = {}
-    for name, source in unread(report.view):
-        kind, _, namespace = name.rpartition(" of ")
-        kinds.setdefault(name if namespace[0].isupper() else kind, []).append((name, source))
-    for kind, sources in kinds.items():
-        name, first = sources[0]
-        more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
-        yield kind, (first.cause, f"{name}: {first.message}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
+from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Leaving, OverLimit, Wanted
 from eurekube_sync.explain.cluster import pod_links, syncer_links
@@ -119,5 +119,5 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
         return ExitCode.OK
     kubernetes = next((source for _, source in unknown_sources(look.report.view)), None)
     if kubernetes is not None:
-        return of_unknown(Server.KUBERNETES, kubernetes)
-    return of_unknown(Server.EUREKA, look.listed) if isinstance(look.listed, Unknown) else ExitCode.INCOMPLETE
+        return of_cause(Server.KUBERNETES, kubernetes.cause)
+    return of_cause(Server.EUREKA, look.listed.cause) if isinstance(look.listed, Unknown) else ExitCode.INCOMPLETE

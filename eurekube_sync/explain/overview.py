@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 
-from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
+from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.spec import class_of
@@ -240,9 +240,9 @@ def code_of_overview(found: Overview) -> ExitCode:
     if found.count(State.BROKEN) or found.count(State.PARTLY) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(State.UNKNOWN):
-        return of_unknown(Server.EUREKA, found.eureka)
+        return of_cause(Server.EUREKA, found.eureka.cause)
     if found.unlisted is not None:
-        return of_unknown(Server.KUBERNETES, found.unlisted)
+        return of_cause(Server.KUBERNETES, found.unlisted.cause)
     if found.unread and (found.count(State.UNKNOWN) or not found.rows):
-        return of_unknown(Server.KUBERNETES, found.unread[0][1])
+        return of_cause(Server.KUBERNETES, found.unread[0][1].cause)
     return ExitCode.OK

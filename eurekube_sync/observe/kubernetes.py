@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import Any, TypeVar
 
@@ -313,38 +314,44 @@ def _is_unread(source: Source[Any]) -> bool:
 
 def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """All that could not be read, by name; what tells of drains, too, and each failed list once."""
-    told = list(unknown_sources(view))
-    yield from told
-    failed = {source for _, source in told}
-    if view is not None:
-        drains = (("drain annotations of Pods", view.pod_drains), ("drain annotations of Nodes", view.node_drains))
-        yield from ((name, source) for name, source in _failed(drains) if source not in failed)
+    return chain.from_iterable(unread_by_kind(view).values())
+
+
+def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unknown]]]:
+    """The same, by what was listed, in whichever namespaces."""
+    needed = list(_failed(view, _NEEDED))
+    told = {source for *_, source in needed}
+    found: dict[str, list[tuple[str, Unknown]]] = {}
+    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in told)):
+        found.setdefault(kind, []).append((name, source))
+    return found
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """What could not be read and holds something up, by name; a source that was not needed is not among it."""
-    if view is None:
-        return iter(())
-    return _failed(
-        (
-            ("Kubernetes API", view.identity),
-            ("EurekaSyncers", view.syncers),
-            ("Services", view.services),
-            ("EndpointSlices", view.slices),
-            ("Namespaces", view.namespaces),
-            ("Pods", view.pods),
-            ("Pods", view.readiness),
-            ("Nodes", view.nodes),
-            ("CRD", view.crd_live),
-        )
-    )
+    return ((name, source) for _, name, source in _failed(view, _NEEDED))
 
 
-def _failed(read: Iterable[tuple[str, Listed[Any] | Source[Any] | None]]) -> Iterator[tuple[str, Unknown]]:
-    for name, listed in read:
+_NEEDED = {
+    "identity": "Kubernetes API",
+    "syncers": "EurekaSyncers",
+    "services": "Services",
+    "slices": "EndpointSlices",
+    "namespaces": "Namespaces",
+    "pods": "Pods",
+    "readiness": "Pods",
+    "nodes": "Nodes",
+    "crd_live": "CRD",
+}
+_DRAINS = {"pod_drains": "drain annotations of Pods", "node_drains": "drain annotations of Nodes"}
+
+
+def _failed(view: ClusterView | None, kinds: Mapping[str, str]) -> Iterator[tuple[str, str, Unknown]]:
+    for field, kind in kinds.items() if view else ():
+        listed: Listed[Any] | Source[Any] | None = getattr(view, field)
         sources = [("", listed)]
         if isinstance(listed, Listed):
             sources = [("", listed.elsewhere), *sorted(listed.by_namespace.items())]
         for namespace, source in sources:
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
-                yield f"{name} of {namespace}" if namespace else name, source
+                yield kind, f"{kind} of {namespace}" if namespace else kind, source

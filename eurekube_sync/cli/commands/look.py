@@ -25,7 +25,7 @@ from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
-from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
+from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
@@ -212,7 +212,7 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
     for name, source in reversed(said.items()):  # the first that is unknown counts
         if isinstance(source, Unknown):
             server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
-            code = ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_unknown(server, source)
+            code = ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_cause(server, source.cause)
     data = {
         name.lower(): {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
         for name, source in said.items()
