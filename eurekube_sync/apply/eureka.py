@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TypeVar, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
 from eurekube_sync.desired.conduct import GONE
@@ -24,10 +24,11 @@ from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, 
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 
-A = TypeVar("A", bound=Action)
-B = TypeVar("B", bound=Action)
+A = TypeVar("A")
+R = TypeVar("R")
 C = TypeVar("C", bound=Action)
-T = TypeVar("T")
+Reading: TypeAlias = ObservedInstance | Unread | None
+"""Of an uncached read; None: it is not there."""
 _ANOTHERS = "another owner's instance is registered under our id"
 
 
@@ -57,46 +58,31 @@ class Applier:
         keys: Iterable[InstanceKey],
         unlisted: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
-    ) -> dict[InstanceKey, ObservedInstance | Unread | None]:
+    ) -> dict[InstanceKey, Reading]:
         """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Those that no
         list shows, `unlisted`, are read on every server: most are free, and batches tell which. Another owner's
         instance is read in the turn of the one that it is `in_the_way_of`."""
         free = frozenset(unlisted)
 
-        def read(key: InstanceKey) -> ObservedInstance | Unread | None:
+        def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
             if why := self._give_up(self._reads):
-                return Unread(why=why, late=self._deadline.passed)
+                return key, Unread(why=why, late=self._deadline.passed)
             try:
                 one = self._registry.read_everywhere if key in free else self._registry.read_instance
                 reading = one(key)
             except RegistryError as error:
                 self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
-                return Unread(why=str(error))
+                return key, Unread(why=str(error))
             self._reads.note(unreachable=False)
-            return reading
+            return key, reading
 
-        def absent(chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
-            """Which no server holds. The others are read singly."""
-            batches = None if self._give_up(self._reads) else self._registry.batches()
-            found = batches.absent(chunk) if batches else ()
-            return [(key, None) for key in chunk if key in found]
+        def absent(batches: Batches, chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, Reading] | None]:
+            found = batches.absent(chunk)
+            return [(key, None) if key in found else None for key in chunk]
 
-        def alone(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
-            return [(key, read(key))]
-
-        batches = self._registry.batches()
         some = rotated(list(dict.fromkeys(keys)), self._clock.now())
         wanted = keys_in_turn(some, lambda key: in_the_way_of.get(key, key))
-        if batches is None:
-            return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
-        found = dict(
-            self._beside(
-                [partial(absent, some) for some in chunks([key for key in wanted if key in free], batches.size)],
-                [partial(alone, key) for key in wanted if key not in free],
-            )
-        )
-        left = [key for key in wanted if key not in found]
-        return found | dict(zip(left, self._workers.each(read, left), strict=True))
+        return dict(self._shortened(wanted, free.__contains__, absent, read, self._reads, as_given=True))
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
         """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
@@ -121,7 +107,7 @@ class Applier:
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, None)
 
-        return self._shortened(renewals, self._renew_many, renew, None, as_given=True)
+        return self._shortened(renewals, lambda _: True, self._renew_many, renew, None, as_given=True)
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Registers and updates; a Renew here is one that met a 404 and is to be registered again. `barred` are
@@ -134,17 +120,14 @@ class Applier:
                 return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
             return self._guard(action, self._change, standing, self._changes)
 
-        many: list[Register | Renew] = []
+        free: set[InstanceKey] = set()
         if self._registry.batches() is not None:
-            free = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
-            expired = [action for action in free if isinstance(action, Renew)]
-            gone = [action.key for action in expired]
+            may = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
+            gone = [action.key for action in may if isinstance(action, Renew)]
             readings = self.read(gone, unlisted=gone)
-            many += [action for action in free if isinstance(action, Register)]
-            many += [action for action in expired if readings[action.key] is None]
-        chosen = {action.key for action in many}
-        rest = [action for action in actions if action.key not in chosen]
-        return self._shortened(many, self._register_many, change, self._changes, rest)
+            free.update(action.key for action in may if isinstance(action, Register))
+            free.update(key for key, reading in readings.items() if reading is None)
+        return self._shortened(actions, lambda one: one.key in free, self._register_many, change, self._changes)
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
         """Of what was not renewed in this pass, being not due, what a Eureka server lacks that was away and is written
@@ -204,50 +187,46 @@ class Applier:
                 return self._guard(action, self._cancel, action.was, self._changes)
             return self._guard(action, self._change, action.was, self._changes)
 
-        cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
-        chosen = {action.key for action in cancels}
-        rest = [action for action in actions if action.key not in chosen]
-        return self._shortened(cancels, self._cancel_many, remove, self._changes, rest)
+        def cancels(action: Update | Cancel) -> bool:
+            return isinstance(action, Cancel) and action.key not in blocked
+
+        first = sorted(actions, key=cancels, reverse=True)
+        return self._shortened(first, cancels, self._cancel_many, remove, self._changes)
 
     def _shortened(
         self,
-        actions: Sequence[A],
-        many: Callable[[Batches, Sequence[A]], list[Outcome | None]],
-        single: Callable[[A | B], Outcome],
+        items: Sequence[A],
+        fits: Callable[[A], bool],
+        many: Callable[[Batches, Sequence[Any]], Sequence[R | None]],
+        single: Callable[[A], R],
         streak: Streak | None,
-        rest: Sequence[B] = (),
         *,
         as_given: bool = False,
-    ) -> list[Outcome]:
-        """The outcome of each: by batches, while the registry takes them, and by a single call where that is None;
-        beside them the `rest`, each by its own. In turn, or in the order given."""
+    ) -> list[R]:
+        """What comes of each: of what `fits` into batches by `many`, while the registry takes them, and by a `single`
+        call where that gives None; of the others by single calls beside the batches, by turns, so that many batches do
+        not delay them. In turn, or in the order given."""
 
-        def ordered(items: Sequence[C]) -> Sequence[C]:
-            return items if as_given else keys_in_turn(items, attrgetter("key"))
+        def ordered(some: Sequence[A]) -> Sequence[A]:
+            return some if as_given else keys_in_turn(some, attrgetter("key"))
 
-        def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
-            batches = self._registry.batches()
-            if batches is None or self._give_up(streak):
-                return [(action, None) for action in chunk]
-            return list(zip(chunk, many(batches, chunk), strict=True))
+        def together(chunk: Sequence[A]) -> list[tuple[A, R | None]]:
+            batches = None if self._give_up(streak) else self._registry.batches()
+            return list(zip(chunk, many(batches, chunk) if batches else [None] * len(chunk), strict=True))
 
-        def alone(action: B) -> list[tuple[A | B, Outcome | None]]:
-            return [(action, single(action))]
+        def alone(item: A) -> list[tuple[A, R | None]]:
+            return [(item, single(item))]
 
         batches = self._registry.batches()
         if batches is None:
-            every: list[A | B] = [*actions, *rest]
-            return self._workers.each(single, ordered(every))
-        ended = self._beside(
-            [partial(together, chunk) for chunk in chunks(ordered(actions), batches.size)],
-            [partial(alone, action) for action in ordered(rest)],
+            return self._workers.each(single, ordered(items))
+        calls = by_turns(
+            [partial(together, chunk) for chunk in chunks(ordered([one for one in items if fits(one)]), batches.size)],
+            [partial(alone, one) for one in ordered([one for one in items if not fits(one)])],
         )
-        left = [action for action, outcome in ended if outcome is None]
-        return [*(outcome for _, outcome in ended if outcome), *self._workers.each(single, left)]
-
-    def _beside(self, batches: Sequence[Callable[[], list[T]]], others: Sequence[Callable[[], list[T]]]) -> list[T]:
-        """What these calls give, made by turns: many batches do not delay a single call."""
-        return [one for found in self._workers.each(lambda call: call(), by_turns(batches, others)) for one in found]
+        ended = [pair for pairs in self._workers.each(lambda call: call(), calls) for pair in pairs]
+        left = [item for item, result in ended if result is None]
+        return [*(result for _, result in ended if result is not None), *self._workers.each(single, left)]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
         def ended(action: Renew, answer: Batched) -> Outcome | None:
@@ -290,7 +269,7 @@ class Applier:
         return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
 
     def _guard(
-        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
+        self, action: C, call: Callable[[C], Outcome], standing: InstanceStatus | None, streak: Streak | None
     ) -> Outcome:
         """What became of the action. `standing` is what is registered if the call fails or is not made."""
         if why := self._give_up(streak):
