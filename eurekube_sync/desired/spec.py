@@ -268,7 +268,7 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
     for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
         if path is not None and not _PATH.fullmatch(path):
-            wrong.add(("paths", name), f"{path!r} is not a path: a path begins with a slash")
+            wrong.add(("paths", name), f"{path!r} is not a path: it begins with a slash and has no spaces")
     if paths.management_port is not None and not 1 <= paths.management_port <= 65535:
         wrong.add(("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535")
     percent = spec.max_removal_percent

@@ -8,29 +8,18 @@ elsewhere; patterns are Go's. CEL rules and list types are not read: the program
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.wording import (
-    Fault,
-    Path,
-    counted,
-    missing_field,
-    not_one_of,
-    one_or_more,
-    shown,
-    unknown_field,
-    wrong_type,
-)
+from eurekube_sync.model.wording import Path, counted, missing_field, shown, unknown_field, wrong_type
 
 Schema: TypeAlias = Mapping[str, Any]
 
-_FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
-"""Of several faults of one value the first of these is reported."""
+_EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
@@ -88,78 +77,42 @@ def prepared(value: Any, schema: Schema) -> Any:
     return value
 
 
-def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped: str = "") -> list[Fault]:
-    """One fault for each unknown field and each missing one, and at most one for each value. `described` is the
-    structural schema, whose descriptions have examples. Of the field `dropped` only unknown fields are reported."""
-    found: list[Fault] = []
-    values: dict[Path, Any] = {}
-    rank = {validator: number for number, validator in enumerate(_FIRST)}
-    errors = _STRUCTURAL(json_schema).iter_errors(value)
-    for error in sorted(errors, key=lambda error: rank.get(error.validator, len(rank))):
+def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
+    """Each unknown field and each missing one, and of every other value the first rule that it breaks. Of the field
+    `dropped` only unknown fields are told."""
+    found: dict[Path, str] = {}
+    for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
             known = error.schema.get("properties", ())
             unused = [name for name in known if name not in error.instance]
-            found.extend(((*path, name), unknown_field(name, unused)) for name in error.instance if name not in known)
-        elif dropped and path[:1] == (dropped,):
+            found |= {(*path, name): unknown_field(name, unused) for name in error.instance if name not in known}
+        elif path[:1] == (dropped,):
             continue
-        elif error.validator == "required" and not _is_union(_part(described, path)):
+        elif error.validator == "required":
             missing = (name for name in error.validator_value if name not in error.instance)
-            found.extend(((*path, name), missing_field(name)) for name in missing)
+            found |= {(*path, name): missing_field(name) for name in missing}
         else:
-            values.setdefault(path, error)
-    found.extend((path, _reason(error, _part(described, path))) for path, error in values.items())
-    return list(dict.fromkeys(found))
+            found.setdefault(path, _reason(error))
+    return found
 
 
-def _is_union(schema: Schema) -> bool:
-    """Whether values of several types are allowed, which only the description says."""
-    return "type" not in schema and bool(schema.get("x-kubernetes-preserve-unknown-fields"))
-
-
-def _part(schema: Schema, path: Iterable[str | int]) -> Schema:
-    """The structural schema of what the path names."""
-    for part in path:
-        if isinstance(part, int):
-            schema = schema.get("items", {})
-        else:
-            others = schema.get("additionalProperties")
-            schema = schema.get("properties", {}).get(part, others if isinstance(others, Mapping) else {})
-    return schema
-
-
-def _reason(error: Any, schema: Schema) -> str:
-    value = shown(error.instance)
+def _reason(error: Any) -> str:
     limit = error.validator_value
-    if _is_union(schema):
-        meaning = schema["description"].split(". ")[0]
-        return f"{value} is not allowed: {meaning[0].lower()}{meaning[1:]}{_example(schema)}"
     match error.validator:
         case "type":
             return wrong_type(error.instance, [limit] if isinstance(limit, str) else limit)
-        case "enum":
-            return not_one_of(error.instance, limit)
-        case "pattern":
-            printable = limit.encode("ascii", "backslashreplace").decode()
-            return f"{value} is not allowed: it must match {printable}{_example(schema)}"
         case "minLength" | "minItems" | "minProperties" if limit == 1:
-            return f"must not be empty{_example(schema)}"
-        case "maxLength":
-            return f"{value} is longer than {limit} characters"
+            return "must not be empty"
         case "maxItems" | "maxProperties":
-            are = one_or_more(limit, "is", "are")
-            return f"has {counted(len(error.instance), 'entry', 'entries')}, at most {limit} {are} allowed"
-        case "minimum":
-            return f"{value} is less than {limit}"
-        case "maximum":
-            return f"{value} is more than {limit}"
-        case _:
-            return f"{value} is not allowed: {error.message}"
-
-
-def _example(schema: Schema) -> str:
-    match = _EXAMPLE.search(schema.get("description", ""))
-    return f", such as {match[1] or match[2]}" if match else ""
+            return f"has {counted(len(error.instance), 'entry', 'entries')}, at most {limit} are allowed"
+        case "pattern":
+            example = _EXAMPLE.search(error.schema.get("description", ""))
+            such_as = f", such as {example[1] or example[2]}" if example else ""
+            rule = f"it must match {limit.encode('ascii', 'backslashreplace').decode()}{such_as}"
+        case keyword:
+            rule = f"{keyword} is {shown(limit)}"
+    return f"{shown(error.instance)} is not allowed: {rule}"
 
 
 @cache

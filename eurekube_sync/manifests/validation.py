@@ -102,22 +102,26 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
-    """Faults of spec, metadata and status. A part is parsed when its schema has nothing to say."""
-    schema = object_schema()
-    ready = prepared(obj, schema)
-    metadata = ready["metadata"] = ready.get("metadata") or {}
-    found = schema_faults(ready, _json_schema(), schema, dropped=dropped)
-    found = [fault for fault in found if fault[0] not in (("kind",), ("apiVersion",))]
-    faulty = {path[:1] for path, _ in found}
-    if ("spec",) not in faulty:
-        spec = ready["spec"]
-        try:
-            parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
-        except InvalidSyncer as error:
-            found += error.faults or ((("spec",), str(error)),)
-    if ("metadata",) not in faulty:
-        found += ((("metadata", *path), reason) for path, reason in metadata_faults(metadata))
+    """Faults of spec, metadata and status. What the parse of the spec refuses is told in its words alone."""
+    ready = prepared(obj, object_schema())
+    ready["metadata"] = ready.get("metadata") or {}
+    by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
+    found = [*_parse_faults(ready["spec"])] if "spec" in ready else []
+    told = {("kind",), ("apiVersion",), *(path for path, _ in found)}
+    for path, reason in by_schema.items():
+        if not any(path[:length] in told for length in range(1, len(path) + 1)):
+            found.append((path, reason))
+    if not any(path[0] == "metadata" for path in by_schema):
+        found += ((("metadata", *path), reason) for path, reason in metadata_faults(ready["metadata"]))
     return found
+
+
+def _parse_faults(spec: Any) -> tuple[Fault, ...]:
+    try:
+        parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
+    except InvalidSyncer as error:
+        return error.faults  # none for a wrong app name, which is what the schema says, too
+    return ()
 
 
 @cache

@@ -154,9 +154,9 @@ def test_objects_from_the_cluster() -> None:
     [
         ({"metadata": {f"k{n}": "" for n in range(65)}}, "has 65 entries, at most 64 are allowed"),
         ({"metadataFrom": [{"key": f"k{n}", "podLabel": "x"} for n in range(33)]}, "has 33 entries, at most 32"),
-        ({"metadata": {"k": "x" * 1025}}, "is longer than 1024 characters"),
+        ({"metadata": {"k": "x" * 1025}}, "is longer than 1024"),
         ({"metadata": {"k" * 129: ""}}, "at most 128 characters"),
-        ({"vipAddress": ",".join(["rating"] * 100)}, "is longer than 512 characters"),
+        ({"vipAddress": ",".join(["rating"] * 100)}, "at most 512 long"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
