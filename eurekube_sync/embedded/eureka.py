@@ -8,11 +8,9 @@ as a demo has, self-preservation keeps them all. `tests/embedded` adds the cache
 
 from __future__ import annotations
 
-import json
 import threading
+from collections import Counter
 from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
@@ -20,18 +18,12 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.instances import (
-    Applications,
-    Document,
-    InstanceInfo,
-    LeaseTimes,
-    Listed,
-    Status,
-    application_document,
-    applications_document,
-    instance_document,
-    parse_instance,
-)
+
+Document = dict[str, Any]
+"""An instance as JSON has it; never changed in place. Times are milliseconds since the epoch, those of its last changes
+as text."""
+Applications = dict[str, list[Document]]
+"""Applications by name, each with its instances."""
 
 _STATUS = (
     "<com.netflix.eureka.util.StatusInfo><applicationStats><registered-replicas>{replicas}</registered-replicas>"
@@ -41,21 +33,34 @@ _STATUS = (
 """As XStream writes `StatusInfo`, with what a client reads of it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Lease:
-    """`Lease`, of `duration` milliseconds."""
+class Lease(msgspec.Struct, kw_only=True):
+    """`Lease`, of `duration` milliseconds: it expires a duration after `renewed`."""
 
-    instance: InstanceInfo
+    instance: Document
     duration: int
-    times: LeaseTimes
+    registered: int
+    renewed: int
+    """The time of the last renewal **plus** the duration."""
+    evicted: int = 0
+    service_up: int = 0
 
     def renew(self, now: int) -> None:
         """`renew`: sets the time to now **plus** the duration."""
-        self.times.renewed = now + self.duration
+        self.renewed = now + self.duration
 
-    def listed(self) -> Listed:
-        """As it is now."""
-        return self.instance, copy(self.times)
+    def listed(self) -> Document:
+        """As it is now, in the form of `InstanceInfoSerializer`."""
+        times = {
+            "registrationTimestamp": self.registered,
+            "lastRenewalTimestamp": self.renewed,
+            "evictionTimestamp": self.evicted,
+            "serviceUpTimestamp": self.service_up,
+        }
+        return {
+            **self.instance,
+            "leaseInfo": self.instance["leaseInfo"] | times,
+            "isCoordinatingDiscoveryServer": "false",
+        }
 
 
 class LeaseRegistry:
@@ -64,20 +69,21 @@ class LeaseRegistry:
     def __init__(self) -> None:
         self.leases: dict[str, dict[str, Lease]] = {}
 
-    def register(self, instance: InstanceInfo, *, now: int) -> None:
+    def register(self, instance: Document, *, now: int) -> None:
         """`register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
-        existing = self.lease(instance.app, instance.id)
-        duration = instance.lease.duration * 1000
-        times = LeaseTimes(registered=now, renewed=now, service_up=existing.times.service_up if existing else 0)
-        if existing and existing.instance.last_dirty > instance.last_dirty:
+        app, id_ = instance["app"], id_of(instance)
+        duration = instance["leaseInfo"]["durationInSecs"] * 1000
+        existing = self.lease(app, id_)
+        if existing and int(existing.instance["lastDirtyTimestamp"]) > int(instance["lastDirtyTimestamp"]):
             instance = existing.instance
-        instance = msgspec.structs.replace(self.judged(instance, existing), action="ADDED", last_updated=now)
-        if instance.status is Status.UP and times.service_up == 0:
-            times.service_up = now
-        lease = Lease(instance=instance, duration=duration, times=times)
-        self.leases.setdefault(instance.app, {})[instance.id] = lease
+        instance = {**self.judged(instance, existing), "actionType": "ADDED", "lastUpdatedTimestamp": str(now)}
+        service_up = existing.service_up if existing else 0
+        if instance["status"] == "UP" and service_up == 0:
+            service_up = now
+        lease = Lease(instance=instance, duration=duration, registered=now, renewed=now, service_up=service_up)
+        self.leases.setdefault(app, {})[id_] = lease
 
-    def judged(self, instance: InstanceInfo, existing: Lease | None) -> InstanceInfo:
+    def judged(self, instance: Document, existing: Lease | None) -> Document:
         """The instance with the status that it gets; here it is what the client says."""
         return instance
 
@@ -96,18 +102,20 @@ class LeaseRegistry:
         """The lease of an instance."""
         return self.leases.get(app, {}).get(instance_id)
 
-    def find(self, app: str, instance_id: str, *, now: int) -> Listed | None:
+    def find(self, app: str, instance_id: str, *, now: int) -> Document | None:
         """`getInstanceByAppAndId`."""
         lease = self.lease(app, instance_id)
         return lease.listed() if lease else None
 
-    def application(self, app: str) -> tuple[Listed, ...]:
-        """`getApplication`: empty when there is none."""
-        return tuple(lease.listed() for lease in self.leases.get(app, {}).values())
-
     def applications(self) -> Applications:
         """`getApplications`: those that have an instance."""
-        return tuple((app, self.application(app)) for app, leases in self.leases.items() if leases)
+        return {app: [one.listed() for one in leases.values()] for app, leases in self.leases.items() if leases}
+
+
+def id_of(instance: Document) -> str:
+    """The id in force: an empty one falls back to the host name (`InstanceInfo.getId`)."""
+    found: str = instance.get("instanceId") or instance["hostName"]
+    return found
 
 
 class _Replicated(msgspec.Struct):
@@ -117,7 +125,6 @@ class _Replicated(msgspec.Struct):
     app: str | None = msgspec.field(name="appName", default=None)
     id: str | None = None
     instance: Any = msgspec.field(name="instanceInfo", default=None)
-    """An `InstanceInfo`, once it is read."""
 
 
 class _Batch(msgspec.Struct):
@@ -140,7 +147,7 @@ class EmbeddedEureka:
         with self.lock:
             try:
                 return self.route(request, self.milliseconds())
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, LookupError):
                 return self.error(request, 500)
 
     def milliseconds(self) -> int:
@@ -148,7 +155,7 @@ class EmbeddedEureka:
         return int(self.now() * 1000)
 
     def route(self, request: Request, now: int) -> Response:
-        """Answer at this time; ValueError or TypeError for a 500."""
+        """Answer at this time; ValueError, TypeError or LookupError for a 500."""
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
         match request.method, segments:
             case "GET", ["eureka", "apps", *app] if len(app) < 2:
@@ -160,7 +167,8 @@ class EmbeddedEureka:
             case "POST", ["eureka", "peerreplication", "batch"]:
                 return self._batch(request.body, now)
             case "POST", ["eureka", "apps", app]:
-                return self._register(request, app.upper(), now)
+                instance = self.read(msgspec.json.decode(request.body)["instance"], now)
+                return self.register(instance, app.upper(), now)
             case "PUT", ["eureka", "apps", app, id_]:
                 renewed = self.registry.renew(app.upper(), id_, now=now)
                 return Response(status=200) if renewed else self.error(request, 404)
@@ -173,28 +181,23 @@ class EmbeddedEureka:
 
     def list_(self, request: Request, app: str, now: int) -> Response:
         """All that is registered, or one application (`ApplicationsResource`, `ApplicationResource`)."""
-        if not app:
-            found = applications_document(self.registry.applications())
-            return Response(status=200, body=in_json("applications", found))
-        instances = self.registry.application(app)
-        if not instances:
+        found = self.registry.applications()
+        if app and app not in found:
             return self.error(request, 404)
-        return Response(status=200, body=in_json("application", application_document(app, instances)))
+        return _json({"application": application(app, found[app])} if app else {"applications": applications(found)})
 
-    def instance(self, request: Request, listed: Listed | None) -> Response:
+    def instance(self, request: Request, found: Document | None) -> Response:
         """One instance, or a 404."""
-        if listed is None:
-            return self.error(request, 404)
-        return Response(status=200, body=in_json("instance", instance_document(listed)))
+        return self.error(request, 404) if found is None else _json({"instance": found})
 
-    def _register(self, request: Request, app: str, now: int) -> Response:
+    def read(self, given: Document, now: int) -> Document:
+        """An instance as a client describes it, with defaults for what it leaves out."""
+        lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90}
+        defaults = {"status": "UP", "leaseInfo": lease, "metadata": {}, "lastDirtyTimestamp": str(now)}
+        return {**defaults, **given}
+
+    def register(self, instance: Document, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""
-        root = json.loads(request.body)
-        if not isinstance(root, dict) or list(root) != ["instance"]:
-            raise ValueError("the root is not an instance")
-        instance = parse_instance(root["instance"], now_ms=now)
-        if wrong := instance.complaint(app):
-            return Response(status=400, body=wrong.encode())
         self.registry.register(instance, now=now)
         return Response(status=204)
 
@@ -210,9 +213,9 @@ class EmbeddedEureka:
         items = msgspec.json.decode(body, type=_Batch).items
         for item in items:
             if item.instance is not None:
-                item.instance = parse_instance(item.instance, now_ms=now)
+                item.instance = self.read(item.instance, now)
         answers = [{"statusCode": self._replicated(item, now)} for item in items]
-        return Response(status=200, body=msgspec.json.encode({"responseList": answers}))
+        return _json({"responseList": answers})
 
     def _replicated(self, item: _Replicated, now: int) -> int:
         """The status code of one item; 500 also for a change of status, which nothing sends with one."""
@@ -222,8 +225,7 @@ class EmbeddedEureka:
             case "Cancel" if item.app and item.id:
                 return 200 if self.registry.cancel(item.app, item.id, now=now) else 404
             case "Register" if item.instance is not None:
-                if not item.instance.complaint(item.app or ""):
-                    self.registry.register(item.instance, now=now)
+                self.register(item.instance, item.app or "", now)
                 return 200
             case "StatusUpdate" if item.app and item.id and self.registry.find(item.app, item.id, now=now) is None:
                 return 404
@@ -234,6 +236,21 @@ class EmbeddedEureka:
         return Response(status=status)
 
 
-def in_json(root: str, document: Document) -> bytes:
-    """The document under its root name, without spaces."""
-    return json.dumps({root: document}, ensure_ascii=False, separators=(",", ":")).encode()
+def application(name: str, instances: list[Document]) -> Document:
+    """`ApplicationSerializer`: always an array, also for one instance."""
+    return {"name": name, "instance": instances}
+
+
+def applications(found: Applications) -> Document:
+    """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`: the statuses in order of
+    name with their counts, as in `DOWN_1_UP_2_` (`Applications.getReconcileHashCode`)."""
+    counts = Counter(one["status"] for instances in found.values() for one in instances)
+    return {
+        "versions__delta": "1",
+        "apps__hashcode": "".join(f"{status}_{count}_" for status, count in sorted(counts.items())),
+        "application": [application(name, instances) for name, instances in found.items()],
+    }
+
+
+def _json(document: Document) -> Response:
+    return Response(status=200, body=msgspec.json.encode(document))

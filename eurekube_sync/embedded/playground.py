@@ -15,7 +15,6 @@ import yaml
 
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer
-from eurekube_sync.embedded.instances import DataCenter, InstanceInfo, LeaseSettings, Port, Status
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 
 _DAY = 86_400
@@ -99,26 +98,24 @@ class Playground:
     def register(self, app: str, id_: str, ip: str, port: int, *, status: str = "UP") -> None:
         """Registers an instance of the data centre, which nobody renews here."""
         now = self.eureka.milliseconds()
-        instance = InstanceInfo(
-            instance_id=id_,
-            host_name=ip,
-            app=app,
-            ip_addr=ip,
-            status=Status(status),
-            port=Port(port),
-            data_center=DataCenter("com.netflix.appinfo.MyDataCenterInfo", "MyOwn"),
-            lease=LeaseSettings(duration=_DAY),
-            vip_address=app.lower(),
-            last_updated=now,
-            last_dirty=now,
-        )
+        described = {
+            "instanceId": id_,
+            "hostName": ip,
+            "app": app,
+            "ipAddr": ip,
+            "status": status,
+            "port": {"$": port, "@enabled": "true"},
+            "dataCenterInfo": {"@class": "com.netflix.appinfo.MyDataCenterInfo", "name": "MyOwn"},
+            "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": _DAY},
+            "vipAddress": app.lower(),
+        }
         with self.eureka.lock:
-            self.eureka.registry.register(instance, now=now)
+            self.eureka.register(self.eureka.read(described, now), app, now)
 
     def instances(self, app: str) -> list[tuple[str, str]]:
         """What a Spring client finds of an app now: `host:port` and status, sorted."""
-        found = self.eureka.registry.application(app.upper())
-        return sorted((f"{one.host_name}:{one.port.number}", one.status.value) for one, _ in found)
+        found = self.eureka.registry.applications().get(app.upper(), [])
+        return sorted((f"{one['hostName']}:{one['port']['$']}", one["status"]) for one in found)
 
     def _expect(self, method: str, path: str, body: Any, **query: str) -> None:
         status, answer = self.kubernetes.call(method, path, body, **query)

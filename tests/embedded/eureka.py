@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from eurekube_sync.embedded.eureka import EmbeddedEureka, in_json
+import msgspec
+
+from eurekube_sync.embedded.eureka import Document, EmbeddedEureka, Lease, application, applications
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.instances import Applications, Status, application_document, applications_document
 from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
 from tests.embedded.eureka_leases import FullRegistry
+from tests.embedded.instances import InstanceInfo, LeaseTimes, Listed, Status, complaint, described, parse_instance
 
 _DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
 
@@ -49,6 +51,7 @@ class FullEureka(EmbeddedEureka):
             shuffle=shuffle or random.Random(0),
         )
         super().__init__(now, registry)
+        self._told: dict[int, tuple[Document, InstanceInfo]] = {}
         self.warming_up = warming_up
         self.credentials = credentials
         self.refuse_writes = refuse_writes
@@ -57,11 +60,23 @@ class FullEureka(EmbeddedEureka):
         interval = int(response_cache_seconds * 1000)
         self._cache = ResponseCache(self._load, interval=interval, start=start)
 
-    def registered(self) -> Applications:
-        """All that is registered now, past the cache: for those who build a world, or judge one."""
+    def registered(self) -> tuple[tuple[str, tuple[Listed, ...]], ...]:
+        """All that is registered now, past the cache: for those who build a world, or judge one. An instance that
+        nobody wrote since is the same object."""
         with self.lock:
             self._catch_up(self.milliseconds())
-            return self.registry.applications()
+            before, self._told = self._told, {}
+            return tuple(
+                (app, tuple(self._listed(lease, before) for lease in leases.values()))
+                for app, leases in self.registry.leases.items()
+                if leases
+            )
+
+    def _listed(self, lease: Lease, before: Mapping[int, tuple[Document, InstanceInfo]]) -> Listed:
+        document = lease.instance
+        told = before.get(id(document)) or (document, described(document))
+        self._told[id(document)] = told
+        return told[1], LeaseTimes(lease.registered, lease.renewed)
 
     def route(self, request: Request, now: int) -> Response:
         self._catch_up(now)
@@ -89,16 +104,26 @@ class FullEureka(EmbeddedEureka):
                 return self.error(request, 415)
         try:
             return super().route(request, now)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, LookupError):
             return Response(status=400, body=b'{"error": "cannot parse request body"}')
+
+    def read(self, given: Document, now: int) -> Document:
+        """With the server's own defaults, and a refusal of what cannot be read."""
+        return parse_instance(given, now_ms=now)
+
+    def register(self, instance: Document, app: str, now: int) -> Response:
+        """A 400 for one that lacks something, or is of another application."""
+        if wrong := complaint(instance, app):
+            return Response(status=400, body=wrong.encode())
+        return super().register(instance, app, now)
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
         if not self.registry.renew(app, instance_id, now=now):
             return self.error(request, 404)
         sent = request.query.get("lastDirtyTimestamp")
-        listed = self.registry.find(app, instance_id, now=now)
-        if sent is not None and listed is not None and int(sent) > listed[0].last_dirty:
+        found = self.registry.find(app, instance_id, now=now)
+        if sent is not None and found is not None and int(sent) > int(found["lastDirtyTimestamp"]):
             return self.error(request, 404)
         return Response(status=200)
 
@@ -114,11 +139,12 @@ class FullEureka(EmbeddedEureka):
 
     def _load(self, app: str) -> Payload:
         """`ResponseCacheImpl.generatePayload`."""
+        found = self.registry.applications()
         if app == ALL:
-            applications = self.registry.applications()
-            return Payload(lambda: in_json("applications", applications_document(applications)))
-        instances = self.registry.application(app)
-        return Payload((lambda: in_json("application", application_document(app, instances))) if instances else None)
+            return Payload(lambda: msgspec.json.encode({"applications": applications(found)}))
+        if app not in found:
+            return Payload(None)
+        return Payload(lambda: msgspec.json.encode({"application": application(app, found[app])}))
 
     def list_(self, request: Request, app: str, now: int) -> Response:
         """Through the cache, and compressed for who takes it."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from eurekube_sync.embedded.eureka import Lease, LeaseRegistry
-from eurekube_sync.embedded.instances import InstanceInfo, Listed, Status
+from eurekube_sync.embedded.eureka import Document, Lease, LeaseRegistry, id_of
+from tests.embedded.instances import Status
 
 RENEWAL_PERCENT_THRESHOLD = 0.85
 _RATE_WINDOW_MS = 60_000
@@ -57,18 +55,18 @@ class FullRegistry(LeaseRegistry):
         self._renewals = MeasuredRate(start)
         self._expected_clients = 1  # Spring: defaultOpenForTrafficCount
 
-    def register(self, instance: InstanceInfo, *, now: int) -> None:
-        if self.lease(instance.app, instance.id) is None:
+    def register(self, instance: Document, *, now: int) -> None:
+        if self.lease(instance["app"], id_of(instance)) is None:
             self._expected_clients += 1 if self._expected_clients > 0 else 0
         super().register(instance, now=now)
-        self._on_change(instance.app)
+        self._on_change(instance["app"])
 
-    def judged(self, instance: InstanceInfo, existing: Lease | None) -> InstanceInfo:
-        instance_id = instance.id
-        if instance.overridden_status is not Status.UNKNOWN:
-            self._overrides.setdefault(instance_id, instance.overridden_status)
-        override = self._overrides.get(instance_id, instance.overridden_status)
-        return replace(instance, overridden_status=override, status=self._effective_status(instance, existing))
+    def judged(self, instance: Document, existing: Lease | None) -> Document:
+        instance_id, overridden = id_of(instance), Status(instance["overriddenStatus"])
+        if overridden is not Status.UNKNOWN:
+            self._overrides.setdefault(instance_id, overridden)
+        override = self._overrides.get(instance_id, overridden)
+        return {**instance, "overriddenStatus": override, "status": self._effective_status(instance, existing)}
 
     def renew(self, app: str, instance_id: str, *, now: int) -> bool:
         """False also when the effective status is UNKNOWN. Makes no cache entry stale."""
@@ -78,8 +76,8 @@ class FullRegistry(LeaseRegistry):
         status = self._effective_status(lease.instance, lease)
         if status is Status.UNKNOWN:
             return False
-        if status is not lease.instance.status:
-            lease.instance = replace(lease.instance, status=status)
+        if status != lease.instance["status"]:
+            lease.instance = {**lease.instance, "status": status}
         self._renewals.increment(now)
         return super().renew(app, instance_id, now=now)
 
@@ -98,12 +96,12 @@ class FullRegistry(LeaseRegistry):
         if lease is None:
             return False
         lease.renew(now)
-        if lease.instance.status is status:
+        if lease.instance["status"] == status:
             return True
-        if status is Status.UP and lease.times.service_up == 0:
-            lease.times.service_up = now
+        if status is Status.UP and lease.service_up == 0:
+            lease.service_up = now
         self._overrides[instance_id] = status
-        self._modify(lease, replace(lease.instance, status=status, overridden_status=status), dirty=dirty, now=now)
+        self._modify(lease, {**lease.instance, "status": status, "overriddenStatus": status}, dirty=dirty, now=now)
         return True
 
     def delete_override(self, app: str, instance_id: str, status: Status, *, dirty: int, now: int) -> bool:
@@ -113,11 +111,11 @@ class FullRegistry(LeaseRegistry):
             return False
         lease.renew(now)
         if self._overrides.pop(instance_id, None) is not None:
-            changed = replace(lease.instance, status=status, overridden_status=Status.UNKNOWN)
+            changed = {**lease.instance, "status": status, "overriddenStatus": Status.UNKNOWN}
             self._modify(lease, changed, dirty=dirty, now=now)
         return True
 
-    def find(self, app: str, instance_id: str, *, now: int) -> Listed | None:
+    def find(self, app: str, instance_id: str, *, now: int) -> Document | None:
         """Nothing for an expired lease, if leases may expire now."""
         lease = self.lease(app, instance_id)
         if lease is None or (_is_expired(lease, now) and self.expires_leases(now)):
@@ -138,25 +136,29 @@ class FullRegistry(LeaseRegistry):
         expired = [lease for lease in leases if _is_expired(lease, now)]
         self._shuffle.shuffle(expired)
         for lease in expired[:limit]:
-            self.cancel(lease.instance.app, lease.instance.id, now=now)
+            self.cancel(lease.instance["app"], id_of(lease.instance), now=now)
 
-    def _effective_status(self, instance: InstanceInfo, existing: Lease | None) -> Status:
+    def _effective_status(self, instance: Document, existing: Lease | None) -> Status:
         """`DownOrStartingRule`, `OverrideExistsRule`, `LeaseExistsRule`, then what the instance says."""
         trusted = (Status.UP, Status.OUT_OF_SERVICE)
-        if instance.status not in trusted:
-            return instance.status
-        override = self._overrides.get(instance.id)
+        status = Status(instance["status"])
+        if status not in trusted:
+            return status
+        override = self._overrides.get(id_of(instance))
         if override is not None:
             return override
-        if existing is not None and existing.instance.status in trusted:
-            return existing.instance.status
-        return instance.status
+        if existing is not None and existing.instance["status"] in trusted:
+            return Status(existing.instance["status"])
+        return status
 
-    def _modify(self, lease: Lease, instance: InstanceInfo, *, dirty: int, now: int) -> None:
-        last_dirty = max(dirty, instance.last_dirty)
-        lease.instance = replace(instance, action="MODIFIED", last_updated=now, last_dirty=last_dirty)
-        self._on_change(instance.app)
+    def _modify(self, lease: Lease, instance: Document, *, dirty: int, now: int) -> None:
+        dates = {
+            "lastUpdatedTimestamp": str(now),
+            "lastDirtyTimestamp": str(max(dirty, int(instance["lastDirtyTimestamp"]))),
+        }
+        lease.instance = {**instance, "actionType": "MODIFIED", **dates}
+        self._on_change(instance["app"])
 
 
 def _is_expired(lease: Lease, now: int) -> bool:
-    return lease.times.evicted > 0 or now > lease.times.renewed + lease.duration
+    return lease.evicted > 0 or now > lease.renewed + lease.duration

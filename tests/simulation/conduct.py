@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from eurekube_sync.embedded.instances import InstanceInfo, Listed
+from tests.embedded.instances import InstanceInfo, Listed
 
 from .asked import CREATE_ONLY, SYNC
 from .troubles import Call

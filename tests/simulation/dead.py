@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
-from eurekube_sync.embedded.instances import Listed
+from tests.embedded.instances import Listed
 
 from .story import Mode
 from .troubles import Call

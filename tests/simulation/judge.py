@@ -24,7 +24,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.embedded.instances import Listed
+from tests.embedded.instances import Listed
 
 from .conduct import Conduct
 from .confirmations import Confirmations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eurekube_sync.embedded.instances import Listed
+from tests.embedded.instances import Listed
 
 from .asked import SYNC
 from .clock import EPOCH

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eurekube_sync.embedded.instances import InstanceInfo, Listed
+from tests.embedded.instances import InstanceInfo, Listed
 
 from .events import Event, PodMoves, PodStarted, ServiceApplied, SyncerApplied
 from .story import QUIET, Story

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eurekube_sync.embedded.instances import Listed
+from tests.embedded.instances import Listed
 
 from .asked import SYNC
 from .conduct import POLICY

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eurekube_sync.embedded.instances import Listed
+from tests.embedded.instances import Listed
 
 from .truth import Ref, SyncerTruth
 from .view import PassView, State, Violation, is_up, named

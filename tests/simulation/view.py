@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eurekube_sync.embedded.instances import InstanceInfo, Listed
+from tests.embedded.instances import InstanceInfo, Listed
 
 from .troubles import Call
 from .truth import Ref

@@ -13,8 +13,8 @@ import msgspec
 import yaml
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.instances import Listed, instance_document
 from tests.embedded.eureka import FullEureka
+from tests.embedded.instances import Listed, instance_document
 from tests.embedded.kubernetes import FullKubernetes
 
 from .address import Address
@@ -177,7 +177,7 @@ class World:
             if request.method == "PUT" and response.status == 404 and len(parts) == 4:
                 found = self.standing(source).get(Key(parts[2], parts[3]))
                 if found is not None:
-                    self._of_eureka(to, _registration(parts[2], instance_document(found)))
+                    self._of_eureka(to, _registration(parts[2], instance_document(found[0])))
 
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
 
@@ -188,7 +188,7 @@ class World:
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
         if other is not None:
             for key, listed in self.standing(other).items():
-                self._of_eureka(peer, _registration(key.app, instance_document(listed)))
+                self._of_eureka(peer, _registration(key.app, instance_document(listed[0])))
         if warm_up:
             fresh.warming_up = True
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))

@@ -29,10 +29,10 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.instances import Listed
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.embedded.eureka import FullEureka
+from tests.embedded.instances import Listed
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection

@@ -1,18 +1,14 @@
-"""What a Eureka registry stores of one instance, and the JSON of it: `EurekaJacksonCodec` and Spring's
-`CloudJacksonJson`, oddities included, because clients depend on them. Knows no HTTP and no clock.
-
-Times are milliseconds since the epoch, as on the wire.
-"""
+"""How Eureka reads an instance, oddities included: `EurekaJacksonCodec` and Spring's `CloudJacksonJson`."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-Document = dict[str, Any]
+from eurekube_sync.embedded.eureka import Document, id_of
 
 
 class Status(StrEnum):
@@ -91,40 +87,42 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def id(self) -> str:
-        """The id in force: an empty one falls back to the host name (`InstanceInfo.getId`)."""
+        """The id in force."""
         return self.instance_id or self.host_name or ""
 
-    def complaint(self, app: str) -> str:
-        """What `ApplicationResource.addInstance` has against it; empty for nothing."""
-        checks = (
-            (self.id, "Missing instanceId"),
-            (self.host_name, "Missing hostname"),
-            (self.ip_addr, "Missing ip address"),
-            (self.app, "Missing appName"),
-            (self.app == app, f"Mismatched appName, expecting {app} but was {self.app}"),
-            (self.data_center and self.data_center.name, "Missing dataCenterInfo Name"),
-        )
-        return next((text for given, text in checks if not given), "")
 
-
-class LeaseTimes(msgspec.Struct, kw_only=True):
+class LeaseTimes(NamedTuple):
     """The server's side of a lease, which expires a duration after `renewed`."""
 
-    registered: int = msgspec.field(name="registrationTimestamp")
-    renewed: int = msgspec.field(name="lastRenewalTimestamp")
+    registered: int
+    renewed: int
     """The time of the last renewal **plus** the duration (`Lease.renew`)."""
-    evicted: int = msgspec.field(name="evictionTimestamp", default=0)
-    service_up: int = msgspec.field(name="serviceUpTimestamp", default=0)
 
 
 Listed = tuple[InstanceInfo, LeaseTimes]
 """An instance together with its lease as it was when it was read."""
 
-Applications = tuple[tuple[str, tuple[Listed, ...]], ...]
-"""Applications by name, each with its instances."""
+
+def described(instance: Document) -> InstanceInfo:
+    """What a server holds of an instance, for those who judge it."""
+    metadata = {key: value for key, value in instance["metadata"].items() if key != "@class"}
+    return msgspec.convert({**instance, "metadata": metadata}, InstanceInfo, strict=False)
 
 
-def parse_instance(given: Any, *, now_ms: int) -> InstanceInfo:
+def complaint(instance: Document, app: str) -> str:
+    """What `ApplicationResource.addInstance` has against it; empty for nothing."""
+    checks = (
+        (id_of(instance), "Missing instanceId"),
+        (instance.get("hostName"), "Missing hostname"),
+        (instance.get("ipAddr"), "Missing ip address"),
+        (instance["app"], "Missing appName"),
+        (instance["app"] == app, f"Mismatched appName, expecting {app} but was {instance['app']}"),
+        (instance.get("dataCenterInfo", {}).get("name"), "Missing dataCenterInfo Name"),
+    )
+    return next((text for given, text in checks if not given), "")
+
+
+def parse_instance(given: Any, *, now_ms: int) -> Document:
     """Read an instance without its root name; a `ValueError` where Jackson throws. Fields that are not known are
     skipped; the real parser refuses most structures among them."""
     if not isinstance(given, dict):
@@ -138,37 +136,16 @@ def parse_instance(given: Any, *, now_ms: int) -> InstanceInfo:
             raise ValueError("a structure where a text is expected")
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in metadata.items()}
         fields["metadata"] = {key: text for key, text in texts.items() if key != "@class"}
-    found = msgspec.convert(fields, InstanceInfo, strict=False)
-    return msgspec.structs.replace(found, app=found.app.upper())
+    info = msgspec.convert(fields, InstanceInfo, strict=False)
+    return instance_document(msgspec.structs.replace(info, app=info.app.upper()))
 
 
-def instance_document(listed: Listed) -> Document:
-    """One instance in the form of `InstanceInfoSerializer`; the times of its last changes as text."""
-    instance, lease = listed
-    document: Document = {name: value for name, value in msgspec.to_builtins(instance).items() if value is not None}
-    document["dataCenterInfo"]["@class"] = "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
-    document["leaseInfo"] |= msgspec.to_builtins(lease)
-    document["metadata"] = document["metadata"] or {"@class": "java.util.Collections$EmptyMap"}
-    document["isCoordinatingDiscoveryServer"] = "false"
-    document["lastUpdatedTimestamp"] = str(instance.last_updated)
-    document["lastDirtyTimestamp"] = str(instance.last_dirty)
+def instance_document(info: InstanceInfo) -> Document:
+    """One instance in the form of `InstanceInfoSerializer`, without the times of its lease."""
+    document: Document = {name: value for name, value in msgspec.to_builtins(info).items() if value is not None}
+    if info.data_center:
+        document["dataCenterInfo"]["@class"] = "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+    document["metadata"] = info.metadata or {"@class": "java.util.Collections$EmptyMap"}
+    document["lastUpdatedTimestamp"] = str(info.last_updated)
+    document["lastDirtyTimestamp"] = str(info.last_dirty)
     return document
-
-
-def application_document(name: str, instances: tuple[Listed, ...]) -> Document:
-    """`ApplicationSerializer`: always an array, also for one instance."""
-    return {"name": name, "instance": [instance_document(listed) for listed in instances]}
-
-
-def applications_document(applications: Applications) -> Document:
-    """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`: the statuses in order of
-    name with their counts, as in `DOWN_1_UP_2_` (`Applications.getReconcileHashCode`)."""
-    counts: dict[str, int] = {}
-    for _, instances in applications:
-        for instance, _ in instances:
-            counts[instance.status.value] = counts.get(instance.status.value, 0) + 1
-    return {
-        "versions__delta": "1",
-        "apps__hashcode": "".join(f"{status}_{count}_" for status, count in sorted(counts.items())),
-        "application": [application_document(name, instances) for name, instances in applications],
-    }
