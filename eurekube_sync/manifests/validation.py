@@ -22,7 +22,6 @@ Cause: TypeAlias = tuple[str, str, str]
 """Field, reason and text, as a Status of the API server has them."""
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
-_JUDGED_BY_THE_SERVER = (("metadata", "name"), ("metadata", "namespace"))
 
 
 def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -97,7 +96,7 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
     return tuple(
         (written(path).removeprefix("."), "FieldValueInvalid", reason)
         for path, reason in _faults(new)
-        if (path, reason) not in before and path not in _JUDGED_BY_THE_SERVER and reason != TOO_MUCH_METADATA
+        if (path, reason) not in before and reason != TOO_MUCH_METADATA
     )
 
 

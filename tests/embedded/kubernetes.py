@@ -13,7 +13,7 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
-from eurekube_sync.embedded.kubernetes.admission import next_address
+from eurekube_sync.embedded.kubernetes.admission import condition, next_address
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
@@ -21,9 +21,18 @@ from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
-from tests.embedded.strict import check_finalizers, check_identity, check_kind, check_named
+from tests.embedded.strict import (
+    check_finalizers,
+    check_identity,
+    check_kind,
+    check_metadata,
+    check_named,
+    check_spec,
+    check_uid,
+)
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _GZIP_ABOVE = 128 * 1024
 _IPV6 = ip_network("fd00:10:96::/112")
 
@@ -34,23 +43,65 @@ class FullObjects(Objects):
     derive_endpoints = False
     """Whether Services get Endpoints beside their slices."""
     families: tuple[str, ...] = ("IPv4",)
+    patching = False
+    """Whether the body of an update is the outcome of a patch."""
     _of_ipv6 = 0
 
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """Refuses another kind, another name and an update of no version."""
         check_kind(resource, body)
-        obj = super().read(resource, body, old, strict=strict)
+        obj = super().read(resource, check_metadata(resource, body), old, strict=strict)
         if old:
+            check_uid(resource, old["metadata"], obj["metadata"], patch=self.patching)
             check_identity(resource, old["metadata"], obj["metadata"])
         else:
             check_named(resource, obj["metadata"])
         return obj
 
     def admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """Refuses also a custom resource whose definition is being deleted."""
+        """Refuses what comes into a namespace that ends, and a custom resource whose definition does."""
         super().admit(resource, namespace, name)
-        if resource.custom and self.is_ending(resources.DEFINITIONS, resource.definition):
+        if resource.namespaced and self._is_ending(resources.NAMESPACES, namespace):
+            text = f"namespace {namespace} is being terminated"
+            cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise errors.forbidden(resource, name, why, (cause,))
+        if resource.custom and self._is_ending(resources.DEFINITIONS, resource.definition):
             raise errors.forbidden(resource, name, "create not allowed while custom resource definition is terminating")
+
+    def _is_ending(self, resource: Resource, name: str) -> bool:
+        return "deletionTimestamp" in self.get(resource, "", name)["metadata"]
+
+    def delete(self, resource: Resource, stored: Object, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
+        """A definition goes with the last of its objects."""
+        metadata = stored["metadata"]
+        if resource != resources.DEFINITIONS or not metadata.get("finalizers") or "deletionTimestamp" in metadata:
+            return super().delete(resource, stored, grace_seconds=grace_seconds)
+        ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+        conditions = [*stored["status"]["conditions"], condition(*ending, self.time())]
+        changed = {**metadata, "deletionTimestamp": self.time()}
+        obj = {**stored, "metadata": changed, "status": {**stored["status"], "conditions": conditions}}
+        marked = self.store.put(resource.key, obj)
+        for one, held in self._held_by(metadata["name"]):
+            self.delete(one, held)
+        self._end_definition(metadata["name"])
+        return marked, self.store.get(resource.key, "", metadata["name"]) is None
+
+    def remove(self, resource: Resource, stored: Object) -> None:
+        super().remove(resource, stored)
+        if resource.custom:
+            self._end_definition(resource.definition)
+
+    def _held_by(self, definition: str) -> list[tuple[Resource, Object]]:
+        served = [one for one in self.resources.values() if one.definition == definition]
+        return [(one, stored) for one in served for stored in self.store.list_(one.key)]
+
+    def _end_definition(self, name: str) -> None:
+        stored = self.store.get(resources.DEFINITIONS.key, "", name)
+        if stored is None or "deletionTimestamp" not in stored["metadata"] or self._held_by(name):
+            return
+        if not set(stored["metadata"].get("finalizers") or ()) - {_CLEANUP}:
+            self.remove(resources.DEFINITIONS, stored)
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Gives addresses of each family, and refuses addresses that no endpoint may have."""
@@ -58,6 +109,9 @@ class FullObjects(Objects):
             check_finalizers(resource, old["metadata"], obj["metadata"])
         if resource == resources.SERVICES and not (old or {"spec": {}})["spec"].get("clusterIPs"):
             self._give_addresses(obj)
+        if resource == resources.DEFINITIONS and not old:
+            obj["metadata"].setdefault("finalizers", [_CLEANUP])
+        check_spec(resource.kind, obj)
         super().complete(resource, obj, old)
         match resource:
             case resources.SERVICES:
@@ -155,6 +209,7 @@ class FullKubernetes(EmbeddedKubernetes):
         """Refuses whom it does not know, and what is denied."""
         if request.path in OPEN_PATHS:
             return super().answer(request)
+        self.objects.patching = request.method == "PATCH"
         user = self.access.user(request.headers)
         match [part for part in request.path.split("/") if part]:
             case ["apis", "authorization.k8s.io", _, *rest] if rest == REVIEWS:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
@@ -14,6 +17,64 @@ _UNCHECKED = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
 )
+
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+
+
+class _Metadata(msgspec.Struct):
+    """What of ObjectMeta has to be text; a null is as Go reads it."""
+
+    name: str | None = None
+    namespace: str | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+
+
+def check_metadata(resource: Resource, body: Any) -> Any:
+    """The body with text for each null in labels and annotations; refuse one whose metadata is of another shape."""
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not metadata:
+        return body
+    try:
+        msgspec.convert(metadata, _Metadata)
+    except msgspec.ValidationError as error:
+        raise errors.unreadable(resource, f"json: cannot unmarshal metadata: {error}") from None
+    for field in ("labels", "annotations"):
+        if metadata.get(field):
+            metadata = {**metadata, field: {key: value or "" for key, value in metadata[field].items()}}
+    return {**body, "metadata": metadata}
+
+
+def check_uid(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
+    """Refuse another uid. That of a PATCH's outcome is no precondition."""
+    uid = new.get("uid")
+    if not uid or uid == old["uid"]:
+        return
+    if patch:
+        fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
+        raise errors.invalid(resource.kind, resource.group, old["name"], [fault])
+    why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+    raise errors.conflict(resource, old["name"], why)
+
+
+def check_spec(kind: str, obj: Mapping[str, Any]) -> None:
+    """Refuse a Pod without containers, and a Service whose ports lack something."""
+    spec = obj.get("spec") or {}
+    ports = spec.get("ports") or ()
+    missing = []
+    if kind == "Pod" and not spec.get("containers"):
+        missing = ["spec.containers"]
+    if kind == "Service" and spec.get("type") != "ExternalName":
+        missing = [f"spec.ports[{at}].name" for at, port in enumerate(ports) if len(ports) > 1 and not port.get("name")]
+        if not ports and spec.get("clusterIP") != "None":
+            missing = ["spec.ports"]
+    if missing:
+        faults = [(field, "FieldValueRequired", "Required value") for field in missing]
+        raise errors.invalid(kind, "", obj["metadata"]["name"], faults)
 
 
 def check_kind(resource: Resource, body: Any) -> None:
@@ -37,11 +98,15 @@ def check_kind(resource: Resource, body: Any) -> None:
 
 
 def check_named(resource: Resource, metadata: Mapping[str, Any]) -> None:
-    """A new object has a name, or says how one begins."""
+    """A new object has a name that is a DNS subdomain, or says how one begins."""
     if not metadata.get("name") and not metadata.get("generateName"):
         faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
         faults += [_UNCHECKED] if resource.custom else []
         raise errors.invalid(resource.kind, resource.group, "", faults)
+    name = metadata.get("name") or metadata["generateName"].removesuffix("-")
+    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
+        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
+        raise errors.invalid(resource.kind, resource.group, name, [fault])
 
 
 def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

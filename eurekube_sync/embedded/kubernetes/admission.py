@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import copy
 import ipaddress
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object
 
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
 _ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 _METADATA_FIELDS = (
     *("annotations", "labels", "finalizers", "ownerReferences", "managedFields"),
@@ -33,48 +25,12 @@ _METADATA_FIELDS = (
 )
 
 
-class _Metadata(msgspec.Struct):
-    """What of ObjectMeta has to be text; a null is as Go reads it."""
-
-    name: str | None = None
-    namespace: str | None = None
-    labels: dict[str, str | None] | None = None
-    annotations: dict[str, str | None] | None = None
-
-
 def typed(resource: Resource, body: Any) -> Object:
-    """The body with its kind and apiVersion, or a refusal if it is of another shape."""
+    """The body with its kind and apiVersion, or a refusal if it is no object."""
     if not isinstance(body, dict):
         raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
-    metadata = body.get("metadata") or {}
-    try:
-        msgspec.convert(metadata, _Metadata)
-    except msgspec.ValidationError as error:
-        raise errors.unreadable(resource, f"json: cannot unmarshal metadata: {error}") from None
-    for field in ("labels", "annotations"):
-        if metadata.get(field):
-            metadata = {**metadata, field: {key: value or "" for key, value in metadata[field].items()}}
-    return {**body, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-
-
-def check_name(resource: Resource, name: str) -> None:
-    """A name is a DNS subdomain."""
-    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
-        raise errors.invalid(resource.kind, resource.group, name, [fault])
-
-
-def check_version(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
-    """Refuse another uid and an older version. The uid of a PATCH's outcome is no precondition."""
-    name, uid, revision = old["name"], new.get("uid"), new.get("resourceVersion")
-    if uid and uid != old["uid"]:
-        if patch:
-            fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
-            raise errors.invalid(resource.kind, resource.group, name, [fault])
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
-        raise errors.conflict(resource, name, why)
-    if revision and revision != old["resourceVersion"]:
-        raise errors.conflict(resource, name)
+    head = {"kind": resource.kind, "apiVersion": resource.api_version}
+    return {**body, **head, "metadata": body.get("metadata") or {}}
 
 
 def conformed(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Object, list[str]]:
@@ -137,12 +93,6 @@ def complete_service(service: Object, old: Mapping[str, Any] | None, given: Coun
         for field in _OF_ADDRESSES:
             spec.pop(field, None)
         return
-    missing = [f"spec.ports[{at}].name" for at, port in enumerate(ports) if len(ports) > 1 and not port.get("name")]
-    if not ports and spec.get("clusterIP") != "None":
-        missing = ["spec.ports"]
-    if missing:
-        faults = [(field, "FieldValueRequired", "Required value") for field in missing]
-        raise errors.invalid("Service", "", service["metadata"]["name"], faults)
     if before.get("clusterIPs"):
         for field in _OF_ADDRESSES:
             spec.setdefault(field, before[field])
@@ -163,12 +113,9 @@ def complete_pod(pod: Object) -> None:
     """Defaults of a Pod."""
     spec: Object = {"terminationGracePeriodSeconds": 30, **(pod.get("spec") or {})}
     pod["spec"] = spec
-    if not spec.get("containers"):
-        fault = ("spec.containers", "FieldValueRequired", "Required value")
-        raise errors.invalid("Pod", "", pod["metadata"]["name"], [fault])
     spec["containers"] = [
         {**one, "ports": [{"protocol": "TCP", **port} for port in one["ports"]]} if one.get("ports") else one
-        for one in spec["containers"]
+        for one in spec.get("containers") or ()
     ]
     pod.setdefault("status", {"phase": "Pending", "qosClass": "BestEffort"})
 
@@ -181,10 +128,8 @@ def complete_namespace(namespace: Object) -> None:
     namespace.setdefault("status", {"phase": "Active"})
 
 
-def complete_definition(definition: Object, time: str, *, new: bool) -> None:
-    """The finalizer and the status of a CustomResourceDefinition that is accepted at once."""
-    if new:
-        definition["metadata"].setdefault("finalizers", ["customresourcecleanup.apiextensions.k8s.io"])
+def complete_definition(definition: Object, time: str) -> None:
+    """The status of a CustomResourceDefinition that is accepted at once."""
     accepted = condition("Established", "InitialNamesAccepted", "the initial names have been accepted", time)
     definition.setdefault("status", {"conditions": [accepted]})
 

@@ -43,9 +43,12 @@ def not_found() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def conflict(resource: Resource, name: str, why: str = "") -> ApiError:
+def conflict(
+    resource: Resource,
+    name: str,
+    why: str = "the object has been modified; please apply your changes to the latest version and try again",
+) -> ApiError:
     """409 for an update of an older version, or a failed precondition."""
-    why = why or "the object has been modified; please apply your changes to the latest version and try again"
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
     return ApiError(409, "Conflict", message, details(resource.plural, resource.group, name))
 

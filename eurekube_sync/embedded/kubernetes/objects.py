@@ -1,7 +1,7 @@
 """The rules of writing: what create, update and delete do to an object, and what follows from it.
 
-Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces and definitions, and the
-slice controller's turn after each write. Knows no HTTP; refusals are `ApiError`.
+Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces, and the slice
+controller's turn after each write. Knows no HTTP; refusals are `ApiError`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
 """(new object, old object or None) -> what is wrong with it."""
 
-_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _SET_BY_SERVER = (
     *("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"),
     "managedFields",
@@ -65,21 +64,14 @@ class Objects:
         return obj
 
     def update(
-        self,
-        resource: Resource,
-        old: Object,
-        body: Any,
-        *,
-        strict: bool = False,
-        patch: bool = False,
-        status: bool = False,
+        self, resource: Resource, old: Object, body: Any, *, strict: bool = False, status: bool = False
     ) -> Object:
-        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion.
-        `patch`: the body is the outcome of one."""
+        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
         obj = self.read(resource, body, old, strict=strict)
         was = old["metadata"]
         given = obj["metadata"]
-        admission.check_version(resource, was, given, patch=patch)
+        if given.get("resourceVersion", was["resourceVersion"]) != was["resourceVersion"]:
+            raise errors.conflict(resource, was["name"])
         if status:
             given = was
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
@@ -110,31 +102,23 @@ class Objects:
             return stored, True
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
             return stored, False
-        changed = {**metadata, "deletionTimestamp": self.time(later=grace)}
-        status = stored.get("status") or {}
+        changed = {**metadata, "deletionTimestamp": self.time(later=grace), "deletionGracePeriodSeconds": grace}
+        changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
         obj = {**stored, "metadata": changed}
-        if resource == resources.DEFINITIONS:
-            ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-            obj["status"] = {**status, "conditions": [*status["conditions"], admission.condition(*ending, self.time())]}
-        else:
-            changed["deletionGracePeriodSeconds"] = grace
-            changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
         if resource == resources.NAMESPACES:
-            obj["status"] = {**status, "phase": "Terminating"}
+            obj["status"] = {**stored["status"], "phase": "Terminating"}
         marked = self.store.put(resource.key, obj)
         self.follow(resource, stored, marked)
-        if resource in (resources.NAMESPACES, resources.DEFINITIONS):
-            self._empty(resource, stored["metadata"]["name"])
-        return marked, self.store.get(resource.key, namespace_of(stored), stored["metadata"]["name"]) is None
+        if resource == resources.NAMESPACES:
+            self._empty(metadata["name"])
+        return marked, self.store.get(resource.key, namespace_of(stored), metadata["name"]) is None
 
     def remove(self, resource: Resource, stored: Object) -> None:
         """Forget an object, and do what waited for that."""
         self.store.remove(resource.key, stored)
         self.follow(resource, stored, None)
         if resource.namespaced:
-            self._end(resources.NAMESPACES, namespace_of(stored))
-        if resource.custom:
-            self._end(resources.DEFINITIONS, resource.definition)
+            self._end(namespace_of(stored))
 
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """The body as an object of its kind, a custom one in the form of its schema."""
@@ -157,20 +141,14 @@ class Objects:
         if resource.namespaced:
             metadata["namespace"] = namespace
         uid = self.store.new_uid()
-        if not metadata.get("name") and metadata.get("generateName"):
-            admission.check_name(resource, metadata["generateName"].removesuffix("-"))
-            metadata["name"] = metadata["generateName"] + uid[:5]
-        admission.check_name(resource, metadata.get("name") or "")
+        metadata["name"] = metadata.get("name") or metadata.get("generateName", "") + uid[:5]
         metadata |= {"uid": uid, "creationTimestamp": self.time()}
         return metadata | ({"generation": 1} if resource.generation else {})
 
     def admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """NamespaceLifecycle: a new object needs a namespace that is there and not being deleted."""
-        if resource.namespaced and self.is_ending(resources.NAMESPACES, namespace):
-            text = f"namespace {namespace} is being terminated"
-            cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            raise errors.forbidden(resource, name, why, (cause,))
+        """NamespaceLifecycle: a new object needs a namespace that is there."""
+        if resource.namespaced:
+            self.get(resources.NAMESPACES, "", namespace)
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
@@ -182,7 +160,7 @@ class Objects:
             case resources.NAMESPACES:
                 admission.complete_namespace(obj)
             case resources.DEFINITIONS:
-                admission.complete_definition(obj, self.time(), new=old is None)
+                admission.complete_definition(obj, self.time())
             case _ if resource.custom:
                 if faults := self.validate(obj, old) if self.validate else ():
                     raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], faults)
@@ -250,31 +228,19 @@ class Objects:
                 if selector and any(selector.items() <= own for own in labels[namespace]):
                     self.sync_slices(service)
 
-    def is_ending(self, resource: Resource, name: str) -> bool:
-        """Whether a namespace or definition is being deleted; a 404 where it is not there."""
-        return "deletionTimestamp" in self.get(resource, "", name)["metadata"]
+    def _empty(self, namespace: str) -> None:
+        known = {one.key: one for one in self.resources.values()}
+        for key in self.store.keys_in(namespace):
+            for stored in self.store.list_(key, namespace):
+                if current := self.store.get(key, namespace, stored["metadata"]["name"]):
+                    self.delete(known[key], current)
+        self._end(namespace)
 
-    def _held_by(self, holder: Resource, name: str) -> list[tuple[Resource, Object]]:
-        """What is in a namespace, or of a definition."""
-        if holder == resources.NAMESPACES:
-            known = {one.key: one for one in self.resources.values()}
-            return [(known[key], one) for key in self.store.keys_in(name) for one in self.store.list_(key, name)]
-        served = [one for one in self.resources.values() if one.definition == name]
-        return [(one, stored) for one in served for stored in self.store.list_(one.key)]
-
-    def _empty(self, holder: Resource, name: str) -> None:
-        for resource, stored in self._held_by(holder, name):
-            if current := self.store.get(resource.key, namespace_of(stored), stored["metadata"]["name"]):
-                self.delete(resource, current)
-        self._end(holder, name)
-
-    def _end(self, holder: Resource, name: str) -> None:
-        """A namespace or definition that is being deleted goes with the last that is in it, or of it."""
-        stored = self.store.get(holder.key, "", name)
-        if stored is None or "deletionTimestamp" not in stored["metadata"] or self._held_by(holder, name):
-            return
-        if not set(stored["metadata"].get("finalizers") or ()) - {_CLEANUP}:
-            self.remove(holder, stored)
+    def _end(self, namespace: str) -> None:
+        """A namespace that is being deleted goes with the last that is in it."""
+        stored = self.store.get(resources.NAMESPACES.key, "", namespace)
+        if stored and "deletionTimestamp" in stored["metadata"] and not self.store.keys_in(namespace):
+            self.remove(resources.NAMESPACES, stored)
 
 
 def _given(metadata: Mapping[str, Any]) -> Object:

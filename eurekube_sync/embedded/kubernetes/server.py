@@ -122,11 +122,10 @@ class EmbeddedKubernetes:
                 stored = objects.get(resource, target.namespace, name)
                 shown = _wants(request, "Table") and resource.columns
                 return self._listed(request, resource, [stored], {}) if shown else _json(200, stored)
-            case (("PUT" | "PATCH"), name, subresource) if name:
+            case ("PUT" | "PATCH") as method, name, subresource if name:
                 stored = objects.get(resource, target.namespace, name)
-                patch = request.method == "PATCH"
-                body = bodies.patched(request, resource, stored) if patch else bodies.whole(request)
-                asked = {"strict": _strict(request), "patch": patch, "status": bool(subresource)}
+                body = bodies.patched(request, resource, stored) if method == "PATCH" else bodies.whole(request)
+                asked = {"strict": _strict(request), "status": bool(subresource)}
                 return _json(200, objects.update(resource, stored, body, **asked))
             case "DELETE", name, "" if name:
                 return _delete(request, objects, resource, objects.get(resource, target.namespace, name))
