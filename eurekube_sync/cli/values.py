@@ -21,7 +21,6 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.wording import duration
-from eurekube_sync.owner.moves import Address
 
 T = TypeVar("T")
 
@@ -142,13 +141,6 @@ def _listen(text: str) -> tuple[str, int]:
     return found[1] or found[2] or "", int(found[3])
 
 
-def _host_and_port(text: str) -> Address:
-    found = _ADDRESS.fullmatch(text.strip())
-    if not found or not (found[1] or found[2]) or not 0 < int(found[3]) < 65536:
-        raise ValueError(f"{text!r} is not an address with a port; write 10.0.0.7:8080 or [fd00::7]:8080")
-    return Address(found[1] or found[2], int(found[3]))
-
-
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)  # not empty, as it is when a script found nothing to put there
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
@@ -159,7 +151,6 @@ SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETT
 PART = Value("i/n", _part)  # the I-th of N shards, counted from 0; `auto/N` is that of this pod
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 """Or several with commas between; `*` on either side is any namespace."""
-HOST_AND_PORT = Value("host:port", _host_and_port)  # `10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`
 LISTEN = Value("[host]:port", _listen)  # where to serve; an empty host is every address of the machine
 WHAT = Value("what", parse_what)  # what `explain` is asked about
 

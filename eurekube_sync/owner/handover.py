@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
-from shlex import quote
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.desired.claims import Desired, NotServed
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
@@ -21,7 +21,7 @@ from eurekube_sync.model.sources import Complete, Server
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
-from eurekube_sync.owner.moves import SHOWN, Address, Move, OwnerReport, duration_of, in_order, names, refuse_clash
+from eurekube_sync.owner.moves import Move, OwnerReport, duration_of, in_order, names, refuse_clash
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
 
@@ -105,14 +105,7 @@ def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
 
 
 def adopt_instances(
-    world: OwnerWorld,
-    *,
-    owner: str,
-    app: str,
-    addresses: Sequence[Address],
-    scope: Scope,
-    observe: float | None,
-    dry_run: bool,
+    world: OwnerWorld, *, owner: str, app: str, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
     """Takes over instances that a person or another tool registered, and a syncer wants."""
     ownership = Ownership(owner=owner, cluster=world.identity())
@@ -120,18 +113,16 @@ def adopt_instances(
     refuse_clash(registered, ownership)
 
     app = app.upper()
-    moves, ours = _unowned(registered, _desired(world, ownership, scope), ownership, app, addresses)
+    moves, ours = _unowned(registered, _desired(world, ownership, scope), ownership, app)
     are = one_or_more(len(ours), "is", "are")
     already = (f"{counted(len(ours), 'instance')} {are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not moves:
-        nothing = "nothing to adopt"
-        return OwnerReport(
-            command="owner adopt", dry_run=dry_run, moves=moves, nothing=nothing, observe=observe, before=already
-        )
+        planned = OwnerReport(command="owner adopt", dry_run=dry_run, moves=moves, observe=observe, before=already)
+        return planned if moves else replace(planned, nothing="nothing to adopt")
     world.watch(moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in moves}
     registered, desired = world.listed(), _desired(world, ownership, scope)  # the cluster may want something else now
-    moves, _ = _unowned(registered, desired, ownership, app, addresses)
+    moves, _ = _unowned(registered, desired, ownership, app)
     moves = [move for move in moves if move.source.key in watched]
 
     assert world.cluster is not None  # asked before for its identity
@@ -154,45 +145,23 @@ def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
 
 
 def _unowned(
-    registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str, addresses: Sequence[Address]
+    registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str
 ) -> tuple[list[Move], list[ObservedInstance]]:
-    """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
-    under the id that `run` would give them. Then those that are ours already.
-
-    Only what a syncer wants: `run` would cancel anything else in its next pass. Raises Refused, a sentence each.
+    """The app's instances that nobody owns and a syncer wants become ours, under the id that `run` would give them: it
+    would cancel anything else in its next pass. Then those that are ours already. Raises Refused where there are none.
     """
     registered = [one for one in in_order(registry) if one.key.app == app]
     if not registered:
         raise Refused(f"Eureka lists no app {app}.")
     wanted = {_socket(w.instance): w for key in desired.wanted_by if (w := desired.wanted(key))}
-    chosen: dict[InstanceKey, ObservedInstance] = {}
-    for address in addresses:
-        found = {one.key: one for one in registered if address.fits(one.instance)}
-        if not found:
-            raise Refused(f"{app} has no instance at {address}; it has {names(registered)}.")
-        chosen |= found
-    if not addresses:
-        free = (one for one in registered if OWNER not in one.metadata and _socket(one.instance) in wanted)
-        chosen = {one.key: one for one in (*free, *filter(ownership.holds, registered))}
-    if not chosen:
+    already, moves = [one for one in registered if ownership.holds(one)], []
+    for one in registered:
+        if OWNER not in one.metadata and (wish := wanted.get(_socket(one.instance))):
+            marks = wish.instance.metadata
+            put = {mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks}
+            moves.append(Move(source=one, target=wish.instance.key, expects={OWNER: None}, put=put, why=wish.why))
+    if not moves and not already:
         raise Refused(f"{app} has no instance to adopt: each has an owner, or no syncer wants its address.")
-
-    moves, already = [], []
-    for one in chosen.values():
-        if ownership.holds(one):
-            already.append(one)
-            continue
-        if (other := one.metadata.get(OWNER)) is not None:
-            command = f"eurekube-sync owner rename {quote(other)} {ownership.owner}"
-            raise Refused(f"{one.key} is of owner {other}: move all of its instances with {command}")
-        if (wish := wanted.get(_socket(one.instance))) is None:
-            not_served = sorted(ref for ref, claim in desired.claims.items() if isinstance(claim, NotServed))
-            some = ", ".join(map(str, not_served[:SHOWN]))
-            hint = f" (syncers that cannot be served now: {some})" if not_served else ""
-            raise Refused(f"{one.key} stays as it is: no syncer wants it, and `run` would cancel it{hint}")
-        marks = wish.instance.metadata
-        put = {mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks}
-        moves.append(Move(source=one, target=wish.instance.key, expects={OWNER: None}, put=put, why=wish.why))
     return moves, already
 
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import NamedTuple
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
 from eurekube_sync.model.actions import Result
@@ -21,22 +20,7 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
-SHOWN = 5  # the most names in one sentence
-
-
-class Address(NamedTuple):
-    """Where an instance is called: an address or host name, and its port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    def fits(self, instance: Instance) -> bool:
-        hosts = {instance.ip_addr, instance.host_name.strip("[]")}
-        ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
-        return self.host.strip("[]") in hosts and self.port in ports
+_SHOWN = 5  # the most names in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +102,8 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
 
 
 def names(instances: Sequence[ObservedInstance]) -> str:
-    shown = ", ".join(str(one.key) for one in instances[:SHOWN])
-    more = len(instances) - SHOWN
+    shown = ", ".join(str(one.key) for one in instances[:_SHOWN])
+    more = len(instances) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 

@@ -26,13 +26,13 @@ from eurekube_sync.cli.options.scope import name_scope_options, owner_option
 from eurekube_sync.cli.output.answers import owner_data, owner_table
 from eurekube_sync.cli.output.progress import progress_line
 from eurekube_sync.cli.process import ended_by_signals, stopped_by_signals
-from eurekube_sync.cli.values import HOST_AND_PORT, NAME, OWNER, Duration
+from eurekube_sync.cli.values import NAME, OWNER, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
-from eurekube_sync.owner.moves import Address, OwnerReport
+from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.purge import Purge, look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 
@@ -77,7 +77,6 @@ def _carry_out(
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
 @installation_options(*written)
 @option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that nobody owns.")
-@option("--address", "addresses", variable=False, type=HOST_AND_PORT, multiple=True)
 @option(
     "--cluster",
     variable=False,
@@ -91,7 +90,6 @@ def _carry_out(
 def adopt_command(
     installation: Installation,
     app: str | None,
-    addresses: tuple[Address, ...],
     cluster: str | None,
     observe: float | None,
     dry_run: bool,
@@ -102,27 +100,23 @@ def adopt_command(
 
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
-    _check_adopt(app, cluster, addresses)
+    _check_adopt(app, cluster)
     owner, scope = installation.owner, installation.scope
 
     def work(world: OwnerWorld) -> OwnerReport:
         if app is None:
             old = cluster or ""  # one of both is given
             return adopt_old_cluster(world, owner=owner, old=old, scope=scope, observe=observe, dry_run=dry_run)
-        return adopt_instances(
-            world, owner=owner, app=app, addresses=addresses, scope=scope, observe=observe, dry_run=dry_run
-        )
+        return adopt_instances(world, owner=owner, app=app, scope=scope, observe=observe, dry_run=dry_run)
 
     return _carry_out(installation, form, work)
 
 
-def _check_adopt(app: str | None, cluster: str | None, addresses: tuple[Address, ...]) -> None:
+def _check_adopt(app: str | None, cluster: str | None) -> None:
     if (app is None) == (cluster is None):
         raise click.UsageError(
             "give --app, for instances that nobody owns, or --cluster, for those of an old cluster: give one of them"
         )
-    if cluster is not None and addresses:
-        raise click.UsageError("--address goes with --app; --cluster takes all instances of a cluster")
     if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "

@@ -201,7 +201,6 @@ HELP: Mapping[str, str] = {
     "--condition": "Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice the renewal period "
     "of the instances, plus 5s]",
-    "--address": "Only the instance at this address; may be repeated. Default: all of the app that a syncer wants.",
     "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "
     "UTC.",
 }

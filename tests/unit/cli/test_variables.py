@@ -32,7 +32,7 @@ FROM_NO_VARIABLE = {
     "check": {"--pre"},
     "version": {"--client"},
     "replay": {"--at"},
-    "owner adopt": {"--app", "--address", "--cluster", "--observe"},
+    "owner adopt": {"--app", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},
 }
