@@ -82,12 +82,12 @@ def and_more(number: int) -> str:
 
 
 class Outcome(StrEnum):
-    """What the links come to."""
+    """What the links come to, the worst first."""
 
-    REGISTERED = "registered"
-    PARTLY = "partlyRegistered"
     NOT_REGISTERED = "notRegistered"
+    PARTLY = "partlyRegistered"
     UNKNOWN = "unknown"
+    REGISTERED = "registered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

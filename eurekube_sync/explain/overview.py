@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
@@ -23,23 +22,7 @@ from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
 
-
-class State(StrEnum):
-    """In the order of the rows."""
-
-    BROKEN = "broken"
-    PARTLY = "partly"
-    UNKNOWN = "unknown"
-    IN_SYNC = "inSync"
-
-
-_STATES = {
-    Outcome.NOT_REGISTERED: State.BROKEN,
-    Outcome.PARTLY: State.PARTLY,
-    Outcome.UNKNOWN: State.UNKNOWN,
-    Outcome.REGISTERED: State.IN_SYNC,
-}
-_ORDER = list(State)
+_ORDER = list(Outcome)
 _WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
 """Reasons whose sentence needs no more beside it."""
 
@@ -51,7 +34,7 @@ class Row:
     syncer: SyncerObject
     status: SyncerStatus | None
     """As it is now; None where no pass has told."""
-    state: State
+    outcome: Outcome
     reason: str
     """A machine word, as in conditions; `InSync` where nothing is wrong."""
     why: str = ""
@@ -65,14 +48,9 @@ class Row:
         """Unix seconds of the last change of its condition Ready, else of its creation; None where it was ready when it
         was last looked at, so that nobody can tell."""
         ready = _ready(self.syncer.status)
-        if self.state is State.BROKEN and _is_true(ready):
+        if self.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
             return None
         return ready.last_transition if ready else self.syncer.created
-
-    @property
-    def ready(self) -> str:
-        """`UP/desired`."""
-        return f"{'?' if self.up is None else self.up}/{self.of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +78,8 @@ class Overview:
         """Why there may be more syncers than the rows; None where all were listed."""
         return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
 
-    def count(self, state: State) -> int:
-        return sum(row.state is state for row in self.rows)
+    def count(self, outcome: Outcome) -> int:
+        return sum(row.outcome is outcome for row in self.rows)
 
 
 def overview(look: Look) -> Overview:
@@ -115,7 +93,7 @@ def overview(look: Look) -> Overview:
         if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
     ]
     return Overview(
-        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.state), row.syncer.ref))),
+        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.outcome), row.syncer.ref))),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=heartbeat_link(look, alone=False),
@@ -139,7 +117,7 @@ def _served(look: Look) -> Iterator[Row]:
         status = report.all_statuses.get(ref)
         renewed = not isinstance(look.listed, Unknown) and not any(is_silent(one, look.at) for one in look.marked(ref))
         if status is not None and _in_order(claim, status, look) and renewed:
-            yield _by_its_status(claim.syncer, status, State.IN_SYNC)
+            yield _by_its_status(claim.syncer, status)
         elif subject := subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look):
             yield _by_its_links(claim.syncer, status, explain(subject, look))
 
@@ -161,13 +139,15 @@ def _is_true(condition: Condition | None) -> bool:
     return condition is not None and condition.status is ConditionStatus.TRUE
 
 
-def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why: str = "") -> Row:
+def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
+    ready = _ready(status)
+    good = _is_true(ready)
     return Row(
         syncer=syncer,
         status=status,
-        state=state,
-        reason=now.reason if (now := _ready(status)) else "InSync",
-        why=why,
+        outcome=Outcome.REGISTERED if good else Outcome.NOT_REGISTERED,
+        reason=ready.reason if ready else "InSync",
+        why=ready.message if ready and not good else "",
         apps=status.apps,
         up=status.up,
         of=status.desired,
@@ -175,7 +155,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, state: State, why
 
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
-    state, broken, now = _STATES[found.outcome], found.broken, _ready(status)
+    broken, now = found.broken, _ready(status)
     # A person may want to know of one that is registered, such as that it is suspended.
     asked_for = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
     why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
@@ -183,12 +163,12 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
     if broken:
         more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
         reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
-    elif state is State.UNKNOWN:
+    elif found.outcome is Outcome.UNKNOWN:
         reason, why = "NotLookedAt", next(one.text for one in found.links if one.mark is Mark.UNKNOWN)
     return Row(
         syncer=syncer,
         status=status,
-        state=state,
+        outcome=found.outcome,
         reason=reason,
         why=why,
         apps=found.apps,
@@ -205,14 +185,12 @@ def _others(look: Look) -> Iterator[Row]:
         if syncer.ref in claims:
             continue
         if status is not None and status.observed_generation >= syncer.generation:
-            ready = _ready(status)
-            good = _is_true(ready)
-            why = ready.message if ready and not good else ""
-            yield _by_its_status(syncer, status, State.IN_SYNC if good else State.BROKEN, why)
+            yield _by_its_status(syncer, status)
         else:
             named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
             why = f"{named}: no installation serves it"
-            yield Row(syncer=syncer, status=None, state=State.BROKEN, reason="NoInstallation", why=why)
+            outcome = Outcome.NOT_REGISTERED
+            yield Row(syncer=syncer, status=None, outcome=outcome, reason="NoInstallation", why=why)
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
@@ -237,12 +215,12 @@ def _has(row: Row, condition: str) -> bool:
 
 def code_of_overview(found: Overview) -> ExitCode:
     """0 only where all is in sync, and that was seen. Else what is broken; then what could not be looked at."""
-    if found.count(State.BROKEN) or found.count(State.PARTLY) or found.look.report.absent:
+    if found.count(Outcome.NOT_REGISTERED) or found.count(Outcome.PARTLY) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
-    if found.eureka is not None and found.count(State.UNKNOWN):
+    if found.eureka is not None and found.count(Outcome.UNKNOWN):
         return of_cause(Server.EUREKA, found.eureka.cause)
     if found.unlisted is not None:
         return of_cause(Server.KUBERNETES, found.unlisted.cause)
-    if found.unread and (found.count(State.UNKNOWN) or not found.rows):
+    if found.unread and (found.count(Outcome.UNKNOWN) or not found.rows):
         return of_cause(Server.KUBERNETES, found.unread[0][1].cause)
     return ExitCode.OK

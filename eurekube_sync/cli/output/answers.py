@@ -14,7 +14,7 @@ from rich.text import Text
 from eurekube_sync.cli.output.table import Cell, Columns, Line, Next, row_of, rows_table, sign_of
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
-from eurekube_sync.explain.overview import Overview, Row, State
+from eurekube_sync.explain.overview import Overview, Row
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
@@ -36,11 +36,12 @@ _GRADES = {
 }
 """The worst first."""
 _STATES = {
-    State.IN_SYNC: (Mark.OK, "in sync"),
-    State.PARTLY: (Mark.BROKEN, "partly in sync"),
-    State.BROKEN: (Mark.BROKEN, "broken"),
-    State.UNKNOWN: (Mark.UNKNOWN, "unknown"),
+    Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
+    Outcome.PARTLY: (Mark.BROKEN, "partly", "partly in sync"),
+    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
+    Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
 }
+"""The mark, the state in JSON, and in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 _UNSELECTED = 10  # the most Services that are shown which no syncer selects
 
@@ -118,7 +119,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     for name, source in unread:
         parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
     parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in look.report.absent]
-    rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
+    rows = [row for row in found.rows if everything or row.outcome is not Outcome.REGISTERED or row.why]
     parts += [Columns([_cells(row, look.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
@@ -131,13 +132,13 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
-    sign = sign_of(_STATES[row.state][0])
+    sign = sign_of(_STATES[row.outcome][0])
     since = span(now - row.since) if row.since is not None else "-"
     return (
         (sign.plain, str(sign.style)),
         (str(row.syncer.ref), ""),
         (", ".join(row.apps[:2]) or "-", ""),
-        (row.ready, ""),
+        (f"{'?' if row.up is None else row.up}/{row.of}", ""),
         (row.reason, str(sign.style)),
         (f"{since:6}", ""),  # a table that is watched stands still
         (row.why, ""),
@@ -148,7 +149,7 @@ def summary(found: Overview) -> str:
     """How many there are, and how they are; no more than was seen."""
     if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
-    counts = [(found.count(state), words) for state, (_, words) in _STATES.items()]
+    counts = [(found.count(outcome), words) for outcome, (_, _, words) in _STATES.items()]
     told = ", ".join(f"{number} {words}" for number, words in counts if number)
     up = sum(row.up or 0 for row in found.rows)
     none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
@@ -176,7 +177,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "syncers": [
             {
                 "syncer": str(row.syncer.ref),
-                "state": row.state.value,
+                "state": _STATES[row.outcome][1],
                 "reason": row.reason,
                 "why": row.why,
                 "apps": list(row.apps),

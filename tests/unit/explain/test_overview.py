@@ -8,7 +8,8 @@ import pytest
 
 from eurekube_sync.cli.output.answers import summary
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.overview import Overview, State, chosen, code_of_overview, in_need, overview
+from eurekube_sync.explain.links import Outcome
+from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview
 from eurekube_sync.model.kubernetes import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked
@@ -35,10 +36,10 @@ def _three() -> Asked:
 def test_the_broken_come_first() -> None:
     """Each with its reason; the exit code is theirs."""
     found = of(_three())
-    assert [(row.syncer.name, row.state, row.reason) for row in found.rows] == [
-        ("absent", State.BROKEN, "NoMatchingService"),
-        ("of-others", State.BROKEN, "NoInstallation"),
-        ("rating", State.IN_SYNC, "InSync"),
+    assert [(row.syncer.name, row.outcome, row.reason) for row in found.rows] == [
+        ("absent", Outcome.NOT_REGISTERED, "NoMatchingService"),
+        ("of-others", Outcome.NOT_REGISTERED, "NoInstallation"),
+        ("rating", Outcome.REGISTERED, "InSync"),
     ]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
@@ -48,7 +49,7 @@ def test_all_in_order_is_zero() -> None:
     asked = Asked(endpoint(1))
     asked.fake.run()
     found = of(asked)
-    assert [(row.ready, row.state) for row in found.rows] == [("1/1", State.IN_SYNC)]
+    assert [(row.up, row.of, row.outcome) for row in found.rows] == [(1, 1, Outcome.REGISTERED)]
     assert code_of_overview(found) == ExitCode.OK
     assert in_need(asked.look(f"{NS}/rating")) == frozenset()
 
@@ -59,7 +60,7 @@ def test_what_expired_is_broken_whatever_its_status_says() -> None:
     asked.fake.run()
     asked.fake.registry.held.clear()
     (row,) = of(asked).rows
-    assert (row.reason, row.state, row.since) == ("Expired", State.BROKEN, None)
+    assert (row.reason, row.outcome, row.since) == ("Expired", Outcome.NOT_REGISTERED, None)
 
 
 def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
@@ -68,7 +69,7 @@ def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
     asked.fake.run()
     asked.fake.later(200)
     found = of(asked)
-    assert [(row.reason, row.state) for row in found.rows] == [("NotRenewed", State.PARTLY)]
+    assert [(row.reason, row.outcome) for row in found.rows] == [("NotRenewed", Outcome.PARTLY)]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
 
@@ -78,7 +79,7 @@ def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
     asked.fake.run()
     asked.fake.registry.unreadable = DENIED
     found = of(asked)
-    assert [(row.state, row.up) for row in found.rows] == [(State.UNKNOWN, None)]
+    assert [(row.outcome, row.up) for row in found.rows] == [(Outcome.UNKNOWN, None)]
     assert code_of_overview(found) == ExitCode.EUREKA_DENIED
 
 
@@ -100,7 +101,7 @@ def test_nor_is_one_of_several() -> None:
     asked.in_scope(namespaces=frozenset({NS, "bills"}))
     asked.fake.cluster.unknown[("syncers", "bills")] = DENIED
     found = of(asked)
-    assert [row.state for row in found.rows] == [State.IN_SYNC]
+    assert [row.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert summary(found) == "1 syncer: 1 in sync; other syncers unknown; 1 instance UP"
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 

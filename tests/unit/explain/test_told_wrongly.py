@@ -12,7 +12,7 @@ from eurekube_sync.desired.scope import ALLOWED_APPS
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.explain.overview import State, overview
+from eurekube_sync.explain.overview import overview
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
@@ -310,7 +310,7 @@ def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
     asked = _not_granted()
     asked.fake.cluster.apply(piece(endpoint(1)))
     (row,) = overview(asked.look(NS)).rows
-    assert (row.state, row.reason, row.up) == (State.PARTLY, "NotGranted", 1)
+    assert (row.outcome, row.reason, row.up) == (Outcome.PARTLY, "NotGranted", 1)
 
 
 def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:
