@@ -14,7 +14,7 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.explain.conduct import owner_links
+from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
 from eurekube_sync.explain.subject import endpoints_of, syncers_in
