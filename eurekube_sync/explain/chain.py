@@ -12,13 +12,13 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, and_more, breaks, unseen
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
 from eurekube_sync.explain.registry import Held, heartbeat_link, held_by_eureka, registry_links, up_in
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Complete, Server, Unknown
-from eurekube_sync.model.wording import counted, one_or_more, span
+from eurekube_sync.model.wording import and_more, counted, one_or_more, span
 from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.plan.value import Obstacle
 

@@ -12,7 +12,7 @@ from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_
 from eurekube_sync.explain.what import matches, near_labels, written
 from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import counted, one_or_more, span
+from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
 _PATIENCE = 120.0
 """Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
@@ -40,17 +40,14 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
     named = f"class {class_of(syncer)}" if class_of(syncer) else "no class"
     yield Link(Part.SYNCER, Mark.OK, f"EurekaSyncer {syncer.ref}: mode {syncer.spec.get('mode') or 'pod'}, {named}")
     refused = _refused(subject, look)
-    if refused is not None and refused.part is Part.SPEC:
-        yield refused
-        return
-    yield Link(Part.SPEC, Mark.OK, "its spec is valid")
-    yield _served(syncer, look, registered=registered)
+    if refused is None or refused.part is not Part.SPEC:
+        yield Link(Part.SPEC, Mark.OK, "its spec is valid")
+        yield _served(syncer, look, registered=registered)
     if refused is not None:
         yield refused
     elif isinstance(claim, Serving):
-        more = f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
         kind = one_or_more(len(claim.services), "Service", "Services")
-        yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {', '.join(claim.services[:3])}{more}")
+        yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {some_of(claim.services)}")
         asked = syncer.spec.get("port") or syncer.spec.get("securePort")
         numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
         port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
@@ -61,10 +58,10 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
             first = claim.incomplete[0]
             mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
             yield Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
-            return
-        there = endpoints_of(subject.report, subject.namespace, subject.services)
-        number = len({one.address for one in there if not one.terminating})
-        yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
+        else:
+            there = endpoints_of(subject.report, subject.namespace, subject.services)
+            number = len({one.address for one in there if not one.terminating})
+            yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
@@ -72,7 +69,6 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     if isinstance(claim, Deleting):
         text, cause = "the syncer is being deleted, so its instances are removed", "its syncer is being deleted"
         return breaks(Part.SPEC, "Deleting", text, cause=cause, fix=subject.kubectl("describe"))
-    message = refused_by_its_installation(claim.syncer, look)
     if isinstance(claim, NotServed):
         if claim.unknown:
             text = f"its Services, slices or pods could not be looked at: {claim.message}"
@@ -80,15 +76,13 @@ def _refused(subject: Subject, look: Look) -> Link | None:
         if claim.reason == "NoMatchingService":
             return _no_service(subject, look)
         reason, text = claim.reason, claim.message
-    elif message is not None:
+    elif message := refused_by_its_installation(claim.syncer, look):
         reason, text = "NotGranted", f"its status says: {message}"
     else:
         return None
-    fixes = {
-        "NotGranted": f"kubectl describe namespace {subject.ref.namespace}",
-        "OverQuota": f"kubectl get esync -n {subject.ref.namespace}",
-    }
     part, cause = _REFUSED.get(reason, (Part.ENDPOINTS, ""))
+    namespace = subject.ref.namespace
+    fixes = {"NotGranted": f"kubectl describe namespace {namespace}", "OverQuota": f"kubectl get esync -n {namespace}"}
     return breaks(part, reason, text, cause=cause, fix=fixes.get(reason, subject.kubectl("edit")))
 
 
@@ -127,28 +121,26 @@ def _no_service(subject: Subject, look: Look) -> Link:
 def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     """Whether an installation serves it: in the scope that was given, and by what passes wrote into its status."""
     inside, name = look.asked.takes(syncer), class_of(syncer)
-    generation = syncer.status.observed_generation if syncer.status else -1
-    seen = registered or generation >= syncer.generation
-    if inside and (seen or look.at - syncer.created < _PATIENCE):
+    if inside and (registered or syncer.status or look.at - syncer.created < _PATIENCE):
         told = f"owner {look.owner}" if look.owner else "passes write the syncer's status"
         return Link(Part.SERVED, Mark.OK, f"an installation serves it ({told})")
-    if seen:
-        return Link(
-            Part.SERVED, Mark.OK, f"another installation serves it ({f'class {name}' if name else 'another scope'})"
-        )
-    if generation > 0 and inside:
-        return Link(Part.SERVED, Mark.NOTE, f"no pass has seen its last change (generation {syncer.generation}) yet")
-    age = span(look.at - syncer.created)
-    cause = f"no installation serves {f'class {name}' if name else 'it'}"
-    text = f"no installation serves it: no pass has written its status in {age}"
+    if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
+        told = f"class {name}" if name else "another scope"
+        return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
+    text = f"{not_served_here(syncer)}; no pass has written its status in {span(look.at - syncer.created)}"
     if not inside:
-        own = f"class {name}" if name else "it is out of the scope given here"
-        given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
-        text = f"{own}: no installation serves it; {given}; the syncer was created {age} ago"
-    fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
+        text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
+    cause, fix = "no installation serves it", "ask the operator for which namespaces, labels and shards it runs"
     if name:
+        cause = f"no installation serves class {name}"
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
     return breaks(Part.SERVED, "NoInstallation", text, cause=cause, fix=fix)
+
+
+def not_served_here(syncer: SyncerObject) -> str:
+    """That no installation serves it, so far as is seen; with its class."""
+    name = class_of(syncer)
+    return f"class {name}: no installation serves it" if name else "no installation serves it"
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
@@ -176,16 +168,18 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
     pods = look.pods.get(subject.namespace)
     there = {one.name: one for one in read(pods)}
     names = [why.split()[1] for why in whys if why.startswith("pod ")]  # a bare endpoint has no pod
-    unread = f"the reason could not be read: {pods.message}" if isinstance(pods, Unknown) else ""
-    reasons = [
-        (name, unread or (_why_not_ready(there[name], look.at) if name in there else "")) for name in names[:_MOST]
-    ]
+    details = []
+    for why in whys[:_MOST]:
+        pod, reason = there.get(why.split()[1]), ""
+        if isinstance(pods, Unknown) and names:
+            reason = f": the reason could not be read: {pods.message}"
+        elif pod is not None and (said := _why_not_ready(pod, look.at)):
+            reason = f": {said}"
+        details.append(f"{why}{reason}")
+    text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
     if len(whys) == 1:
-        text, details = ": ".join(filter(None, [whys[0], *(reason for _, reason in reasons)])), []
-    else:
-        text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
-        details = [f"pod {name}{f': {reason}' if reason else ' is not ready'}" for name, reason in reasons]
-        details += [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
+        text = details.pop()
+    details += [f"and {len(whys) - _MOST} more"] if len(whys) > _MOST else []
     if not subject.listed:
         details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
@@ -217,30 +211,29 @@ def _none(subject: Subject, claim: Serving, look: Look) -> Link:
         port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
         text = f"{names} {one_or_more(number, 'does', 'do')} not have the port that its syncer registers"
         return breaks(Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit"))
-    details, fix = _nothing_selected(subject, look)
-    text = f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
+    found = list(_nothing_selected(subject, look))
+    text, fix = f"{names} {one_or_more(number, 'has', 'have')} no endpoints", found[0][1] if found else ""
     if subject.pod:
         text = f"pod {subject.pod} is in no EndpointSlice of {names}"
         fix = f"kubectl describe pod {subject.pod} -n {namespace}"
-    return breaks(Part.PODS, "NoEndpoints", text, *details, fix=fix)
+    return breaks(Part.PODS, "NoEndpoints", text, *(detail for detail, _ in found), fix=fix)
 
 
-def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
-    """What the pods that a Service selects wait for, or the labels that come nearest; and what to do."""
+def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:
+    """What the pods that a Service selects wait for, or the labels that come nearest; each with what to do."""
     pods, selectors = look.pods.get(subject.namespace), look.selectors.get(subject.namespace)
     for source in (selectors, pods):
         if isinstance(source, Unknown):
-            return [f"the reason could not be read: {source.message}"], ""
-    details, fixes = [], []
+            yield f"the reason could not be read: {source.message}", ""
+            return
     for one in (each for each in read(selectors) if each.name in subject.services and each.selector):
         selected = [pod for pod in read(pods) if matches(one.selector, pod.labels) and subject.pod in ("", pod.name)]
         for pod in selected[:_MOST]:
-            details.append(f"pod {pod.name}: {_why_not_ready(pod, look.at) or 'no EndpointSlice lists it'}")
-            fixes.append(f"kubectl describe pod {pod.name} -n {subject.namespace}")
+            waits = _why_not_ready(pod, look.at) or "no EndpointSlice lists it"
+            yield f"pod {pod.name}: {waits}", f"kubectl describe pod {pod.name} -n {subject.namespace}"
         if not selected:
-            found = near_labels(one.selector, [(pod.name, pod.labels) for pod in read(pods)])
-            near = ", ".join(f"{label} ({counted(len(names), 'pod')})" for label, names, _ in found)
-            nearest = f"; nearest: {near}" if near else ""
-            details.append(f"Service {one.name} selects {written(one.selector)}: no pod has it{nearest}")
-            fixes.append(f"kubectl edit service {one.name} -n {subject.namespace}")
-    return details, fixes[0] if fixes else ""
+            near = near_labels(one.selector, [(pod.name, pod.labels) for pod in read(pods)])
+            nearest = ", ".join(f"{label} ({counted(len(names), 'pod')})" for label, names, _ in near)
+            text = f"Service {one.name} selects {written(one.selector)}: no pod has it"
+            fix = f"kubectl edit service {one.name} -n {subject.namespace}"
+            yield f"{text}; nearest: {nearest}" if near else text, fix

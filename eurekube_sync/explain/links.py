@@ -76,11 +76,6 @@ def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", f
     return broken if if_ else Link(part, Mark.NOTE, text, details=details)
 
 
-def and_more(number: int) -> str:
-    """What follows a sentence about the first of so many."""
-    return f" (and {number - 1} more)" if number > 1 else ""
-
-
 class Outcome(StrEnum):
     """What the links come to, the worst first."""
 

@@ -9,13 +9,13 @@ from urllib.parse import quote as in_url
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Wanted
-from eurekube_sync.explain.links import Link, Mark, Part, and_more, breaks, unseen
+from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted, one_or_more, span
+from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
 CALLERS_SECONDS = 95
 """How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
@@ -139,8 +139,7 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     status, them = subject.claim.syncer.status, one_or_more(len(lacking), "it", "them")
-    addresses = ", ".join(address_of(key) for key in lacking[:3])
-    addresses += f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+    addresses = some_of([address_of(key) for key in lacking])
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
         text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
         why = "no pass renewed the leases in time, or Eureka started again without its list"

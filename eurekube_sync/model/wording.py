@@ -26,6 +26,17 @@ def listed(words: Sequence[str], last: str) -> str:
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
+def some_of(words: Sequence[str], most: int = 3) -> str:
+    """`a, b, c and 4 more`."""
+    shown = ", ".join(words[:most])
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
+
+
+def and_more(number: int) -> str:
+    """What follows a sentence about the first of so many."""
+    return f" (and {number - 1} more)" if number > 1 else ""
+
+
 def duration(seconds: float) -> str:
     """`30s`, `20m`, `1h30m`, as an option takes it; parts of a second stay as they are."""
     if seconds < 60 or seconds != int(seconds):

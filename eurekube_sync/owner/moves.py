@@ -18,9 +18,9 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import and_more, some_of
 
 DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
-_SHOWN = 5  # the most names in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +102,7 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
 
 
 def names(instances: Sequence[ObservedInstance]) -> str:
-    shown = ", ".join(str(one.key) for one in instances[:_SHOWN])
-    more = len(instances) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return some_of([str(one.key) for one in instances], 5)
 
 
 def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
@@ -157,8 +155,7 @@ class OwnerReport:
         for one in self.moves:
             if one.failed:
                 failed.setdefault(one.detail, []).append(one)
-        more = {why: f" (and {len(some) - 1} more)" if len(some) > 1 else "" for why, some in failed.items()}
-        troubles = [f"{some[0].source.key}: {why}{more[why]}" for why, some in failed.items()]
+        troubles = [f"{some[0].source.key}: {why}{and_more(len(some))}" for why, some in failed.items()]
         if self.dry_run and self.moves and self.command != "owner purge":
             seconds = observation_time(self.moves, self.observe)
             troubles.append(f"it would first watch for {seconds:.0f} s whether somebody renews them")

@@ -19,7 +19,7 @@ from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
+from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, some_of, span
 from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.orphans import Fate, Orphans
 
@@ -43,7 +43,6 @@ _STATES = {
 }
 """The mark, the state in JSON, and in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
-_UNSELECTED = 10  # the most Services that are shown which no syncer selects
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
@@ -124,9 +123,8 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
     if names := found.unselected:
-        more = f" and {len(names) - _UNSELECTED} more" if len(names) > _UNSELECTED else ""
         services, are = one_or_more(len(names), "Service", "Services"), one_or_more(len(names), "is", "are")
-        text = f"{services} {', '.join(names[:_UNSELECTED])}{more} {are} selected by no EurekaSyncer"
+        text = f"{services} {some_of(names, 10)} {are} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
 
