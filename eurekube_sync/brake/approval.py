@@ -1,7 +1,5 @@
-"""What a person released: a plan by its id, what a saved dry run showed, or one syncer's removals for a while.
-
-Each releases what was meant and nothing beside it. One that cannot be meant for this pass (another cluster's, too old,
-written wrong) releases nothing, and says so. Pure."""
+"""What a person released: a plan by its id, what a saved dry run showed, or one syncer's removals for a while. One that
+cannot be meant for this pass (another cluster's, too old, written wrong) releases nothing, and says so. Pure."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ class PlanId:
 class SavedDryRun:
     """Releases what it showed, as far as this pass would still do the same to the same instance."""
 
-    name: str
-    """The file's, for messages."""
+    name: str  # the file's
     owner: str
     cluster: str
     at: float
@@ -76,7 +73,7 @@ def approve_command(plan_id: str, options: Sequence[str]) -> str:
 
 
 def is_plan_id(text: str) -> bool:
-    """Whether it has the form of a plan id; anything else that is given to `--approve` is a file."""
+    """Anything else that is given to `--approve` is a file."""
     return _PLAN_ID.fullmatch(text) is not None
 
 
@@ -106,10 +103,8 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
     if not isinstance(approval, SavedDryRun):
         return None
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
-        return (
-            f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and this is owner "
-            f"{ownership.owner} in cluster {ownership.cluster}"
-        )
+        this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
+        return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
     if now - approval.at > LONGEST:
         return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: look again"
     if approval.at - now > _CLOCKS_APART:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed, without_evidence
+from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, unconfirmed, without_evidence
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
@@ -17,7 +17,7 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more, some_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan
 
@@ -68,11 +68,10 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     holds: list[Hold] = []
     if swept:
-        syncers = sorted({str(one.syncer) for one in swept})
-        more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
+        syncers = some_of(sorted({str(one.syncer) for one in swept}), 1)
         why = (
-            f"{counted(len(swept), 'UP instance')} of {syncers[0]}{more} would be removed. These instances are older "
-            "than the CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
+            f"{counted(len(swept), 'UP instance')} of {syncers} would be removed. These instances are older than the "
+            "CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
             "CustomResourceDefinition"
         )
         holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=why, removals=tuple(swept)))
@@ -198,17 +197,14 @@ def to_look_up(held: Held | None) -> tuple[Removal, ...]:
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
     """Those whose pod is not in a complete list, or whose address and port are another pod's. A pod that terminates may
     still serve; so may whatever has no pod, and one whose list failed."""
-    return frozenset(
-        one.key
-        for one in removals
-        if one.grounds in (Grounds.REPLACED, Grounds.POD_GONE) or _is_gone(one, observed, pods)
-    )
 
+    def is_gone(one: Removal) -> bool:
+        instance = observed.ours[one.key]
+        uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+        return uid is not None and isinstance(listed, Complete) and uid not in listed.data
 
-def _is_gone(one: Removal, observed: Observed, pods: Pods) -> bool:
-    instance = observed.ours[one.key]
-    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
-    return uid is not None and isinstance(listed, Complete) and uid not in listed.data
+    at_once = (Grounds.REPLACED, Grounds.POD_GONE)
+    return frozenset(one.key for one in removals if one.grounds in at_once or is_gone(one))
 
 
 def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
@@ -216,8 +212,7 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
     for one in hold.removals:
         listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
         if isinstance(listed, Unknown):
-            unknown = f"it is unknown whether their pods still exist: {listed.message}"
-            return replace(hold, why=f"{hold.why}; {unknown}")
+            return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}")
     return hold
 
 
@@ -260,10 +255,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
 def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
     """All of those syncers that would lose more than their `maxRemovalPercent`. Evidence exempts here as in the test of
     sizes, or a syncer that has a limit could never be deleted."""
-    own: dict[SyncerRef, list[Removal]] = {}
-    for one in removals:
-        if one.syncer in limits:
-            own.setdefault(one.syncer, []).append(one)
+    own = by_syncer(one for one in removals if one.syncer in limits)
     actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
     for action in scales.plan.actions:
         if action.syncer in own:

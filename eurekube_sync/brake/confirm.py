@@ -3,9 +3,9 @@ the dead pods among too many removals.
 
 What the pass before saw is in the memory of the process. A process that just began reads it from the status of the
 syncer: `unconfirmedRemoval` and `unconfirmedSince`. A pass that does not see the removal again forgets it, here and in
-the status; one that confirms it, and whose call fails, does not. Neither lasts for ever: where nobody looked for long,
-the wait begins anew. An orphan has no status, so only a process that makes a second pass confirms it. Anything else (a
-mark in the instance, an Event) would be a write to what nobody asks for any more, or would vanish with its namespace.
+the status; one that confirms it, and whose call fails, does not. Where nobody looked for long, the wait begins anew. An
+orphan has no status, so only a process that makes a second pass confirms it: a mark elsewhere would be a write to what
+nobody asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[Instance
     """Those of them that a pass saw, long enough ago: each by itself, where the same process saw it, or all of a
     syncer's together, by the mark in its status."""
     found: set[InstanceKey] = set()
-    for syncer, own in _by_syncer(removals).items():
+    for syncer, own in by_syncer(removals).items():
         together = _seen(brake, syncer, mark_of(own))
         found.update(one.key for one in own if together or _seen(brake, syncer, str(one.key)))
     return frozenset(found)
@@ -39,18 +39,15 @@ def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[Instance
 def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
     """The holds, with the dead ones of each in holds of their own, one for each syncer."""
     kept: list[Hold] = []
-    waiting: dict[SyncerRef, list[tuple[str, Removal]]] = {}
-    taken: set[InstanceKey] = set()
+    waiting: dict[InstanceKey, tuple[str, Removal]] = {}
     for hold in holds:
         kept.append(replace(hold, removals=tuple(one for one in hold.removals if one.key not in dead)))
         for one in hold.removals:
-            if one.key in dead and one.key not in taken:
-                waiting.setdefault(one.syncer, []).append((hold.why, one))
-                taken.add(one.key)
-    for syncer, found in sorted(waiting.items()):
-        own = tuple(one for _, one in found)
+            if one.key in dead:
+                waiting.setdefault(one.key, (hold.why, one))
+    for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
         what = f"{len(own)} of these instances {one_or_more(len(own), 'has', 'have')} no pod any more"
-        kept.append(_awaiting(syncer, own, f"{found[0][0]}; {what}", brake))
+        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; {what}", brake))
     return kept
 
 
@@ -65,7 +62,7 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
     removal. An outage that comes back begins its wait anew, and one that grows waits for what is new. An app waits
     until a pass saw all that it would lose."""
     apps = {one.key.app for one in last if one.key not in seen}
-    for syncer, own in sorted(_by_syncer(last).items()):
+    for syncer, own in sorted(by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
@@ -79,7 +76,7 @@ def mark_of(removals: Iterable[Removal]) -> str:
     return hashlib.sha256("\n".join(sorted(str(one.key) for one in removals)).encode()).hexdigest()[:12]
 
 
-def _by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
+def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
     found: dict[SyncerRef, list[Removal]] = {}
     for one in removals:
         found.setdefault(one.syncer, []).append(one)
@@ -94,22 +91,18 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
 def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
     mark, within = mark_of(own), brake.confirm_within
     when = f"at least {brake.limits.confirm_after:g} s" + (f" and at most {within:g} s" if within < inf else "")
-    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own)
-    hint = f"; {_SAME_PROCESS}" if orphaned else ""
+    why = f"{why}; a pass {when} later has to confirm it"
+    if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
+        why += "; no syncer is left whose status could remember this pass, so only the same process can confirm it: "
+        why += "use run --passes 2 or --daemon"
     return Hold(
         reason=HoldReason.AWAITING_CONFIRMATION,
-        why=f"{why}; a pass {when} later has to confirm it{hint}",
+        why=why,
         removals=own,
         syncer=syncer,
         mark=mark,
         first=(syncer, mark) not in brake.seen,
     )
-
-
-_SAME_PROCESS = (
-    "no syncer is left whose status could remember this pass, so only the same process can confirm it: use run "
-    "--passes 2 or --daemon"
-)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]
@@ -127,14 +120,14 @@ class Sightings:
         """What was seen before this pass; `now` in Unix seconds. A look `within` so many seconds counts: of a status,
         which does not tell the last look, the first one."""
         if self._first is None:  # before its first pass the statuses tell
-            told = [(ref, claim.syncer.status) for ref, claim in desired.claims.items()]
-            marks = [
-                (ref, s.unconfirmed_removal, s.unconfirmed_since) for ref, s in told if s and s.unconfirmed_removal
-            ]
-            # Their times are whole seconds, so that a second may be missing; one in the future, by another machine's
-            # clock, says nothing.
-            ages = {(ref, mark): now - since - 1 for ref, mark, since in marks if since is not None and since < now}
-            return {seen: age for seen, age in ages.items() if age < within}
+            ages = {}
+            for ref, claim in desired.claims.items():
+                told = claim.syncer.status
+                since = told.unconfirmed_since if told else None
+                # Whole seconds, so that one may be missing. In the future, by another machine's clock, it says nothing.
+                if told and told.unconfirmed_removal and since is not None and now - within - 1 < since < now:
+                    ages[ref, told.unconfirmed_removal] = now - since - 1
+            return ages
         if monotonic - self._looked >= within:
             return {}
         return {seen: monotonic - first for seen, first in self._first.items()}

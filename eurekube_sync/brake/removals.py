@@ -1,7 +1,5 @@
-"""The last stage of a pass: what may go, now that it is known what came.
-
-The plan was braked before anything was done. Adds may have failed since, and leases turned out to have expired, so what
-removes is weighed once more, and waits where nothing replaced it. Pure."""
+"""The last stage of a pass: what may go, now that it is known what came. Adds may have failed since the brake saw them,
+and leases turned out to have expired: what removes is weighed once more, and waits where nothing replaced it. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +40,6 @@ class Removals:
     plan: Plan
     """As far as it was not held."""
     actions: tuple[Removal, ...] = ()
-    """Every cancel, and UP to DOWN."""
     kept_back: Mapping[InstanceKey, str]
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
@@ -78,9 +75,8 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it. It would be
-    kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept back, and
-    await it anew: a status that changes for ever, and says now this and now that."""
+    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it: braked
+    first, it would await its confirmation, get it, be kept back after the adds, and await it anew, for ever."""
     if not plan.blocked and not _refused(desired, observed) and not _awaited(plan, desired):
         return plan
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
@@ -89,8 +85,7 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
 
 def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
     """The removals of the plan after its renewals and adds; `done` is what became of those. What must wait for a
-    successor is not weighed: it stays. The brake would have it await a confirmation, get that, and then wait all the
-    same, in a status that changes for ever."""
+    successor is not weighed: it stays, as in `without_successor`."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
@@ -113,6 +108,7 @@ def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Iterable[
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:
+    """Every cancel, and UP to DOWN."""
     return tuple(a for a in plan.changes if isinstance(a, Update | Cancel) and comes_last(a))
 
 
@@ -194,36 +190,23 @@ _PodOf: TypeAlias = tuple[str, str]
 """The app or the syncer, and the pod's UID, or address and port of what has no pod."""
 
 
-def _same(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
-    """What tells that an instance under another name is the same."""
-    return _pod(instance, syncer) or _without_pod(instance, syncer)
-
-
-def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
-    """The pod, with its address; nothing where the mark names none."""
+def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
+    """What tells that an instance under another name is the same, with its address: by its syncer; and a pod, which has
+    a UID, by its app as well."""
     uid = pod_uid_of(instance)
-    if uid is None:
-        return ()
-    return tuple(((name, uid), instance.ip_addr) for name in (f"app {instance.key.app}", f"syncer {syncer}"))
-
-
-def _without_pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
-    """The address of a Service, or of a bare endpoint; nothing where the mark names a pod."""
-    if pod_uid_of(instance) is not None:
-        return ()
-    return (((f"syncer {syncer}", f"{instance.ip_addr}:{instance.main_port}"), instance.ip_addr),)
+    who = uid or f"{instance.ip_addr}:{instance.main_port}"
+    names = [f"syncer {syncer}", *([f"app {instance.key.app}"] if uid else [])]
+    return [((name, who), instance.ip_addr) for name in names]
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
     """The pods of the instances that could not be read, or have no place in a quota, and so are not registered. The
-    latter by their syncer alone: an app that it merely names may be another team's. A Service has no pod, and may get
-    another name as well."""
+    latter by their syncer alone: an app that it merely names may be another team's."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
     awaited = [pod for syncer, wanted in found if wanted for pod in _same(wanted.instance, syncer)]
     for ref, claim in desired.claims.items():
         if isinstance(claim, Serving) and claim.over_quota:
-            waiting = [one.wanted.instance for one in claim.of(OverQuota).values()]
-            awaited += [pod for one in waiting for pod in (*_pod(one, ref)[1:], *_without_pod(one, ref))]
+            awaited += [_same(one.wanted.instance, ref)[0] for one in claim.of(OverQuota).values()]
     return awaited
 
 
@@ -244,11 +227,11 @@ def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
     """What could not be tried and UP instances wait for."""
     tried = {action.key for action in plan.changes if isinstance(action, Register)}
-    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked if one.key not in tried]
+    blocked = [(one, wanted.instance) for one in plan.blocked if (wanted := desired.wanted(one.key))]
     return [
-        (one.syncer, wanted.instance)
-        for one, wanted in blocked
-        if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
+        (one.syncer, instance)
+        for one, instance in blocked
+        if one.key not in tried and instance.status is InstanceStatus.UP and not _serves_itself(one, instance, observed)
     ]
 
 
