@@ -19,8 +19,7 @@ from eurekube_sync.model.wording import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
-LONGEST = 3600
-"""Seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be."""
+LONGEST = 3600  # seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be
 
 _CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -46,10 +45,8 @@ class SavedDryRun:
     name: str  # the file's
     owner: str
     cluster: str
-    at: float
-    """Unix seconds."""
-    removals: frozenset[tuple[str, InstanceKey]]
-    """`cancel` or `update`, and the instance."""
+    at: float  # Unix seconds
+    removals: frozenset[tuple[str, InstanceKey]]  # `cancel` or `update`, and the instance
 
     def __str__(self) -> str:
         return self.name
@@ -63,8 +60,7 @@ class Release:
     """What an annotation on one syncer comes to now."""
 
     released: bool
-    why: str
-    """A sentence without its end, such as `it expired at ...`."""
+    why: str  # a sentence without its end, such as `it expired at ...`
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:

@@ -26,13 +26,10 @@ from eurekube_sync.plan.value import Plan
 class Braked:
     """What the brake leaves of a plan."""
 
-    plan: Plan
-    """Every removal that is held is a renewal."""
+    plan: Plan  # every removal that is held is a renewal
     held: Held | None
-    approved: frozenset[InstanceKey] = frozenset()
-    """The removals that `--approve` released."""
-    confirmed: frozenset[InstanceKey] = frozenset()
-    """Those that an earlier pass saw."""
+    approved: frozenset[InstanceKey] = frozenset()  # the removals that `--approve` released
+    confirmed: frozenset[InstanceKey] = frozenset()  # those that an earlier pass saw
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
@@ -111,16 +108,12 @@ class Scales:
     """What the removals are weighed against."""
 
     plan: Plan
-    registered: frozenset[InstanceKey]
-    """UP now, and weighed."""
-    unread: frozenset[InstanceKey]
-    """UP in the list, and not to be read again: as good as lost."""
+    registered: frozenset[InstanceKey]  # UP now, and weighed
+    unread: frozenset[InstanceKey]  # UP in the list, and not to be read again: as good as lost
     unweighed: frozenset[InstanceKey]
     """Removals that a person released, or that were seen dead before: they go whatever else does."""
-    moved: frozenset[InstanceKey]
-    """Removals whose pods are served under another app."""
-    dead: frozenset[InstanceKey]
-    """Removals that no pod serves any more."""
+    moved: frozenset[InstanceKey]  # removals whose pods are served under another app
+    dead: frozenset[InstanceKey]  # removals that no pod serves any more
 
     @cached_property
     def gained(self) -> Counter[str]:

@@ -105,8 +105,7 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     )
 
 
-Sighted = Mapping[tuple[SyncerRef, str], float]
-"""Seconds since a removal was first seen, by its syncer and mark."""
+Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by its syncer and mark
 
 
 class Sightings:

@@ -20,22 +20,14 @@ from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 class BrakeLimits:
     """Where the brake takes hold."""
 
-    loss_percent: float = 30.0
-    """Of all UP instances that we own, or of those of one app ..."""
-    loss_floor: float = 10
-    """... and more than this many of all ..."""
-    app_loss_floor: float = 10
-    """... or of one app; both numbers, without positive evidence. A shard has whole apps: this does not shrink."""
-    loss_ceiling: float = 500
-    """More than this many, whatever the evidence."""
-    apps_percent: float = 5.0
-    """Of our apps that have an UP instance, going to none ..."""
-    apps_floor: float = 1
-    """... or this many, whichever is more."""
-    deleted_percent: float = 20
-    """Of our apps, going to none because a person deletes their syncers ..."""
-    deleted_floor: float = 10
-    """... and more than this many; both."""
+    loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
+    loss_floor: float = 10  # ... and more than this many of all ...
+    app_loss_floor: float = 10  # ... or of one app, without positive evidence; a shard has whole apps: not scaled
+    loss_ceiling: float = 500  # more than this many, whatever the evidence
+    apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
+    apps_floor: float = 1  # ... or this many, whichever is more
+    deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
+    deleted_floor: float = 10  # ... and more than this many; both
     confirm_after: float = 20
     """Seconds from the first pass that sees an app lose its last UP instance without evidence, or a dead pod among
     too many removals, to one that may do it; 0: at once."""
@@ -57,17 +49,14 @@ class Brake:
     """How one pass is braked: the limits, and what was released, seen before or read beside it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)
-    """`maxRemovalPercent` of those that have one."""
-    freed: frozenset[SyncerRef] = frozenset()
-    """Released by an annotation: their removals are neither counted nor held."""
+    syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)  # `maxRemovalPercent` of those that have one
+    freed: frozenset[SyncerRef] = frozenset()  # released by an annotation: their removals are neither counted nor held
     approval: Approval | None = None
     approved: frozenset[InstanceKey] = frozenset()
     """What an approval released earlier in this pass: counted, and not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """For each removal that awaited its confirmation, by its mark: seconds since it was first seen."""
-    confirm_within: float = inf
-    """Seconds in which a pass has to see it again."""
+    confirm_within: float = inf  # seconds in which a pass has to see it again
     pods: Pods = field(default_factory=dict)
     """The pods of namespaces where removals would be held; empty until somebody looked."""
 
@@ -75,10 +64,8 @@ class Brake:
 class HoldReason(StrEnum):
     """Why removals wait: the reason of the condition `RemovalHeld`."""
 
-    TOO_MANY_REMOVALS = "TooManyRemovals"
-    """The whole pass would remove too much."""
-    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"
-    """This syncer would, by its own limit."""
+    TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
+    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # this syncer would, by its own limit
     CRD_INSTALLED = "CRDInstalled"
     """Their syncers may have gone with an earlier CRD, and be created again one after the other."""
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
@@ -90,15 +77,11 @@ class Hold:
     """Removals that wait for one reason."""
 
     reason: HoldReason
-    why: str
-    """The numbers, as a sentence without its end."""
+    why: str  # the numbers, as a sentence without its end
     removals: tuple[Removal, ...]
-    syncer: SyncerRef | None = None
-    """Whose they are; None where they may be many syncers'."""
-    mark: str = ""
-    """Of one that awaits its confirmation: equal marks are the same removal."""
-    first: bool = False
-    """Nobody saw it before this pass, or too long ago: its wait begins."""
+    syncer: SyncerRef | None = None  # whose they are; None where they may be many syncers'
+    mark: str = ""  # of one that awaits its confirmation: equal marks are the same removal
+    first: bool = False  # nobody saw it before this pass, or too long ago: its wait begins
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -113,8 +96,7 @@ class Hold:
 class Held:
     """All removals of a pass that wait; each is in one hold."""
 
-    plan_id: str
-    """For `run --approve`: a checksum over these removals alone."""
+    plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
 
     @property

@@ -37,15 +37,11 @@ from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 class Removals:
     """What is left to do of a plan when its adds are done."""
 
-    plan: Plan
-    """As far as it was not held."""
+    plan: Plan  # as far as it was not held
     actions: tuple[Removal, ...] = ()
-    kept_back: Mapping[InstanceKey, str]
-    """Those of them that must wait for a successor, with the reason."""
-    held: Held | None = None
-    """What was held when the removals were weighed again ..."""
-    confirmed: frozenset[InstanceKey] = frozenset()
-    """... and what went then for an earlier pass saw it."""
+    kept_back: Mapping[InstanceKey, str]  # those of them that must wait for a successor, with the reason
+    held: Held | None = None  # what was held when the removals were weighed again ...
+    confirmed: frozenset[InstanceKey] = frozenset()  # ... and what went then for an earlier pass saw it
 
 
 def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
@@ -186,8 +182,7 @@ def _left_up(
     return left
 
 
-_PodOf: TypeAlias = tuple[str, str]
-"""The app or the syncer, and the pod's UID, or address and port of what has no pod."""
+_PodOf: TypeAlias = tuple[str, str]  # the app or the syncer, and the pod's UID, or address and port of what has no pod
 
 
 def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:

@@ -26,20 +26,16 @@ from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
-_MOST_NAMESPACES = 50
-"""Whose Pods are listed for their drain time."""
+_MOST_NAMESPACES = 50  # whose Pods are listed for their drain time
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
-_SKEW = 10.0
-"""Seconds between two clocks that are worth a word."""
-_LARGE_SKEW = 60.0
-"""Seconds at which a lease seems to have ended, or a new write older than the last."""
+_SKEW = 10.0  # seconds between two clocks that are worth a word
+_LARGE_SKEW = 60.0  # seconds at which a lease seems to have ended, or a new write older than the last
 _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")
 """No instance can have it: ours have four colons, and others do not use our name."""
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-_SHUTDOWN = 30
-"""Seconds that an app gets after its `preStop`, as Kubernetes gives by default."""
+_SHUTDOWN = 30  # seconds that an app gets after its `preStop`, as Kubernetes gives by default
 
 
 def everything(
@@ -279,14 +275,11 @@ class Needed(NamedTuple):
     are served."""
 
     verb: str
-    resource: str
-    """With its group and subresource: `eurekasyncers.eurekube.io/status`."""
+    resource: str  # with its group and subresource: `eurekasyncers.eurekube.io/status`
     without: str
     where: str | None = None
-    optional: bool = False
-    """A pass goes on without it."""
-    name: str = ""
-    """Of the one object; empty for all."""
+    optional: bool = False  # a pass goes on without it
+    name: str = ""  # of the one object; empty for all
 
 
 _DELETED_WITH_IT = "a syncer may have been deleted together with the CRD, so none of its instances is removed"

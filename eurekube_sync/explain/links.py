@@ -11,12 +11,9 @@ from eurekube_sync.model.values import dataclass
 
 class Mark(StrEnum):
     OK = "ok"
-    BROKEN = "broken"
-    """It keeps something from being registered."""
-    UNKNOWN = "unknown"
-    """It could not be looked at."""
-    NOTE = "note"
-    """It keeps nothing from being registered, and is good to know."""
+    BROKEN = "broken"  # it keeps something from being registered
+    UNKNOWN = "unknown"  # it could not be looked at
+    NOTE = "note"  # it keeps nothing from being registered, and is good to know
 
 
 class Part(StrEnum):
@@ -49,16 +46,12 @@ class Link:
 
     part: Part
     mark: Mark
-    text: str
-    """One sentence without its end."""
+    text: str  # one sentence without its end
     reason: str = ""
     """A machine word where it does not hold, as in conditions; docs/troubleshooting.md has each. Else empty."""
-    details: tuple[str, ...] = ()
-    """More lines, such as what was nearly right."""
-    cause: str = ""
-    """Of a broken one: the same for the last line, such as `its pod is not ready`."""
-    fix: str = ""
-    """The one thing to do, a command where there is one."""
+    details: tuple[str, ...] = ()  # more lines, such as what was nearly right
+    cause: str = ""  # of a broken one: the same for the last line, such as `its pod is not ready`
+    fix: str = ""  # the one thing to do, a command where there is one
 
     @property
     def broken(self) -> bool:
@@ -89,20 +82,14 @@ class Outcome(StrEnum):
 class Explanation:
     """Of one syncer, or of what no syncer selects."""
 
-    about: str
-    """What it explains, such as `svc/s5/orders`."""
+    about: str  # what it explains, such as `svc/s5/orders`
     links: tuple[Link, ...]
     outcome: Outcome
-    syncer: str = ""
-    """Its `namespace/name`; empty where there is none."""
-    sentence: str = ""
-    """The last line."""
-    fix: str = ""
-    """The one thing to do; empty where nothing is to be done."""
-    up: int | None = None
-    """Instances UP now; None where nobody could tell."""
-    of: int = 0
-    """Endpoints that could be registered."""
+    syncer: str = ""  # its `namespace/name`; empty where there is none
+    sentence: str = ""  # the last line
+    fix: str = ""  # the one thing to do; empty where nothing is to be done
+    up: int | None = None  # instances UP now; None where nobody could tell
+    of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
     """The smallest syncer that would help; empty where none is missing."""
@@ -118,10 +105,8 @@ class Explanation:
 
 class Grade(StrEnum):
     OK = "ok"
-    WARNING = "warning"
-    """It works, and a person should look at it; or it could not be looked at."""
-    FAILED = "failed"
-    """A pass cannot do its work."""
+    WARNING = "warning"  # it works, and a person should look at it; or it could not be looked at
+    FAILED = "failed"  # a pass cannot do its work
 
 
 class Check(StrEnum):
@@ -146,12 +131,9 @@ class Finding:
 
     check: Check
     grade: Grade
-    text: str
-    """One sentence without its end."""
-    fix: str = ""
-    """The one thing to do; empty where all is well."""
-    manifest: str = ""
-    """Lines of YAML to add; empty for none."""
+    text: str  # one sentence without its end
+    fix: str = ""  # the one thing to do; empty where all is well
+    manifest: str = ""  # lines of YAML to add; empty for none
 
     @property
     def docs(self) -> str:

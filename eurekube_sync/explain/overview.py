@@ -32,15 +32,12 @@ class Row:
     """One syncer."""
 
     syncer: SyncerObject
-    status: SyncerStatus | None
-    """As it is now; None where no pass has told."""
+    status: SyncerStatus | None  # as it is now; None where no pass has told
     outcome: Outcome
-    reason: str
-    """A machine word, as in conditions; `InSync` where nothing is wrong."""
+    reason: str  # a machine word, as in conditions; `InSync` where nothing is wrong
     why: str = ""
     apps: tuple[str, ...] = ()
-    up: int | None = None
-    """None where nobody could tell."""
+    up: int | None = None  # None where nobody could tell
     of: int = 0
 
     @property
@@ -59,19 +56,15 @@ class Overview:
 
     rows: tuple[Row, ...]
     look: Look
-    eureka: Unknown | None
-    """Why Eureka could not be looked at; None where it was."""
+    eureka: Unknown | None  # why Eureka could not be looked at; None where it was
     last_pass: Link
     oldest_lease: float | None
     """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
-    unread: tuple[tuple[str, Unknown], ...]
-    """What of Kubernetes could not be looked at."""
-    unselected: tuple[str, ...]
-    """Services of the named namespaces that no syncer selects, as `namespace/name`."""
+    unread: tuple[tuple[str, Unknown], ...]  # what of Kubernetes could not be looked at
+    unselected: tuple[str, ...]  # Services of the named namespaces that no syncer selects, as `namespace/name`
     held: int
     conflicts: int
-    left_out: int = 0
-    """Rows that nobody asked for."""
+    left_out: int = 0  # rows that nobody asked for
 
     @property
     def unlisted(self) -> Unknown | None:

@@ -20,10 +20,8 @@ from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of,
 CALLERS_SECONDS = 95
 """How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
 balancer's (docs/eureka.md)."""
-_SILENT = 150.0
-"""Seconds without a renewal, or a good pass: five renewals."""
-_LEASE_SECONDS = 600.0
-"""How long an instance lives after its last renewal, with the lease that `run` gives by default."""
+_SILENT = 150.0  # seconds without a renewal, or a good pass: five renewals
+_LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the lease that `run` gives by default
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 _MOST = 6
 Held = Mapping[InstanceKey, ObservedInstance]

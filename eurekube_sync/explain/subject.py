@@ -26,10 +26,8 @@ class Subject:
     what: What
     report: PassReport
     claim: Claim
-    services: tuple[str, ...]
-    """Those of its Services that were asked about, by name."""
-    keys: frozenset[InstanceKey] | None
-    """The instances that were asked about; None for all of the syncer."""
+    services: tuple[str, ...]  # those of its Services that were asked about, by name
+    keys: frozenset[InstanceKey] | None  # the instances that were asked about; None for all of the syncer
     verdicts: Mapping[InstanceKey, Verdict]
     listed: tuple[ObservedInstance, ...]
 

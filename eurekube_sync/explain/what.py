@@ -12,8 +12,7 @@ from eurekube_sync.model.values import dataclass
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An instance id of ours: `owner:namespace:app:address:port`."""
-_ALIKE = 0.6
-"""As `difflib` measures it: `orders` and `ordersXX` are 0.86."""
+_ALIKE = 0.6  # as `difflib` measures it: `orders` and `ordersXX` are 0.86
 
 Labels = Mapping[str, str]
 NearLabel = tuple[str, tuple[str, ...], bool]
@@ -35,12 +34,9 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class What:
     kind: Kind
-    name: str
-    """Of an object; an app in upper case; an address without its port; an instance id."""
-    namespace: str = ""
-    """Empty where it names none."""
-    port: int | None = None
-    """Of an address that names one."""
+    name: str  # of an object; an app in upper case; an address without its port; an instance id
+    namespace: str = ""  # empty where it names none
+    port: int | None = None  # of an address that names one
 
     def __str__(self) -> str:
         match self.kind:

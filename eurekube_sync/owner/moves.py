@@ -29,8 +29,7 @@ class Move:
 
     source: ObservedInstance
     target: InstanceKey
-    expects: Mapping[str, str | None]
-    """Marks that the source must still have when it is its turn; None: must not have."""
+    expects: Mapping[str, str | None]  # marks that the source must still have when it is its turn; None: must not have
     put: Mapping[str, str]
     why: str
     result: Result | None = None  # None: it is only planned
