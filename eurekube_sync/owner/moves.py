@@ -1,7 +1,5 @@
-"""What an `owner` command moves, as values: which instance, its new key and marks, why, and what became of it.
-
-A move changes the marks, and the id where it has to; status, override, lease, URLs and everybody's metadata go along.
-"""
+"""What an `owner` command moves, as values: which instance, its new key and marks, why, and what became of it. Status,
+override, lease, URLs and everybody's metadata go along."""
 
 from __future__ import annotations
 
@@ -134,7 +132,7 @@ class OwnerReport:
     def summary(self) -> str:
         would, done = _VERBS[self.command]
         if not self.moves:
-            return self.nothing or f"nothing {done}"
+            return self.nothing or f"nothing {would}"
         if self.dry_run:
             return f"dry run: {len(self.moves)} {would}{self.of}"
         results = Counter(one.result for one in self.moves)

@@ -31,9 +31,15 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.controller.renew_only import RegistryWorld
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
+from eurekube_sync.owner.commands import (
+    Purge,
+    adopt_instances,
+    adopt_old_cluster,
+    look_before_purge,
+    purge,
+    rename_owner,
+)
 from eurekube_sync.owner.moves import OwnerReport
-from eurekube_sync.owner.purge import Purge, look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 
 _NAMED = 10  # the most instances that the question of `purge` names

@@ -31,9 +31,8 @@ from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.owner.handover import adopt_instances, adopt_old_cluster, rename_owner
+from eurekube_sync.owner.commands import adopt_instances, adopt_old_cluster, look_before_purge, purge, rename_owner
 from eurekube_sync.owner.moves import OwnerReport
-from eurekube_sync.owner.purge import look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (
