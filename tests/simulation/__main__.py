@@ -71,12 +71,10 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
         f"{runs} stories{kind} from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours "
         f"in {took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
     )
-    counts = [f"{count} {what}" for what, count in sorted(reached.items())]
     print(summary)
-    print(f"reached: {', '.join(counts)}")
+    print(f"reached: {', '.join(f'{count} {what}' for what, count in sorted(reached.items()))}")
     if record:
-        shown = [summary, "", *counts]
-        PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, shown, about=about))
+        PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, [summary], about=about))
     for verdict in broken[:_TOLD]:
         print()
         print(tell(shrink(verdict)))
