@@ -1,5 +1,4 @@
-"""Calls, and what an answer means: what is transient, what a refusal, what new credentials may end; and LIST, in pages:
-all of a source, or Unknown, and never less without saying so.
+"""Calls, and what an answer means; and LIST, in pages: all of a source, or Unknown.
 
 A walk is whole when every page came, each a list of the kind that was asked for, all of one revision. The first page
 is asked for without a resourceVersion: a consistent read. `resourceVersion=0` may be arbitrarily old.
@@ -8,6 +7,7 @@ is asked for without a resourceVersion: a consistent read. `resourceVersion=0` m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -18,14 +18,7 @@ from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connectio
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
 from eurekube_sync.model import errors
-from eurekube_sync.model.errors import (
-    ClusterDenied,
-    ClusterError,
-    ClusterRejected,
-    ClusterTooLarge,
-    ClusterUnavailable,
-    unknown_from,
-)
+from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
@@ -46,10 +39,8 @@ _WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
 
 Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
 """By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
-bytes is not read again, and is the same object, by which later stages recognise that nothing of it changed
-(`desired/resolve`). All is listed in each pass all the same."""
-Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]
-"""What the last lists read, by the struct of their items and by the namespace that was listed."""
+bytes is the same object, by which later stages recognise that nothing of it changed (`desired/resolve`)."""
+Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]  # of the last lists, by struct and by namespace
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -64,8 +55,6 @@ class Readable(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[T]):
-    """What is listed, and how an item is read."""
-
     plural: str
     list_kind: str  # `METADATA_ONLY` asks for nothing else
     item: type[Readable[T]]
@@ -79,15 +68,13 @@ class Kind(Generic[T]):
         return f"{self.prefix}{scope}/{self.plural}"
 
 
-class _Head(objects.Wire):
-    """What can be read of an item that cannot be read whole."""
-
-    metadata: _HeadMeta
-
-
 class _HeadMeta(objects.Wire):
     name: str
     namespace: str = ""
+
+
+class _Head(objects.Wire):
+    metadata: _HeadMeta  # what can be read of an item that cannot be read whole
 
 
 class ListMeta(msgspec.Struct):
@@ -142,8 +129,7 @@ class Calls:
                 raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
             if answer.status not in _TRANSIENT:
                 return answer, None
-            overloaded = f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
-            return ClusterUnavailable(overloaded), answer.retry_after
+            return ClusterUnavailable(_answered(call, answer)), answer.retry_after
 
         server = self._connection.server
         return self._tries.call(once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}"))
@@ -180,8 +166,7 @@ class Calls:
             return unusable(f"{what} cannot be read: {reason(error)}")
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
-        """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in "".
-        Never raises. What it reads is kept in `earlier`."""
+        """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in ""."""
         earlier = {} if earlier is None else earlier
         if namespaces is not None:
             return Listed(by_namespace=self._one_by_one(kind, namespaces, earlier), elsewhere=NOT_READ)
@@ -212,12 +197,10 @@ class Calls:
     def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
         known = earlier.get(kind.item, {}).get(namespace, {})
         for _ in range(_WALKS):
-            try:
+            with suppress(_NotWhole):
                 return self._pages(kind, namespace, known)
-            except _NotWhole:
-                continue
         message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
-        raise _answered(Unknown(cause=Cause.UNAVAILABLE, message=message))
+        raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
     def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
         decode = msgspec.json.Decoder(kind.item).decode
@@ -231,7 +214,7 @@ class Calls:
             call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
             try:
                 page = self._page(kind, call)
-            except ClusterTooLarge:  # as where a few hundred objects have much in their annotations
+            except errors.ClusterTooLarge:  # as where a few hundred objects have much in their annotations
                 if limit == 1:
                     raise
                 limit = max(1, limit // 8)
@@ -262,13 +245,11 @@ class Calls:
             token = following
 
     def _page(self, kind: Kind[Any], call: Call) -> RawPage:
-        answer = self.send(call)
+        answer = self.expect(call, 200, 404, 410)
         if answer.status == 410:
             raise _NotWhole
         if answer.status == 404:
-            raise _answered(kind.when_absent)
-        if answer.status != 200:
-            raise refusal(call, answer)
+            raise _rejected(kind.when_absent)
         try:
             page = _PAGE.decode(answer.body)
         except UNREADABLE as error:
@@ -301,17 +282,19 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
     """The error for an answer that is not what was asked for."""
     if answer.status == 403:
         return ClusterDenied(f"the Kubernetes API forbids {call}: {said(answer)}")
-    return ClusterRejected(f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}")
+    return ClusterRejected(_answered(call, answer))
+
+
+def _answered(call: Call, answer: Answer) -> str:
+    return f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
 
 
 def said(answer: Answer) -> str:
     """The message of a Status, else the beginning of the body; never all of it, and no credential."""
-    try:
+    with suppress(*UNREADABLE):
         status = msgspec.json.decode(answer.body, type=_Status)
-    except UNREADABLE:
-        status = _Status()
-    if status.kind == "Status":
-        return excerpt(status.message, most=300, secrets=answer.secrets) or "no message"
+        if status.kind == "Status":
+            return excerpt(status.message, most=300, secrets=answer.secrets) or "no message"
     if is_page(answer):
         return "a web page: a login or a proxy answers in its place"
     text = answer.body[: 5 * LOOKED_AT].decode(errors="replace")
@@ -322,7 +305,7 @@ def is_page(answer: Answer) -> bool:
     return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
 
 
-def _answered(unknown: Unknown) -> ClusterError:
+def _rejected(unknown: Unknown) -> ClusterError:
     """Whatever the cause: the server did answer."""
     error = ClusterRejected(unknown.message)
     error.cause = unknown.cause
@@ -339,7 +322,7 @@ def _no_list(call: Call, got: str) -> ClusterRejected:
 
 
 def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
-    """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be known."""
+    """Its namespace is Unknown; all is, by a ClusterRejected, when even that cannot be known."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:

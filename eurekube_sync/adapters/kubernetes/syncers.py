@@ -1,5 +1,5 @@
-"""A EurekaSyncer and its CRD as the API's JSON has them, and what they mean to us, as `objects`; and the Events about
-syncers, which are written once, and counted when they repeat, at most every five minutes."""
+"""A EurekaSyncer and its CRD as the API's JSON has them, as `objects`; and the Events about syncers, which are written
+once, and counted when they repeat, at most every five minutes."""
 
 from __future__ import annotations
 
@@ -95,22 +95,11 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         item = _STATUS.decode(raw)
         if item is None:
             return None
-        return SyncerStatus(
-            observed_generation=item.observed_generation,
-            conditions=tuple([one.read() for one in item.conditions or ()]),
-            ready=item.ready,
-            desired=item.desired,
-            registered=item.registered,
-            up=item.up,
-            down=item.down,
-            app_name=item.app_name,
-            vip_address=item.vip_address,
-            apps=tuple(item.apps or ()),
-            errors=tuple(item.errors or ()),
-            unconfirmed_removal=item.unconfirmed_removal,
-            unconfirmed_since=_whole(item.unconfirmed_since),
-            eureka_unknown_since=_whole(item.eureka_unknown_since),
-        )
+        found: dict[str, Any] = {name: getattr(item, name) for name in _NAMES}
+        found["conditions"] = tuple([one.read() for one in item.conditions or ()])
+        found |= {"apps": tuple(item.apps or ()), "errors": tuple(item.errors or ())}
+        found |= {name: _whole(found[name]) for name in ("unconfirmed_since", "eureka_unknown_since")}
+        return SyncerStatus(**found)
     except UNREADABLE:
         return None
 
@@ -135,14 +124,10 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         }
         for condition in status.conditions
     ]
-    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()}
-    fields |= {"conditions": conditions, "unconfirmedSince": _moment(status.unconfirmed_since)}
-    fields |= {"eurekaUnknownSince": _moment(status.eureka_unknown_since)}
+    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()} | {"conditions": conditions}
+    for name in ("unconfirmedSince", "eurekaUnknownSince"):
+        fields[name] = None if fields[name] is None else rfc_3339(fields[name])
     return {name: value if isinstance(value, int) else value or None for name, value in fields.items()}
-
-
-def _moment(at: int | None) -> str | None:
-    return None if at is None else rfc_3339(at)
 
 
 class DefinitionItem(objects.Wire):
@@ -153,7 +138,7 @@ class DefinitionItem(objects.Wire):
     def terminating(self) -> bool:
         """Whether it is going, and takes its objects with it."""
         conditions = (self.status.conditions if self.status else None) or ()
-        named = any((condition.type, condition.status) == ("Terminating", "True") for condition in conditions)
+        named = any((one.type, one.status) == ("Terminating", "True") for one in conditions)
         return named or self.metadata.deletion_timestamp is not None
 
 
@@ -169,11 +154,9 @@ class _EventItem(objects.Wire):
 
 
 class Events:
-    """Remembers which events it wrote or counted a moment ago."""
-
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._counted: dict[str, float] = {}
+        self._counted: dict[str, float] = {}  # when each was written or counted, a moment ago
 
     def record(self, event: EventRecord, at: float) -> None:
         name = _name(event)
