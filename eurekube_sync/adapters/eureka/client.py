@@ -59,14 +59,8 @@ class EurekaClient(Registry):
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
-        self._tries = Tries(
-            clock=clock,
-            random=random,
-            limit=limit or TimeLimit(clock),
-            answer_seconds=options.answer_timeout,
-            most=options.retries + 1,
-            count=count,
-        )
+        bounds = limit or TimeLimit(clock)
+        self._tries = Tries(clock, random, bounds, options.answer_timeout, most=options.retries + 1, count=count)
         self._login = options.credentials
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()

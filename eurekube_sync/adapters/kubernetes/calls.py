@@ -32,6 +32,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 PAGE = 500
+CORE = "/api/v1"
 METADATA_ONLY = "PartialObjectMetadataList"
 NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
@@ -53,12 +54,12 @@ class Readable(Protocol[T_co]):
     def read(self) -> T_co | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
+    prefix: str  # `CORE`, or `/apis/GROUP/VERSION`
     plural: str
     list_kind: str  # `METADATA_ONLY` asks for nothing else
     item: type[Readable[T]]
-    prefix: str = "/api/v1"  # or `/apis/GROUP/VERSION`
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from msgspec.json import Decoder
 
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
-from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY, NOT_READ, Earlier, Kind
-from eurekube_sync.adapters.kubernetes.connection import Call, Connection
+from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Earlier, Kind
+from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
@@ -29,24 +29,16 @@ CRD_MISSING = Unknown(
     message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
 )
 
-_SYNCERS = Kind(
-    prefix=_GROUP,
-    plural="eurekasyncers",
-    list_kind="EurekaSyncerList",
-    item=syncers.SyncerItem,
-    when_absent=CRD_MISSING,
-)
-_SERVICES = Kind(plural="services", list_kind="ServiceList", item=objects.ServiceItem)
-_SLICES = Kind(
-    prefix="/apis/discovery.k8s.io/v1", plural="endpointslices", list_kind="EndpointSliceList", item=objects.SliceItem
-)
-_ENDPOINTS = Kind(plural="endpoints", list_kind="EndpointsList", item=objects.EndpointsItem)
-_NODES = Kind(plural="nodes", list_kind="NodeList", item=objects.NodeItem, namespaced=False)
-_NODE_DRAINS = Kind(plural="nodes", list_kind=METADATA_ONLY, item=objects.NodeDrainItem, namespaced=False)
-_NAMESPACES = Kind(plural="namespaces", list_kind=METADATA_ONLY, item=objects.NamespaceItem, namespaced=False)
-_PODS = Kind(plural="pods", list_kind=METADATA_ONLY, item=objects.PodItem)
-_POD_DRAINS = Kind(plural="pods", list_kind=METADATA_ONLY, item=objects.PodDrainItem)
-_WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=objects.ReadinessItem)
+_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, when_absent=CRD_MISSING)
+_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem)
+_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem)
+_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem)
+_NODES = Kind(CORE, "nodes", "NodeList", objects.NodeItem, namespaced=False)
+_NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, objects.NodeDrainItem, namespaced=False)
+_NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, objects.NamespaceItem, namespaced=False)
+_PODS = Kind(CORE, "pods", METADATA_ONLY, objects.PodItem)
+_POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, objects.PodDrainItem)
+_WHOLE_PODS = Kind(CORE, "pods", "PodList", objects.ReadinessItem)
 
 
 class KubernetesCluster:
@@ -65,18 +57,14 @@ class KubernetesCluster:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`endpoints_source` is `endpoints` for clusters without EndpointSlices; the others are those of `Tries`."""
-        limit = limit or TimeLimit(clock)
-        all_tries = Tries(
-            clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count
-        )
-        self._calls = calls.Calls(connection, all_tries)
+        bounds = limit or TimeLimit(clock)
+        self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
         self._endpoints_source = endpoints_source
-        self._earlier: Earlier = {}
-        """Of the lists of every pass. Pods are listed rarely, and would only take memory."""
+        self._earlier: Earlier = {}  # of the lists of every pass; pods are listed rarely, and would only take memory
         self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}
-        """By UID and version as it was listed: the version of a syncer since our finalizer is on it. A status that is
-        written after that then meets no conflict."""
+        """By UID and version as it was listed: the version since our finalizer is on it, for the status to be written
+        without a conflict."""
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
@@ -162,8 +150,7 @@ class KubernetesCluster:
             if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
                 message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
-                found = {one: found.get(one, rest) for one in names}
-                break
+                return Listed(by_namespace=dict.fromkeys(names, rest) | found, elsewhere=NOT_READ)
         return Listed(by_namespace=found, elsewhere=NOT_READ)
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
@@ -198,8 +185,10 @@ class KubernetesCluster:
 
     def add_finalizer(self, syncer: model.SyncerObject) -> model.SyncerObject:
         """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
-        current = syncer
+        current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
+            if current is None or (current.uid, current.generation) != (syncer.uid, syncer.generation):
+                raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
             if current.deleted is not None:
                 raise ClusterConflict(f"{syncer.ref} is being deleted: no finalizer is added any more")
             if CLEANUP_FINALIZER in current.finalizers:
@@ -207,13 +196,10 @@ class KubernetesCluster:
             call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
             answer = self._calls.expect(call, 200, 404, 409, 422)
             if answer.status == 200:
-                finalized = calls.decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read()
+                finalized = _read(call, answer)
                 self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
                 return finalized
-            now = self._read_again(syncer) if answer.status != 404 else None
-            if now is None or (now.uid, now.generation) != (syncer.uid, syncer.generation):
-                raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
-            current = now
+            current = self._read_again(syncer) if answer.status != 404 else None
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was added")
 
     def remove_finalizer(self, syncer: model.SyncerObject) -> None:
@@ -232,10 +218,8 @@ class KubernetesCluster:
         listed = syncer.uid, syncer.resource_version
         current = replace(syncer, resource_version=self._finalized.pop(listed, syncer.resource_version))
         for _ in range(_TRIES):
-            body = {
-                "metadata": {"resourceVersion": current.resource_version},
-                "status": syncers.status_fields(status),
-            }
+            head = {"resourceVersion": current.resource_version}
+            body = {"metadata": head, "status": syncers.status_fields(status)}
             call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
             if self._calls.expect(call, 200, 404, 409).status != 409:
                 return
@@ -255,10 +239,11 @@ class KubernetesCluster:
     def _read_again(self, syncer: model.SyncerObject) -> model.SyncerObject | None:
         call = Call(method="GET", path=_path(syncer))
         answer = self._calls.expect(call, 200, 404)
-        return calls.decoded(call, answer, syncers.SyncerItem, _A_SYNCER).read() if answer.status == 200 else None
+        return _read(call, answer) if answer.status == 200 else None
 
 
-_A_SYNCER = "a EurekaSyncer"
+def _read(call: Call, answer: Answer) -> model.SyncerObject:
+    return calls.decoded(call, answer, syncers.SyncerItem, "a EurekaSyncer").read()
 
 
 def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:
@@ -268,9 +253,8 @@ def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source
 
 
 def _or_without_grants(unknown: Unknown) -> Unknown:
-    if unknown.cause is not Cause.DENIED:
-        return unknown
-    return replace(unknown, message=f"{unknown.message}; grant it, or leave out --require-app-grant")
+    advice = "; grant it, or leave out --require-app-grant" if unknown.cause is Cause.DENIED else ""
+    return replace(unknown, message=f"{unknown.message}{advice}")
 
 
 def _path(syncer: model.SyncerObject) -> str:
@@ -278,8 +262,8 @@ def _path(syncer: model.SyncerObject) -> str:
 
 
 def _finalizers(current: model.SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
-    """Only of the object as it is here, and with its others: a merge patch would lose those that were added since. Two
-    clusters count their versions by themselves: the address may lead to another one now."""
+    """Only of the object as it is here: a merge patch would lose those that were added since. The UID, for the address
+    may lead to another cluster now, which counts its versions by itself."""
     changes = [
         {"op": "test", "path": "/metadata/uid", "value": current.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": current.resource_version},

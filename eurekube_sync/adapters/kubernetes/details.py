@@ -12,7 +12,7 @@ import msgspec
 
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.calls import Calls, Kind, decoded, unusable, writing
+from eurekube_sync.adapters.kubernetes.calls import CORE, Calls, Kind, decoded, unusable, writing
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.tries import Tries
@@ -116,14 +116,14 @@ def _stored_schema(body: bytes) -> Mapping[str, Any]:
     return msgspec.convert(stored[0] if stored else {}, dict[str, Any])
 
 
-_PODS = Kind(plural="pods", list_kind="PodList", item=PodItem)
-_SERVICES = Kind(plural="services", list_kind="ServiceList", item=_ServiceItem)
+_PODS = Kind(CORE, "pods", "PodList", PodItem)
+_SERVICES = Kind(CORE, "services", "ServiceList", _ServiceItem)
 
 
 class KubernetesDetails:
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
         self._clock = clock
-        self._calls = Calls(connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=60.0, most=2))
+        self._calls = Calls(connection, Tries(clock, random, limit, answer_seconds=60.0, most=2))
 
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
         return self._calls.list_all(_PODS, [namespace]).of(namespace)

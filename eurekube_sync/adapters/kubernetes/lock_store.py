@@ -20,17 +20,14 @@ from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, Loc
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
 
-CALL_SECONDS = 3.0
-"""The longest time of one call: a renewal that got no answer can be tried again before the holder has to stop."""
-LAST_GOOD_PASS = "eurekube.io/last-good-pass"
-"""When it was, as RFC 3339. It and the others are written together."""
-_LAST_GOOD = {
+CALL_SECONDS = 3.0  # for one call: a renewal that got no answer can be tried again before the holder has to stop
+LAST_GOOD_PASS = "eurekube.io/last-good-pass"  # when it was, as RFC 3339; written together with the others
+_LAST_GOOD = {  # by field of a `GoodPass`
     "holder": "eurekube.io/last-good-holder",
     "result": "eurekube.io/last-good-result",
     "owner": "eurekube.io/owner",
     "scope": "eurekube.io/scope",
 }
-"""By field of a `GoodPass`: the annotation that has it."""
 
 
 class _LeaseSpec(objects.Wire):
@@ -47,7 +44,7 @@ class _LeaseItem(objects.Wire):
 
 
 class LeaseObject:
-    """The lock as one object. May be used from several threads."""
+    """May be used from several threads."""
 
     def __init__(
         self,
@@ -59,10 +56,8 @@ class LeaseObject:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._name = name
-        # No pass bounds these calls: the lock has to be renewed while one is under way.
-        limit = TimeLimit(clock)
-        tries = Tries(clock=clock, random=random, limit=limit, answer_seconds=CALL_SECONDS, most=1, count=count)
-        self._calls = Calls(connection, tries)
+        limit = TimeLimit(clock)  # no pass bounds these calls: the lock has to be renewed while one is under way
+        self._calls = Calls(connection, Tries(clock, random, limit, CALL_SECONDS, most=1, count=count))
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
         self._path = f"{self._folder}/{name.name}"
 
@@ -128,7 +123,5 @@ def _good(annotations: Mapping[str, str]) -> GoodPass | None:
     return GoodPass(at=objects.seconds(at), **told)
 
 
-def _micro_time(unix_seconds: float | None) -> str | None:
-    if unix_seconds is None:
-        return None
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _micro_time(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
