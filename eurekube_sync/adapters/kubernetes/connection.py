@@ -32,8 +32,6 @@ from eurekube_sync.model.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to the API."""
-
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -47,14 +45,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back, decompressed; `retry_after` is the header's text."""
-
     status: int
-    body: bytes
-    retry_after: str = ""
-    date: str = ""  # the server's clock, as the header has it
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What of the call must not be shown, should the answer repeat it."""
+    body: bytes  # decompressed
+    retry_after: str = ""  # as the header has it; so is the next
+    date: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # of the call, should the answer repeat them
 
 
 class Connection(Protocol):
@@ -72,16 +67,10 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """Where the API is, and how long to wait for it."""
-
-    kubeconfig: str = ""
-    """Path, or several joined by the path separator; empty: in-cluster, else KUBECONFIG, else ~/.kube/config."""
-    context: str = ""
-    """A context of the kubeconfig; empty for its current one. Given, it rules out the in-cluster configuration."""
+    kubeconfig: str = ""  # paths, joined by the separator; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
+    context: str = ""  # of the kubeconfig; empty for its current one; given, it rules out the in-cluster configuration
     connect_seconds: float = 5.0
-    read_seconds: float = 30.0
-    """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
-    `KubernetesCluster` bounds the whole answer."""
+    read_seconds: float = 30.0  # the longest silence; `answer_seconds` of the `KubernetesCluster` bounds a whole answer
     threads: int = 8
     start_seconds: float = 180.0
     """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
@@ -91,8 +80,8 @@ class ConnectionSettings:
 
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 1.0
-"""How long the credentials that were read are sent without another look, which takes a thread: thousands of statuses
-are written in a row. The client itself reads a token's file once a minute."""
+"""How long credentials are sent without another look, which takes a thread: thousands of statuses are written in a row.
+The client itself reads a token's file once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,26 +134,15 @@ class ClientConnection:
         host = loaded.configuration.host
         headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
         headers |= {} if call.body is None else {"Content-Type": call.content_type}
-        query = f"?{urlencode(call.query)}" if call.query else ""
-        timeout = urllib3.Timeout(
-            connect=within.bounded(self._settings.connect_seconds), read=within.bounded(self._settings.read_seconds)
-        )
+        url = f"{host}{call.path}?{urlencode(call.query)}".rstrip("?")
+        bounds = [within.bounded(each) for each in (self._settings.connect_seconds, self._settings.read_seconds)]
+        settings = {"timeout": urllib3.Timeout(connect=bounds[0], read=bounds[1]), "preload_content": False}
+        settings |= {"headers": {**headers, **loaded.credentials}, "retries": False, "redirect": False}
         try:
-            with within.running():
-                answer = loaded.pool.request(
-                    call.method,
-                    f"{host}{call.path}{query}",
-                    body=call.body,
-                    headers={**headers, **loaded.credentials},
-                    timeout=timeout,
-                    retries=False,
-                    redirect=False,
-                    preload_content=False,
-                )
-                with closing(answer):
-                    where = f"{call} to the Kubernetes API at {host}"
-                    chunks = answer.stream(CHUNK, decode_content=True)
-                    body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
+            with within.running(), closing(loaded.pool.request(call.method, url, body=call.body, **settings)) as answer:
+                where = f"{call} to the Kubernetes API at {host}"
+                chunks = answer.stream(CHUNK, decode_content=True)
+                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # a chunk may say -5
             why = no_answer(error).why
             raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
@@ -177,9 +155,8 @@ class ClientConnection:
         )
 
     def _read(self, within: AnswerTime, *, anew: bool) -> _Loaded:
-        """The credentials of now, by one thread at a time: the client's hook is not made for several, and the program
-        that a kubeconfig names takes no timeout. One that hangs is left to itself; after a while all is loaded anew, so
-        that nothing is shared with it."""
+        """The credentials of now, by one thread at a time, as the client's hook wants it. A program that hangs is left
+        to itself; after a while all is loaded anew, so that nothing is shared with it."""
         while True:
             reading = self._under_way(anew)
             try:
@@ -213,8 +190,8 @@ class ClientConnection:
             return self._reading
 
     def _credentials_of_now(self, anew: bool, number: int) -> _Loaded:
-        """From a token's file the client reads them again when they are old. They count from their end on, unless this
-        reading was left behind before."""
+        """From a token's file the client reads them again when they are old. They count unless this reading was left
+        behind."""
         loaded = self._load() if anew else self._loaded
         loaded = replace(loaded, credentials=_credentials(loaded.configuration))
         with self._lock:
@@ -229,11 +206,10 @@ class ClientConnection:
         from kubernetes.client.rest import RESTClientObject
 
         configuration: Any = Configuration()
-        what = (
-            "this runs in a cluster, but its service account" if self._in_cluster else f"the kubeconfig {self._paths}"
-        )
+        what = f"the kubeconfig {self._paths}"
         try:
             if self._in_cluster:
+                what = "this runs in a cluster, but its service account"
                 _load_in_cluster(configuration)
             else:
                 self._by_program = names_program(self._paths, self._settings.context)
@@ -243,10 +219,9 @@ class ClientConnection:
             rest: Any = RESTClientObject(configuration)
         except ConfigurationError:
             raise
-        except OSError as error:
-            raise ConfigurationError(f"{what} cannot be read: {first_line(error)}") from error
         except Exception as error:
-            raise ConfigurationError(f"{what} cannot be used: {first_line(error)}") from error
+            verb = "read" if isinstance(error, OSError) else "used"
+            raise ConfigurationError(f"{what} cannot be {verb}: {first_line(error)}") from error
         bound_answers(rest.pool_manager)
         self._tell_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager)
@@ -267,8 +242,8 @@ class ClientConnection:
 
 
 def _import_no_more_than_is_used() -> None:
-    """Takes the client's packages without what they import: all of it, with pydantic, OAuth and web sockets. A pod uses
-    nothing of that, and each pass of a CronJob would begin with it."""
+    """Takes the client's packages without what they import, such as pydantic, OAuth and web sockets: a pod uses nothing
+    of that, and each pass of a CronJob would begin with it."""
     for name in ("kubernetes", "kubernetes.config"):
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
@@ -288,14 +263,12 @@ def _load_kubeconfig(configuration: Any, paths: str, context: str) -> None:
     load: Any = kube_config.load_kube_config
     load(config_file=paths, context=context or None, client_configuration=configuration, persist_config=False)
     if not configuration.host.startswith(("http://", "https://")):
-        raise ConfigurationError(
-            f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
-        )
+        server = f"the server {configuration.host}, which lacks https:// before it"
+        raise ConfigurationError(f"the kubeconfig {paths} names {server}")
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:
-    """As headers; a line's end after a token goes, as for kubectl. What cannot be sent, the pool would show in its
-    error."""
+    """As headers; a line's end after a token goes, as for kubectl. The pool's error would show what cannot be sent."""
     try:
         settings = configuration.auth_settings()
     except Exception as error:

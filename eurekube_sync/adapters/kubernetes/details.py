@@ -1,5 +1,5 @@
-"""`KubernetesDetails`: the `Details` port on the Kubernetes API: single calls and lists of one namespace, for a person
-who asks. Of a whole Pod the types are checked where its value is made: structs for it would be fifteen."""
+"""The `Details` port on the Kubernetes API: single calls and lists of one namespace, for a person who asks. Of a whole
+Pod the types are checked where its value is made: structs for it would be fifteen."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ class _Meta(objects.Meta):
 
 
 class PodItem(objects.Wire):
-    """A Pod, as far as it says why it is not ready, and how it ends."""
-
     metadata: _Meta
     spec: dict[str, Any] | None = None
     status: dict[str, Any] | None = None
@@ -80,12 +78,12 @@ class PodItem(objects.Wire):
 
 def _condition(one: Any) -> Mapping[str, Any]:
     since = _at(one, "lastTransitionTime")
+    said = {name: msgspec.convert(_at(one, name) or "", str) for name in ("reason", "message")}
     return {
         "type": _at(one, "type"),
         "true": _at(one, "status") == "True",
-        "reason": excerpt(msgspec.convert(_at(one, "reason") or "", str), most=_LONGEST),
-        "message": excerpt(msgspec.convert(_at(one, "message") or "", str), most=_LONGEST),
         "since": objects.seconds(msgspec.convert(since, datetime)) if since else None,
+        **{name: excerpt(text, most=_LONGEST) for name, text in said.items()},
     }
 
 

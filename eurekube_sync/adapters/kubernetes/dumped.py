@@ -1,5 +1,4 @@
-"""A cluster that was written into files: answers reads as the API server would, and no write. What no file has is
-unknown, and never empty."""
+"""A cluster that was written into files: reads are answered as by the API server. What no file has is unknown."""
 
 from __future__ import annotations
 
@@ -9,22 +8,21 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.adapters.kubernetes.calls import METADATA_ONLY
+from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterRejected
 
-_PLACES = {
+_PLACES = {  # by kind: where the API has it; another group may have a kind of the same name
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
-    "Endpoints": ("/api/v1", "endpoints"),
-    "Service": ("/api/v1", "services"),
-    "Pod": ("/api/v1", "pods"),
-    "Node": ("/api/v1", "nodes"),
-    "Namespace": ("/api/v1", "namespaces"),
+    "Endpoints": (CORE, "endpoints"),
+    "Service": (CORE, "services"),
+    "Pod": (CORE, "pods"),
+    "Node": (CORE, "nodes"),
+    "Namespace": (CORE, "namespaces"),
 }
-"""By kind: where the API has it. Another group may have a kind of the same name."""
 
 
 class DumpedConnection:
@@ -40,7 +38,7 @@ class DumpedConnection:
     @property
     def namespaces(self) -> frozenset[str] | None:
         """Those that have anything in the files: of no other is anything known. None if there are none: the syncers
-        are then unknown everywhere, where a scope without namespaces would have none."""
+        are then unknown everywhere, not absent."""
         found = (one["metadata"].get("namespace") for one in self._objects)
         return frozenset(name for name in found if isinstance(name, str) and name) or None
 

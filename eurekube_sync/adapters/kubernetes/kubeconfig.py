@@ -1,5 +1,5 @@
-"""What is read of a kubeconfig before the official client does: it says in many errors, or not at all, what is one
-sentence here. And the namespace of a pod, which has no kubeconfig."""
+"""What is read of a kubeconfig before the official client does, in plainer sentences; and the namespace of a pod, which
+has no kubeconfig."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
     import yaml
 
     found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
-    if not found and Path(paths).expanduser().is_dir():
-        raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
     if not found:
+        if Path(paths).expanduser().is_dir():
+            raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
         why = "and this does not run in a cluster: give --kubeconfig FILE"
         raise ConfigurationError(f"there is no kubeconfig {paths}, {why}")
     for path in found:
@@ -88,13 +88,11 @@ def first_line(error: BaseException) -> str:
 def own_namespace(
     environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "", file: Path = _NAMESPACE
 ) -> str | None:
-    """The namespace of this pod; None outside of a cluster, or where a kubeconfig leads to another one. Raises
-    ConfigurationError."""
+    """The namespace of this pod; None outside of a cluster, or where a kubeconfig leads to another one."""
     if kubeconfig or context or not environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"the namespace of this pod cannot be read in {file}: give --lock NAMESPACE/NAME, or --lock off"
-        ) from error
+        give = "give --lock NAMESPACE/NAME, or --lock off"
+        raise ConfigurationError(f"the namespace of this pod cannot be read in {file}: {give}") from error

@@ -1,8 +1,5 @@
-"""The objects of a cluster as its API's JSON has them, and what they mean to us: `read` makes a value of `model`.
-
-Structs have the fields somebody reads, in snake case; every other one is skipped. Decoding raises one of
-`no_answer.UNREADABLE` on what the API never gives; whoever lists decides what that means. Pure.
-"""
+"""The objects of a cluster as its API's JSON has them, and what they mean to us: `read` makes a value of `model`. What
+nobody reads is skipped. Decoding raises `no_answer.UNREADABLE` on what the API never gives. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +12,9 @@ import msgspec
 from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.model import kubernetes as model
 
-SERVICE_NAME = "kubernetes.io/service-name"
-"""The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
+SERVICE_NAME = "kubernetes.io/service-name"  # the label that ties an EndpointSlice to its Service (well-known labels)
 REGISTERED = "eurekube.io/registered"  # our readiness gate: the condition of a Pod that Eureka holds
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
-"""The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints that stopped at 1000 addresses
 
 
 def seconds(time: datetime) -> float:
@@ -126,8 +121,8 @@ class _Target(Wire):
     uid: str = ""
 
     def pod(self, namespace: str) -> model.PodRef | None:
-        """The Pod that an endpoint is, if it is in the slice's own namespace: the cluster's controllers name no other.
-        One without a UID is legal, and none: all such would be one and the same."""
+        """The Pod that an endpoint is, if in the slice's own namespace: the cluster's controllers name no other. One
+        without a UID is legal, and none: all such would be one and the same."""
         if self.kind != "Pod" or not self.uid or self.namespace not in ("", namespace):
             return None
         return model.PodRef(self.name, self.uid)
@@ -200,10 +195,8 @@ class _Address(Wire):
     target_ref: _Target | None = None
 
     def read(self, namespace: str, *, ready: bool) -> model.Endpoint:
-        pod = self.target_ref.pod(namespace) if self.target_ref else None
-        return model.Endpoint(
-            address=self.ip, ready=ready, serving=ready, pod=pod, node=self.node_name or "", zone=None
-        )
+        pod, node = self.target_ref.pod(namespace) if self.target_ref else None, self.node_name or ""
+        return model.Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=node, zone=None)
 
 
 class _Subset(Wire):
@@ -213,16 +206,11 @@ class _Subset(Wire):
 
 
 class EndpointsItem(Item):
-    """What clusters without EndpointSlices have."""
-
     subsets: list[_Subset] | None = None
 
     def read(self) -> tuple[model.EndpointSlice, ...]:
-        """As slices: one for each subset and address family, an empty one where it has none.
-
-        It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated
-        says so in each slice.
-        """
+        """As slices: one for each subset and address family, an empty one where it has none. It knows nothing of zones,
+        and has no terminating pod. One that is truncated says so in each slice."""
         meta = self.metadata
         truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
         groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
@@ -291,8 +279,7 @@ class NamespaceItem(Item):
 
 
 def _uid(pod: Meta) -> str:
-    """ValueError when it is empty: without one a Pod would be no evidence."""
-    if not pod.uid:
+    if not pod.uid:  # it would be no evidence
         raise ValueError("a Pod without a UID")
     return pod.uid
 
@@ -317,8 +304,6 @@ class _PodSpec(Wire):
 
 
 class ReadinessItem(Item):
-    """What a readiness gate needs of a Pod."""
-
     spec: _PodSpec | None = None
     status: Conditions | None = None
 
@@ -337,8 +322,8 @@ class ReadinessItem(Item):
 
 
 def _taken_back(by_type: Mapping[str, Condition]) -> bool:
-    """Whether Ready was taken back after our gate had opened. Where a node is lost nobody but the node controller tells
-    it, and it leaves all other conditions as they were. Right after the gate opens, the kubelet has yet to follow."""
+    """Whether Ready was taken back after our gate had opened: of a lost node the node controller tells it, and leaves
+    all other conditions. Right after the gate opens, the kubelet has yet to follow."""
     ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
     if ready is None or ready.status == "True" or gate is None or gate.status != "True":
         return False
