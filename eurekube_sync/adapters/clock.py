@@ -15,8 +15,8 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._stopping = False
-        # A handler runs between two steps of the very thread that waits, and must not want a lock that this one holds:
-        # `threading.Event` has one, `SimpleQueue.put` is made to be called so.
+        # A handler may interrupt the thread that waits, and must not want a lock that this one holds, as that of
+        # `threading.Event`; `SimpleQueue.put` is made to be called so.
         self._bell: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
@@ -42,13 +42,18 @@ class SystemClock:
         self._bell.put(None)
 
 
+def unix_time(date: str) -> float | None:
+    """Of a date as HTTP's headers have it; None for anything else."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def ahead(date: str, begun: float, ended: float) -> float | None:
     """Seconds that the clock of an answer's header `Date` is ahead of ours, where the call took from `begun` to `ended`
     in Unix seconds; 0 for what the call or a whole second of the header may explain. None for no such header."""
-    try:
-        said = parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if said + 1 < begun:
+    said = unix_time(date)
+    if said is not None and said + 1 < begun:
         return said + 1 - begun
-    return max(0.0, said - ended)
+    return None if said is None else max(0.0, said - ended)

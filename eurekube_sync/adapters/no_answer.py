@@ -1,8 +1,5 @@
-"""Why a call got no answer, or one that cannot be read, in the same words for both servers.
-
-Knows what sockets, `ssl`, `http.client`, urllib3 and msgspec raise. Knows no host, path or status, and not what a
-caller makes of it.
-"""
+"""Why a call got no answer, or one that cannot be read, in the same words for both servers: what sockets, `ssl`,
+`http.client`, urllib3 and msgspec raise."""
 
 from __future__ import annotations
 
@@ -18,21 +15,17 @@ import msgspec
 from eurekube_sync.model.sources import Cause
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""What reading a server's JSON raises: a stray byte, deep nesting, a number of 5,000 digits and a time before all times
-are no `MsgspecError`."""
+"""Of a server's JSON: a stray byte, deep nesting, 5,000 digits and a time before all times are no MsgspecError."""
 _PLACE = re.compile(r" \(byte \d+\)")
-_TLS_ALERT = "\\x15\\x03"
-"""How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line."""
+_TLS_ALERT = "\\x15\\x03"  # how a TLS alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
 _UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
-_OTHER_HOST = "is for another host name: put a name from the certificate into the URL"
-_UNTRUSTED = {
+_UNTRUSTED = {  # by `X509_V_ERR_`, see `openssl verify`
     **dict.fromkeys((2, 18, 19, 20, 21), _UNKNOWN_AUTHORITY),
     9: "is not valid yet: check the clock of this machine, or wait",
     10: "has expired: renew it at the server, or check the clock of this machine",
-    **dict.fromkeys((62, 64), _OTHER_HOST),
+    **dict.fromkeys((62, 64), "is for another host name: put a name from the certificate into the URL"),
 }
-"""By `X509_V_ERR_`, see `openssl verify`."""
 _CERTIFICATE_REFUSED = ("HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _NO_ROUTE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH})
@@ -50,13 +43,12 @@ class NoAnswer(NamedTuple):
 
     why: str
     look: str = ""  # what to look at, another clause
-    cause: Cause = Cause.UNAVAILABLE
-    """UNUSABLE: who gave the address has to see to it. DENIED: who gave the login or the certificate."""
+    cause: Cause = Cause.UNAVAILABLE  # UNUSABLE: the address is wrong; DENIED: the login or the certificate is
     again: bool = False  # whether another try may help
 
 
 def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
-    """What urllib3, or `requests` around it, raised: in words without seconds and bytes, the same from call to call."""
+    """What urllib3, or `requests` around it, raised: in the same words from call to call, without seconds and bytes."""
     from urllib3 import exceptions
 
     found = _causes(error)
@@ -120,7 +112,7 @@ def _of_proxy(found: list[BaseException]) -> NoAnswer:
 
 
 def _of_tls(error: ssl.SSLError) -> NoAnswer:
-    """One clause for each way in which TLS fails; the reasons are those of OpenSSL."""
+    """The reasons are those of OpenSSL."""
     name = (error.reason or "").upper()
     said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -130,10 +122,10 @@ def _of_tls(error: ssl.SSLError) -> NoAnswer:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"
         return NoAnswer(why, cause=Cause.UNUSABLE)
     if "CERTIFICATE_REQUIRED" in name or ("ALERT" in name and any(part in name for part in _CERTIFICATE_REFUSED)):
-        why = f"the server refuses us in TLS ({said}): it may ask for a client certificate, of an authority that it"
-        return NoAnswer(f"{why} trusts", cause=Cause.DENIED)
+        asks = "it may ask for a client certificate, of an authority that it trusts"
+        return NoAnswer(f"the server refuses us in TLS ({said}): {asks}", cause=Cause.DENIED)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        why = "the connection ended within TLS; check that the server speaks TLS, and whether it wants a client"
-        return NoAnswer(f"{why} certificate")
+        check = "check that the server speaks TLS, and whether it wants a client certificate"
+        return NoAnswer(f"the connection ended within TLS; {check}")
     which = f" ({said})" if said else ""
     return NoAnswer(f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the CA file")

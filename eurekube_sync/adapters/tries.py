@@ -1,8 +1,6 @@
-"""One call over HTTP, tried again while it fails in a way that may pass by itself: the same for both servers.
-
-Owns how often and how far apart, the server's `Retry-After`, the time of a whole answer, of which timeouts bound only
-the silences, and its size. Knows no host, path or status: an adapter makes each try, and says what came of it.
-"""
+"""One call over HTTP, tried again while it fails in a way that may pass by itself: how often and how far apart, and the
+time and the size of a whole answer; timeouts bound only its silences. An adapter makes each try, and says what came of
+it."""
 
 from __future__ import annotations
 
@@ -14,12 +12,11 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from eurekube_sync.adapters.clock import unix_time
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import EurekubeError
@@ -30,24 +27,20 @@ T = TypeVar("T")
 Came: TypeAlias = tuple[T | EurekubeError, str | None]
 """Of one try: an answer, or the error to raise if it was the last; and `Retry-After`, or None where it is useless."""
 NO_ANSWER = "none"
-_FIRST_WAIT = 0.25
-"""Seconds. A wait is random between nothing and its bound ("full jitter"), which doubles from try to try."""
-_LONGEST_RETRY_AFTER = 10.0
-"""Seconds. A server that asks for more is left to the next pass."""
+_FIRST_WAIT = 0.25  # seconds; a wait is random below its bound ("full jitter"), which doubles from try to try
+_LONGEST_RETRY_AFTER = 10.0  # seconds; a server that asks for more is left to the next pass
 _LOOK_SECONDS = 0.5  # how often a reader that waits looks whether the program was asked to stop
 _STOP_SECONDS = 1.0  # what an answer that is under way still gets then: most come whole, and say what a write did
 _CONNECT_TIMES = 2
-"""A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
-address of a name is given the whole timeout."""
+"""A connection may take its timeout so often: resolvers wait 5 s for a name server, and each address of a name is given
+the whole timeout."""
 _SHORTEST_WAIT = 0.001  # sockets and urllib3 take a timeout of zero for something else
 CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
 _SMALLEST = 4 * 1024 * 1024
-_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Of the container: cgroup v2 and v1. A word means none."""
+_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # v2, v1
 _WITHOUT_ANSWER = 64 * 1024 * 1024
-_TIMES = 5
-"""As much memory as an answer has bytes: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services."""
+_TIMES = 5  # memory for the bytes of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +85,13 @@ class Tries:
         text = retry_after.strip()
         if text.isascii() and text.isdigit():
             return float(text)
-        try:
-            when = parsedate_to_datetime(text)
-            now = datetime.fromtimestamp(self.clock.now(), UTC)
-            return (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()
-        except (TypeError, ValueError, OverflowError):
-            return 0.0
+        when = unix_time(text)
+        return 0.0 if when is None else when - self.clock.now()
 
 
 def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:
-    """Bytes of one answer, unzipped: 256 MB, or less where the container would be killed over it. Then each pass would
-    be, and no lease renewed; after an answer that is refused, the leases are."""
+    """Bytes of one answer, unzipped: 256 MB, or less where the container would be killed over it in each pass, and no
+    lease renewed. After an answer that is refused, the leases are."""
     for path in limits:
         with suppress(OSError, ValueError):
             room = (int(path.read_text(encoding="ascii")) - _WITHOUT_ANSWER) // _TIMES
@@ -128,11 +117,10 @@ class AnswerTime:
     """The time of one call, from its beginning to the last byte of its answer."""
 
     over = False  # whether it ended a call
-    within_limit = True  # whether, when it was over, it was so by the call's own bound, and not by the limit or a stop
+    within_limit = True  # whether the call's own bound ended it, and not the limit or a stop
     _stopping = False
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit) -> None:
-        """`seconds` is the call's own bound; `limit` that of what it is part of, which may move."""
         self._clock = clock
         self._limit = limit
         self._end = clock.monotonic() + seconds
@@ -157,7 +145,7 @@ class AnswerTime:
             pass
 
     def waits(self, seconds: float) -> Iterator[float]:
-        """Short waits, one after the other; TimeoutError after so many seconds, or when the time is over."""
+        """Short waits, one by one; TimeoutError after so many seconds, or when the time is over."""
         while True:
             if self._clock.stopping() and not self._stopping:
                 self._stopping = True
@@ -180,8 +168,6 @@ _CURRENT: ContextVar[AnswerTime | None] = ContextVar("answer_time", default=None
 
 
 class _Received(io.RawIOBase):
-    """The bytes of a socket; each wait for them is a short one."""
-
     def __init__(self, connected: socket.socket, within: AnswerTime, original: io.BufferedIOBase) -> None:
         self._socket = connected
         self._within = within
@@ -192,7 +178,7 @@ class _Received(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As that of a socket's file; TimeoutError after too much silence, or when the whole answer takes too long."""
+        """In short waits; TimeoutError after too much silence, or when the whole answer takes too long."""
         waits = self._within.waits(self._silence)
         while True:
             self._socket.settimeout(next(waits))
@@ -200,15 +186,12 @@ class _Received(io.RawIOBase):
                 return self._socket.recv_into(buffer)
 
     def close(self) -> None:
-        """Close the socket's file, too: the socket stays open as long as a file of it is."""
         if not self.closed:
-            self._original.close()
+            self._original.close()  # the socket stays open as long as a file of it is
         super().close()
 
 
 class _Answer(http.client.HTTPResponse):
-    """Reads through `_Received` where the thread's call has a time."""
-
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         if within := _CURRENT.get():

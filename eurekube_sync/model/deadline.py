@@ -1,5 +1,5 @@
-"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; after
-how many failures the rest is not tried; and what is done once in a stretch of the clock."""
+"""How long a pass may go on, and each of its stages, so that a server that hangs takes no more than its stage; and what
+is done once in a stretch of the clock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FAILURES_IN_A_ROW = 20
 
 
 class TimeLimit:
-    """Until when what runs now may go on. Set by a pass, and kept by the adapters, which bound every call and every new
-    try by what is left of it. Safe in several threads."""
+    """Until when what runs now may go on: a pass sets it, and the adapters bound every call and every try by what is
+    left of it. Safe in several threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,8 +24,7 @@ class TimeLimit:
         self._held: Callable[[], bool] = lambda: True  # whether what runs now may go on at all, whatever its time
 
     def only_while(self, held: Callable[[], bool]) -> None:
-        """From now on nothing goes on, and no call begins, unless this is true: a process that slept must not wake up
-        and write."""
+        """From now on no call begins unless this is true: a process that slept must not wake up and write."""
         self._held = held
 
     def left(self) -> float:
@@ -69,14 +68,12 @@ class Streak:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, *, unreachable: bool) -> None:
-        """One call more; any answer ends the row."""
         with self.lock:
             self.failures = self.failures + 1 if unreachable else 0
 
     @property
     def broken(self) -> bool:
-        """Whether to leave the rest."""
-        return self.failures >= FAILURES_IN_A_ROW
+        return self.failures >= FAILURES_IN_A_ROW  # the rest is not tried
 
 
 class Schedule:
@@ -90,6 +87,6 @@ class Schedule:
         self._stretch: int | None = None
 
     def due(self, now: float) -> bool:
-        """Whether it is to be done; `now` in Unix seconds. Asking counts as doing it."""
+        """Whether it is to be done now, in Unix seconds. Asking counts as doing it."""
         before, self._stretch = self._stretch, int(now // self._seconds)
         return now % self._seconds < self._first_part if before is None else before != self._stretch

@@ -96,10 +96,8 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     """A list is a 403 while the server warms up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by
     Spring Security's `CsrfFilter`, which its error page turns into 401 where it asks for a login as well."""
     if answer.method == "GET":
-        return errors.RegistryUnavailable(
-            f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy "
-            "from and shows its list after 5 minutes."
-        )
+        why = "Eureka has just started without a peer to copy from and shows its list after 5 minutes."
+        return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
     return errors.RegistryDenied(
         f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
         'Turn it off for Eureka\'s paths: http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the '

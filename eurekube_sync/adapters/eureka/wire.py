@@ -1,8 +1,5 @@
-"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here.
-
-Servers differ: `$` and `@enabled` are text or native, old codecs collapse a single element into an object, and the
-override has two spellings (`EurekaJacksonCodec`).
-"""
+"""Eureka's JSON, read tolerantly and written exactly. Servers differ: `$` and `@enabled` are text or native, old codecs
+collapse a single element into an object, and the override has two spellings (`EurekaJacksonCodec`)."""
 
 from __future__ import annotations
 
@@ -83,11 +80,9 @@ class _RawApplication(msgspec.Struct):
 
 
 class _Applications(msgspec.Struct):
-    """All applications, and how many instances of each status they hold. Each is read by itself: the documents of all
-    of them at once would be a third of a pass's memory."""
-
     application: list[msgspec.Raw] | dict[str, msgspec.Raw]
-    apps__hashcode: str | None = None
+    """Each is read by itself: the documents of all of them at once would be a third of a pass's memory."""
+    apps__hashcode: str | None = None  # how many instances of each status they hold
 
 
 class _List(msgspec.Struct):
@@ -99,24 +94,21 @@ _LIST = msgspec.json.Decoder(_List)
 _APPLICATION = msgspec.json.Decoder(_Application)
 _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
-"""By app and id the document without its last renewal, and what it was read as. None in place of a document with
-numbers in its metadata: 1 equals true, which reads differently."""
+"""By app and id the document without its last renewal, and what it was read as. None for one with numbers in its
+metadata: 1 equals true, which reads differently."""
 
 
 class Decoded:
-    """What the instances of the last list were read as, by app and id: one of which nothing changed but its last
-    renewal is the same `Instance` again, by which later stages recognise it. Each is compared whole.
-
-    Of the first list nothing is kept: a process that lists once needs no memory for it.
-    """
+    """What the instances of the last list were read as: one of which nothing changed but its last renewal is the same
+    `Instance` again, by which later stages recognise it. Each is compared whole. Of the first list nothing is kept: a
+    process that lists once needs no memory for it."""
 
     def __init__(self) -> None:
         self._known: _Known | None = None
 
     @contextmanager
     def reading(self, afresh: _Read) -> Iterator[_Read]:
-        """How each instance of a list is read, `afresh` where it changed. All others are forgotten at its end, unless
-        the list cannot be read."""
+        """How each instance of a list is read, `afresh` where it changed. All others are forgotten when it is read."""
         before = self._known
         now: _Known = {}
 
@@ -131,11 +123,8 @@ class Decoded:
                 known = document if _TEXT.issuperset(map(type, (document.metadata or {}).values())) else None
                 observed = afresh(document, app)
             if observed.last_renewal != renewal:
-                observed = ObservedInstance(
-                    instance=observed.instance,
-                    last_dirty_timestamp=observed.last_dirty_timestamp,
-                    last_renewal=renewal,
-                )
+                same, dirty = observed.instance, observed.last_dirty_timestamp
+                observed = ObservedInstance(instance=same, last_dirty_timestamp=dirty, last_renewal=renewal)
             now[observed.key] = known, observed
             return observed
 
@@ -144,15 +133,12 @@ class Decoded:
 
 
 class DecodedList(NamedTuple):
-    """A whole registry. `malformed` names instances of others of which only a part, or nothing, could be read."""
-
     instances: tuple[ObservedInstance, ...]
-    malformed: tuple[str, ...] = ()
+    malformed: tuple[str, ...] = ()  # instances of others of which only a part, or nothing, could be read
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing.
-    `decoded` has the instances of the last list, and keeps those of this one.
 
     `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
     list with fewer of them was cut or filtered on its way.
@@ -171,10 +157,8 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
             except UNREADABLE:
                 _read_with_care(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
-        raise RegistryUnusable(
-            "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
-            "server shortens it."
-        )
+        why = "fewer instances than its own apps__hashcode counts: something between us and the server shortens it."
+        raise RegistryUnusable(f"Eureka's list holds {why}")
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
 
 
@@ -196,7 +180,6 @@ def _reading(what: str) -> Iterator[None]:
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
-    """Write a register body; see `instance_document`."""
     return msgspec.json.encode({"instance": instance_document(instance, dirty_timestamp=dirty_timestamp)})
 
 
@@ -206,10 +189,9 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
     """
     for key, value in instance.metadata.items():
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
-            raise RegistryRejected(
-                f"Instance {instance.key} was not sent: metadata {key!r} would make the list unreadable in XML for "
-                "every client; use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
-            )
+            why = f"metadata {key!r} would make the list unreadable in XML for every client"
+            use = "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            raise RegistryRejected(f"Instance {instance.key} was not sent: {why}; {use}")
     body: dict[str, Any] = {
         "instanceId": instance.key.id,
         "hostName": instance.host_name,
@@ -222,10 +204,7 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
         "port": _written_port(instance.port),
         "securePort": _written_port(instance.secure_port),
         "dataCenterInfo": _DATA_CENTER,
-        "leaseInfo": {
-            "renewalIntervalInSecs": instance.lease.renewal,
-            "durationInSecs": instance.lease.duration,
-        },
+        "leaseInfo": {"renewalIntervalInSecs": instance.lease.renewal, "durationInSecs": instance.lease.duration},
         "metadata": dict(instance.metadata),
         "lastDirtyTimestamp": str(dirty_timestamp),
     }
@@ -258,12 +237,9 @@ def _read_with_care(raw: msgspec.Raw, instances: list[ObservedInstance], malform
 
 
 def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
-    """The label of a malformed instance, and what can be read of it, if anything.
-
-    Only of one that is surely not ours: its metadata is absent, or readable without our marks, and its id is not like
-    ours. Else the whole list is unusable: ours, taken for absent or for different, would be registered or removed
-    wrongly. A byte that is no text becomes U+FFFD.
-    """
+    """The label of a malformed instance, and what can be read of it, if anything. RegistryUnusable unless it is surely
+    not ours: its metadata is absent, or readable without our marks, and its id is not like ours. Ours, taken for absent
+    or for different, would be registered or removed wrongly. A byte that is no text becomes U+FFFD."""
     document = _alone(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
@@ -286,7 +262,6 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
 
 
 def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
-    """What this part is, read by itself; None when it is absent, null or unreadable."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=type)
     except UNREADABLE:
@@ -339,8 +314,7 @@ def _port(number: int | str | None, enabled: bool | str | None) -> Port:
 
 
 def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
-    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`), and with all values as text. Those that
-    many instances have alike are one string."""
+    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`); all values as text, our marks shared."""
     if not metadata:
         return {}
     if "@class" in metadata or not _TEXT.issuperset(map(type, metadata.values())):
