@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -32,6 +33,7 @@ _SLACK = 60.0  # seconds more than a pass and its interval may take before the l
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
 """Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
 _PASSES = 100  # from one look at all that there is to the next
+_PATIENCE = 1.0  # seconds after which a person asks what it is waiting for
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
 Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
@@ -164,6 +166,43 @@ def under_lock(
             lock.release()
 
 
+@contextmanager
+def progress_line() -> Iterator[Callable[[object], None]]:
+    """One line on stderr, at a terminal only, which is gone at the end. It shows what it was told last, whose text may
+    change all the time, and for how long; nothing before, for a question may stand on the screen."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = SpinnerColumn("line"), TextColumn("{task.fields[what]}", markup=False), TimeElapsedColumn()
+    unwatched = not (console.is_terminal and sys.stderr.isatty())
+    line = Progress(*columns, console=console, transient=True, disable=unwatched)
+    task = line.add_task("", what="")
+
+    def tell(what: object) -> None:
+        line.update(task, what=what)
+        line.start()
+
+    try:
+        yield tell
+    finally:
+        line.stop()
+
+
+@contextmanager
+def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
+    """Shows `what` once it has lasted `after` seconds."""
+    with progress_line() as tell:
+        timer = threading.Timer(after, tell, [what])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+
 class Waits:
     """Which answer the program waits for just now, in words: for the line that a person at a terminal sees. It stands
     between the pass and the adapters, and changes no call."""
@@ -178,11 +217,7 @@ class Waits:
 
     def seen(self) -> AbstractContextManager[None]:
         """Shows them while it is entered, at a terminal."""
-        if not sys.stderr.isatty():
-            return nullcontext()
-        from eurekube_sync.cli.output.progress import waiting
-
-        return waiting(self)
+        return waiting(self) if sys.stderr.isatty() else nullcontext()
 
     def of(self, port: P, server: str) -> P:
         """The same port, whose calls are noted while they last, such as `Eureka: list instances`."""

@@ -24,8 +24,7 @@ from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options, owner_option
 from eurekube_sync.cli.output.answers import owner_data, owner_table
-from eurekube_sync.cli.output.progress import progress_line
-from eurekube_sync.cli.process import ended_by_signals, stopped_by_signals
+from eurekube_sync.cli.process import ended_by_signals, progress_line, stopped_by_signals
 from eurekube_sync.cli.values import NAME, OWNER, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import World
@@ -71,7 +70,13 @@ def _carry_out(
     both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
     with stopped_by_signals(clock), progress_line() as tell, both as found:
         cluster = found.cluster if isinstance(found, World) else None
-        world = OwnerWorld(registry=found.registry, clock=clock, workers=found.workers, cluster=cluster, tell=tell)
+        world = OwnerWorld(
+            registry=found.registry,
+            clock=clock,
+            workers=found.workers,
+            cluster=cluster,
+            tell=lambda what, done, of: tell(f"{what} ({done:.0f}/{of:.0f})"),
+        )
         done = work(world)
         if isinstance(done, ExitCode):
             return done

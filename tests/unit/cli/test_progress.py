@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eurekube_sync.cli.output.progress import waiting
-from eurekube_sync.cli.process import Waits
+from eurekube_sync.cli.process import Waits, waiting
 from tests.waiting import wait_until
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from html.parser import HTMLParser
 
+from eurekube_sync.cli.monitoring.exposition import KEPT_SYNCERS, html_of
 from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Monitor, Passed, Values
-from eurekube_sync.cli.monitoring.page import KEPT_SYNCERS, html_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus

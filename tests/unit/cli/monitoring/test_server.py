@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from contextlib import ExitStack
 
 import pytest
@@ -85,3 +86,14 @@ def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
         assert [one.recv(1) for one in silent[:2]] == [b"", b""]
         silent[-1].sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         assert silent[-1].recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_a_client_that_breaks_off_is_no_news(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next one is answered, and nothing is printed."""
+    with serving(monitor, "127.0.0.1", 0) as url:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(address, 2) as client:
+            client.sendall(b"GET /livez")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends by a reset
+        assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
+    assert capsys.readouterr().err == ""
