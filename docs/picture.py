@@ -18,7 +18,6 @@ from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.commands.demo import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -48,7 +47,7 @@ def draw() -> Console:
         playground.create(SYNCER)
         story.bring_review(playground)
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=playground.eureka_url),
+            eureka_url=playground.eureka_url,
             kubeconfig=str(playground.kubeconfig),
             concurrency=1,
         )

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,6 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVA
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
 from eurekube_sync.model.sources import Server
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
@@ -51,12 +50,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Installation(EurekaAccess):
     """Whose instances and which, where both servers are, and how they are called; as much of it as a command needs.
     Times in seconds."""
 
     owner: str = ""
-    eureka: EurekaAccess
     kubeconfig: str | None = None
     context: str | None = None
     endpoints_source: EndpointsSource = "slices"
@@ -87,10 +85,10 @@ class Installation:
 installation_options = partial(group, "installation", Installation)
 """Declares the options that it is given; the command gets an `Installation`, named `installation`."""
 _cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
-both_servers = (server_options.eureka_options, *_cluster_and_calls)
+both_servers = (*server_options.eureka_options, *_cluster_and_calls)
 written = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
 """Of a command that has to know whose instances, and where Eureka is."""
-seen_options = (server_options.optional_eureka_options, *_cluster_and_calls)
+seen_options = (*server_options.optional_eureka_options, *_cluster_and_calls)
 looked_at = (scope_choices.optional_owner_option, *seen_options, scope_choices.scope_options, scope_choices.lock_option)
 """Of a command that finds the owner, and can do without Eureka."""
 look_options = installation_options(*looked_at, scope_choices.look_for_drains_option, brake_options)
@@ -200,7 +198,7 @@ def _registry(
 ) -> tuple[Registry, Mapping[str, EurekaClient]]:
     """All servers as one, and each by itself, by its address; none where no URL is given. The clients are imported
     here: they are slow to load, and `--help` needs none."""
-    if not ours.eureka.eureka_url:
+    if not ours.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
@@ -212,9 +210,9 @@ def _registry(
     from eurekube_sync.adapters.eureka.rests import Rests
     from eurekube_sync.adapters.eureka.wire import Decoded
 
-    addresses, short = parse_addresses(ours.eureka.eureka_url), min(_ASK_TIMEOUT, ours.call_timeout)
+    addresses, short = parse_addresses(ours.eureka_url), min(_ASK_TIMEOUT, ours.call_timeout)
     first = _first_server(ours, addresses, clock)
-    for warning in ours.eureka.warnings:
+    for warning in ours.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
     rests, doubts = None if len(addresses) == 1 else Rests(clock), Doubts()
@@ -263,4 +261,4 @@ def _first_server(ours: Installation, addresses: Sequence[EurekaAddress], clock:
         concurrency=ours.concurrency,
         retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
     )
-    return server_options.with_access(options, ours.eureka, addresses, clock)
+    return server_options.with_access(options, ours, addresses, clock)

@@ -20,7 +20,6 @@ from rich.console import Console
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.commands import demo as story
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.embedded.playground import Playground
@@ -104,7 +103,7 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) 
     clock = SystemClock()
     with story.new_playground() as playground:
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=playground.eureka_url),
+            eureka_url=playground.eureka_url,
             kubeconfig=str(playground.kubeconfig),
             concurrency=4,
         )

@@ -12,7 +12,6 @@ from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -178,7 +177,7 @@ class Scene:
 def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterator[World]:
     """One process's worth of the program, with every renewal in time for short leases."""
     installation = Installation(
-        eureka=EurekaAccess(eureka_url=",".join(urls)),
+        eureka_url=",".join(urls),
         kubeconfig=str(kubeconfig),
         call_timeout=CALL_SECONDS,
         lease_duration=lease,

@@ -17,7 +17,6 @@ from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -52,7 +51,7 @@ def program(
 ) -> Iterator[World]:
     """The program, living on from pass to pass; each renews all."""
     installation = Installation(
-        eureka=EurekaAccess(eureka_url=",".join(urls)),
+        eureka_url=",".join(urls),
         kubeconfig=str(kubernetes.kubeconfig),
         call_timeout=30,  # a peer that answers late is left alone for a while
         eureka_batch=mode,

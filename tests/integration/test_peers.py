@@ -14,7 +14,6 @@ import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -123,7 +122,7 @@ def pair(
         )
         config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=urls),
+            eureka_url=urls,
             kubeconfig=str(config),
             call_timeout=call_seconds,
             sweep_interval=1,

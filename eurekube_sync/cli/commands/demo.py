@@ -18,7 +18,6 @@ from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.output.words import sentences
@@ -81,7 +80,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
             raise Stopped("a signal ended the demo")
 
     installation = Installation(
-        eureka=EurekaAccess(eureka_url=playground.eureka_url),
+        eureka_url=playground.eureka_url,
         kubeconfig=str(playground.kubeconfig),
         concurrency=4,
     )

@@ -76,7 +76,7 @@ def status_command(
     options or variables as run.
     """
     clock, settings = SystemClock(), installation.settings()
-    servers, notices = installation.eureka.printable_urls, installation.eureka.notices
+    servers, notices = installation.printable_urls, installation.notices
     with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
         while True:
             with installation.waits.seen():
@@ -123,7 +123,7 @@ def explain_command(what: What, installation: Installation, form: ReportForm) ->
         code_of(explained, found),
         lambda: answers.explanations_table(explained),
         lambda: answers.explanations_data(explained, found),
-        installation.eureka.notices,
+        installation.notices,
     )
 
 
@@ -156,7 +156,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    lock, notices = installation.lock, installation.eureka.notices
+    lock, notices = installation.lock, installation.notices
     with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
         checks = all_findings(
             seen,
@@ -188,7 +188,7 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     are no orphans.
     """
     installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
-    clock, notices = SystemClock(), installation.eureka.notices
+    clock, notices = SystemClock(), installation.notices
     with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
         orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
@@ -229,7 +229,7 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
             schema = seen.details.schema()
             same = isinstance(schema, Complete) and schema.data == object_schema()
             said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
-        if urls := ", ".join(installation.eureka.printable_urls):
+        if urls := ", ".join(installation.printable_urls):
             listed = seen.world.registry.list_instances()
             said["Eureka"] = (
                 listed

@@ -81,7 +81,7 @@ def _carry_out(
         if isinstance(done, ExitCode):
             return done
         report = replace(done, unreached=world.registry.unreached())
-    notices = installation.eureka.notices
+    notices = installation.notices
     return form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
 
 

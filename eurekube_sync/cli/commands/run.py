@@ -87,7 +87,7 @@ def run_command(
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
-    tells = [teller(form, passes, installation.eureka.notices)]
+    tells = [teller(form, passes, installation.notices)]
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
@@ -191,7 +191,7 @@ def _run(
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
-    owner_option, eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_option
+    owner_option, *eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_option
 )
 @choices.pass_options
 @pass_report_options
@@ -205,7 +205,7 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     settings = PassSettings(
         owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
-    tell = teller(form, passes, installation.eureka.notices)
+    tell = teller(form, passes, installation.notices)
     process.look_rarely_for_cycles()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:

@@ -7,20 +7,19 @@ import os
 import re
 import ssl
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, on_command_line, option, variable_of
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, on_command_line, option, variable_of
 from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
@@ -47,7 +46,9 @@ from_option = option("--from", "dumps", variable=False, section=Section.COMMAND,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
-    eureka_url: str  # one address, or several peers' with commas between; empty where a command may do without
+    """Part of an `Installation`."""
+
+    eureka_url: str = ""  # one address, or several peers' with commas between; empty where a command may do without
     eureka_username: str | None = None
     eureka_username_file: str | None = None
     eureka_password_file: str | None = None
@@ -191,28 +192,19 @@ def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple
     return url
 
 
-_file = partial(option, metavar="FILE", type=click.Path())
-
-
-def _eureka_options(*, required: bool) -> Any:
-    return group(
-        "eureka",
-        EurekaAccess,
-        option(
-            "--eureka-url", required=required, callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True
-        ),
-        option("--eureka-username", metavar="NAME"),
-        _file("--eureka-username-file"),
-        _file("--eureka-password-file"),
-        _file("--eureka-ca-file"),
-        _file("--eureka-client-cert"),
-        _file("--eureka-client-key"),
-        option("--eureka-insecure-skip-tls-verify", is_flag=True),
-        option("--eureka-proxy", metavar="URL"),
-        section=Section.LOGIN,
-    )
-
-
-eureka_options = _eureka_options(required=True)
-optional_eureka_options = _eureka_options(required=False)
+_url = partial(option, "--eureka-url", callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True)
+_login_option = partial(option, section=Section.LOGIN)
+_file = partial(_login_option, metavar="FILE", type=click.Path())
+_login_options = (
+    _login_option("--eureka-username", metavar="NAME"),
+    _file("--eureka-username-file"),
+    _file("--eureka-password-file"),
+    _file("--eureka-ca-file"),
+    _file("--eureka-client-cert"),
+    _file("--eureka-client-key"),
+    _login_option("--eureka-insecure-skip-tls-verify", is_flag=True),
+    _login_option("--eureka-proxy", metavar="URL"),
+)
+eureka_options = (_url(required=True), *_login_options)
+optional_eureka_options = (_url(), *_login_options)
 """The same for a command that can do without: the URL is then empty."""

@@ -14,7 +14,6 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.cli.connect import Installation, connect, connect_registry
-from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
@@ -47,7 +46,7 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
     clock = SystemClock()
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            eureka_url=f"{eureka.url}/eureka",
             kubeconfig=kubeconfig(tmp_path, kubernetes.url),
             concurrency=2,
         )
@@ -67,7 +66,7 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     server = FullKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            eureka_url=f"{eureka.url}/eureka",
             kubeconfig=kubeconfig(tmp_path, kubernetes.url),
             concurrency=2,
         )
@@ -99,7 +98,7 @@ def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> N
     with LoopbackServer(other.handle) as one, LoopbackServer(second) as two:
         registered(two.url)
         urls = f"{one.url}/eureka,{two.url}/eureka"
-        with connect_registry(Installation(eureka=EurekaAccess(eureka_url=urls), sweep_interval=1), clock) as world:
+        with connect_registry(Installation(eureka_url=urls, sweep_interval=1), clock) as world:
             assert isinstance(world.registry.list_instances(), Complete)
             assert not world.registry.renew(key(1))
             assert puts == []
@@ -119,7 +118,7 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
     eurekas, cluster = FullEureka(clock.now), FullKubernetes(clock.now)
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
         installation = Installation(
-            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            eureka_url=f"{eureka.url}/eureka",
             kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin}),
             call_timeout=2,
         )
