@@ -108,7 +108,7 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
     for chunk in chunks:
         received.write(chunk)
         if received.tell() > LARGEST:
-            why = "" if LARGEST == _LARGEST else ", which a larger memory limit of the container raises"
+            why = "" if LARGEST == _LARGEST else "; a larger memory limit of the container raises it"
             raise too_large(f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}")
     return received.getvalue()
 

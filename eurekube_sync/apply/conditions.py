@@ -138,7 +138,7 @@ def tallies(
             were = one_or_more(count, "was", "were")
             tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
         if tally.unread:
-            tally.failures.append(f"{tally.unread} of its instances could not be read again")
+            tally.failures.append(f"{tally.unread} of its instances could not be read again, so not changed")
     return tallies
 
 

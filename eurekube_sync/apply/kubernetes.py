@@ -193,8 +193,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
         begun = "the deletion and the last change" if _left_to_expire(claim.syncer, observed) else "the deletion"
-        until = f"the finalizer stays until {result.cache:g} s after {begun}"
-        return f"{until}, because Eureka's lists may be that old"
+        return f"Eureka's lists may be {result.cache:g} s old, so the finalizer stays that long after {begun}"
     if result.unseen and age < result.expires_after:
         may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"
         return f"{' and '.join(result.unseen)} could not be listed and {may}"

@@ -95,14 +95,14 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
     """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
     if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
         ago = f"{(now - approval.given) / 60:.0f} minutes ago"
-        return f"was given {ago}, and is valid for {LONGEST // 60} minutes: look again"
+        return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
     if not isinstance(approval, SavedDryRun):
         return None
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
         this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
         return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
     if now - approval.at > LONGEST:
-        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: look again"
+        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: save a new one"
     if approval.at - now > _CLOCKS_APART:
         return "was saved in the future: the clocks of both machines differ"
     return None

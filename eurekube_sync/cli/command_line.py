@@ -52,8 +52,7 @@ class _LazyCommands(Group):
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.
 
-    Most options are also environment variables: EUREKUBE_SYNC_ and the name of the option. The limits of the brake have
-    none. Options that decide something once, such as --approve, have none either.
+    Most options are also environment variables: eurekube-sync help environment lists them.
     """
 
 

@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
         code._value_, code.meaning = value, meaning
         return code
 
-    OK = (0, "done. A syncer that is not served says so in its condition; see `--fail-on-broken`")
+    OK = (0, "done, even if a syncer is not served: see `--fail-on-broken`")
     INTERNAL_ERROR = (1, "an unexpected error, which is a bug; `EUREKUBE_SYNC_DEBUG=1` shows the traceback")
     USAGE = (2, "the command line is wrong")
     CONFIGURATION = (
@@ -67,8 +67,8 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "the command changed nothing: somebody renews the instances, they do not exist, `run` would undo its work, or "
-        "you answered no",
+        "nothing was changed: somebody renews the instances, there are none, `run` would undo the change, or you "
+        "answered no",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

@@ -94,7 +94,7 @@ class Lock:
         recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
         if self._record and self._is_anothers(self._record) and (self._why is None or recent):
             return HeldBy(self._record.holder)
-        return self._why or self._unknown(Cause.UNAVAILABLE, "it was not renewed in time")
+        return self._why or self._unknown(Cause.UNAVAILABLE, "this copy did not renew the lock in time")
 
     def _is_anothers(self, record: LockRecord) -> bool:
         return record.holder not in ("", self.identity)

@@ -171,7 +171,7 @@ class Builder:
         assert parts is not None  # `parse` refuses any other
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
-            raise InvalidSyncer("NoHostName", f"{site.label} has a host name, and no IP to put before {suffix}")
+            raise InvalidSyncer("NoHostName", f"{site.label} is at a host name, and has no IP to put before {suffix}")
         name = {"ip": site.host, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
         if not name:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {base}: set spec.hostName to ip")

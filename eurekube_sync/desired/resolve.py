@@ -134,7 +134,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
 
 def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
     """It is not even read, so that any number of them costs nothing."""
-    gated = "; the readiness gates of its pods stay closed" if syncer.spec.get("readinessGate") is True else ""
+    gated = "; readiness gates of this syncer's pods stay closed" if syncer.spec.get("readinessGate") is True else ""
     return NotServed(
         syncer=syncer,
         reason="OverQuota",

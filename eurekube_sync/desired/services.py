@@ -185,7 +185,7 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
             site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label, node=node.name)
             found.append(replace(site, allotted=True))
     if not found:
-        usable = kind or "usable"
+        usable = kind or "InternalIP or ExternalIP"
         raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
     return tuple(found)
 

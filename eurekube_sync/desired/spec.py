@@ -264,7 +264,7 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
         if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
             wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
     if not HOST_NAME.fullmatch(spec.host_name):
-        fault = "is not ip, podName or nodeName; a suffix after it begins with a dot or a hyphen"
+        fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
     for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
         if path is not None and not _PATH.fullmatch(path):

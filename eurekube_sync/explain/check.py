@@ -115,7 +115,7 @@ def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any
         fix = "look at the deletion before anything else: kubectl get crd eurekasyncers.eurekube.io -o json"
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
     if schema.data != expected:
-        text = f"{said} is not of this version: its fields may be refused or dropped"
+        text = f"{said} is not of this version: fields of syncers may be refused or dropped"
         return Finding(Check.CRD, Grade.WARNING, text, f"bring it to this version: {_INSTALL}")
     return Finding(Check.CRD, Grade.OK, f"{said} is of this version")
 
@@ -129,7 +129,7 @@ def clock(name: str, ahead: Source[float]) -> Finding:
         return Finding(Check.CLOCK, Grade.OK, f"the clock of {name} agrees with ours")
     side = "ahead of" if ahead.data > 0 else "behind"
     grade = Grade.FAILED if seconds >= _LARGE_SKEW else Grade.WARNING
-    text = f"the clock of {name} is {seconds:.0f} s {side} ours: the later of two writes may lose"
+    text = f"the clock of {name} is {seconds:.0f} s {side} ours: the older of two writes may win"
     return Finding(Check.CLOCK, grade, text, "set the time on both machines: timedatectl, chronyc tracking")
 
 
@@ -187,7 +187,7 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
 def replicas(batching: Batching) -> Finding:
     """Whether --eureka-url names every replica, as the servers themselves say."""
     if batching.on:
-        return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every replica")
+        return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
     fix = "name every server in --eureka-url, or use --eureka-batch off"
     return Finding(Check.REPLICAS, Grade.WARNING, batching.why.rstrip("."), fix)
 
@@ -196,7 +196,7 @@ def _owner(look: Look) -> Iterator[Finding]:
     """No other cluster has its name, and no other name stands where its instances would."""
     clashes = list(owner_links(look.report))
     if not OWNER_PATTERN.fullmatch(look.owner):
-        text = "the owner is not known, so other users of its name were not looked for"
+        text = "the owner is not known, so clashes of owners were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
     elif clashes:
         yield from (Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes)
@@ -245,15 +245,15 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
-    serves = f"{about} goes on serving for {sleeps:g} s after it begins to terminate"
+    serves = f"{about} has a preStop of {sleeps:g} s"
     if sleeps >= needed and grace > sleeps:
         return Finding(Check.DRAIN_TIME, Grade.OK, serves)
     if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
-        killed = f"is killed after {grace:g} s, and callers may call it for {needed} s"
+        killed = f"is killed after {grace:g} s, and callers call it for {needed} s at most"
         return Finding(Check.DRAIN_TIME, Grade.OK, f"{about} has a preStop whose time cannot be read; it {killed}")
-    text = f"{serves}, but callers may call it for {needed} s"
+    text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
-        text = f"{about} has a preStop of {sleeps:g} s, but is killed after {grace:g} s"
+        text = f"{serves}, but is killed after {grace:g} s"
     container = {"name": (*worst.containers, "app")[0], "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
     spec: dict[str, Any] = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": [container]}
     fix = "create the pod again with these lines"

@@ -45,7 +45,7 @@ def explain_missing(what: What, look: Look) -> Explanation:
     if first.broken:
         # What Eureka holds under the name is then somebody else's.
         outcome = Outcome.NOT_REGISTERED
-        sentence = f"{'Registered, but by no syncer here' if theirs else 'Not registered'}: {first.cause}"
+        sentence = f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: {first.cause}"
     if first.fix == _APPLY:
         manifest = {
             "apiVersion": "eurekube.io/v1",
@@ -168,7 +168,7 @@ def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
     if ref is None or owner not in ("", look.owner) or of_cluster != cluster:
         cluster_too = "" if of_cluster in (None, cluster) else " of another cluster"
         cause = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
-        return breaks(Part.SYNCER, "NoSyncer", f"no EurekaSyncer registers it: {cause}", cause=cause)
+        return breaks(Part.SYNCER, "NoSyncer", f"no EurekaSyncer in scope registers it: {cause}", cause=cause)
     if not look.asked.covers(ref) or any(syncer.ref == ref for syncer in _syncers(look, ref.namespace)):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"

@@ -131,7 +131,7 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
         return None
     text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
     cause = f"owner {owners[0]} registers it, not owner {look.owner}"
-    fix = f"give --owner {quote(owners[0])}, if that is the installation"
+    fix = f"give --owner {quote(owners[0])}, if that is right"
     return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
 
 
@@ -145,7 +145,7 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     pending = any(isinstance(one, Register) and one.key in lacking for one in subject.report.plan.actions)
     does = "registers" if pending or not look.owner else "should register"
     text, cause = f"Eureka does not hold {addresses} yet; the next pass {does} {them}", "no pass has registered it yet"
-    fix = f"wait for the next pass; if this stays, {RUNS}"
+    fix = f"wait for the next pass; if nothing changes, {RUNS}"
     return breaks(Part.EUREKA, "NotYetRegistered", text, cause=cause, fix=fix)
 
 
@@ -185,20 +185,20 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     """`alone`: nothing else says whether the instances are still renewed, so that a silence is what breaks."""
     beat = look.heartbeat
     if beat is None:
-        why = ", because this installation uses no lock" if look.owner else "; give --owner to look at it"
+        why = ", because this installation uses no lock" if look.owner else "; give --owner to see it"
         return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
-        text = f"last pass: unknown, because there is no Lease {beat.name}; give the same --lock as run"
+        text = f"last pass: unknown, there is no Lease {beat.name}; give run's --lock, if it has one"
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
-        return Link(Part.LAST_PASS, Mark.NOTE, "last pass: no pass was good yet")
+        return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
     good, age = beat.found.good, look.at - beat.found.good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= _SILENT or not alone:
         return Link(Part.LAST_PASS, Mark.OK, text) if age <= _SILENT else Link(Part.LAST_PASS, Mark.NOTE, text)
-    cause = f"no pass has been good for {span(age)}"
+    cause = f"the last good pass was {span(age)} ago"
     if age > _LEASE_SECONDS:
         then = "the leases have expired since"
         return breaks(Part.LAST_PASS, "Expired", text, then, cause=f"{cause}, so its leases expired", fix=RUNS)

@@ -58,7 +58,7 @@ class OtherOwner:
         """What a person should see to."""
         if self.stops_us:
             done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
-            twice = f"{self.twice} of them {_are(self.twice)} registered twice. " if self.twice else ""
+            twice = f"{self.twice} of the instances {_are(self.twice)} registered twice. " if self.twice else ""
             return f"owner clash: {self.question} {twice}This pass is refused: {done}"
         return (
             f"owner clash: {self._stand} at addresses that owner {self.ours} serves. Stop one of the two "

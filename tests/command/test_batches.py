@@ -27,7 +27,7 @@ def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) ->
     assert "batches" not in ended.out + ended.err
     assert ended.eureka == {"GET": 2}
     told = settled.run("--dry-run", "--eureka-batch", "auto", "--verbose").err
-    assert "Renewals go to the Eureka server in batches of 250: all replicas that the servers name are known." in told
+    assert "Renewals go to the Eureka server in batches of 250: --eureka-url names every server." in told
     found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)["eurekaBatch"]
     assert found == {
         "enabled": True,

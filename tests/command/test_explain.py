@@ -154,7 +154,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/operators/leases/installation"
 
 SILENCES = [
     (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "The last pass saw 1/1 UP as ORDERS")),
-    (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "no pass has been good for 5 min")),
+    (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "the last good pass was 5 min ago")),
     (
         47,
         ExitCode.NOT_REGISTERED,

@@ -185,7 +185,7 @@ class BatchingRegistry:
     def _tell(self, trouble: str | None) -> None:
         number = len(self._batches.asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
-        because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
+        because = "--eureka-batch is on" if self._required else "--eureka-url names every server"
         why = f"{trouble} {SINGLY}" if trouble else f"Renewals go {where} in batches of {SIZE}: {because}."
         found = Batching(on=trouble is None, why=why)
         if self._batching != found:

@@ -26,7 +26,7 @@ _TRIES = 3  # how often a write that lost a race is made again from a new read (
 
 CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
-    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
+    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
 )
 
 _SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, when_absent=CRD_MISSING)

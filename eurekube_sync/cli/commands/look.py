@@ -109,8 +109,8 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
 @connect.look_options
 @report_options
 def explain_command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
-    """Say why something is registered in Eureka, or is not. It checks the requirements in order, up to the first that
-    fails.
+    """Say why something is registered in Eureka, or is not. It checks the requirements in order: the first that fails
+    is the answer.
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
 
@@ -200,8 +200,8 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 @installation_options(*connect.seen_options)
 @report_options
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
-    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
-    answers; its servers do not say their version."""
+    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say
+    its version: only whether it answers is shown."""
     said: dict[str, Source[str]] = {}
     try:
         if not client:

@@ -78,9 +78,9 @@ def _write(report: Report, output: str) -> None:
             click.echo(f"{verdict}{warnings}: {where}{others}")
 
 
-@click.command(cls=Command, short_help="Print the CRD, for kubectl apply -f -")
+@click.command(cls=Command, short_help="Print the CRD of EurekaSyncers.")
 def crd_command() -> None:
-    """Print the CRD: eurekube-sync crd | kubectl apply -f -"""
+    """Print the CustomResourceDefinition of EurekaSyncers."""
     click.echo(crd_text(), nl=False)
 
 
@@ -141,13 +141,11 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
     options = options_of(context.find_root().command, context)
     variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
     formatter.write_text(
-        "Each variable sets the option of the same name. An option on the command line overrides its variable. "
-        "The limits of the brake have no variable. Options that decide something once, such as --approve, have none "
-        "either."
+        "Each variable sets the option of the same name. An option on the command line overrides its variable."
     )
     with formatter.section("Options"):
         formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHER_VARIABLES, col_max=48)
-    with formatter.section("Options without a variable, in one command or more"):
+    with formatter.section("Options that have no variable, or not in every command"):
         formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))

@@ -24,7 +24,7 @@ optional_owner_option = option(
     section=Section.WHERE,
     type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
-    help="Name of this installation. Default: the only one whose instances Eureka shows.",
+    help="Name of this installation. Default: the only owner of this cluster in Eureka.",
 )
 
 
@@ -72,7 +72,7 @@ _drains = partial(
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
 drain_option = _drains(default="services")  # the command gets the kinds beside Services, named `drains`
-_same = " Give the same value as run, whose default is services."
+_same = " Give the value that run has: services, unless it was set."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """The same for a person who asks what is drained."""
 

@@ -175,7 +175,7 @@ def _of_sources(report: PassReport) -> Iterator[str]:
         same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
-        yield "no instance in Eureka has this owner and cluster: is --owner right?"
+        yield "nothing to renew: are --owner, --cluster, --namespace and --shard right?"
     identity = report.view.identity if report.view else None
     whole = identity.cause if isinstance(identity, Unknown) else None
     by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}

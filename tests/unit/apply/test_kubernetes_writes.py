@@ -194,7 +194,7 @@ def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:
     written, _ = bench.settle()
     ready = written[REF].condition("Ready")
     assert ready is not None
-    assert "45 s after the deletion" in ready.message
+    assert "stays that long after the deletion" in ready.message
     bench.clock.sleep(45)
     bench.settle()
     assert bench.cluster.syncers[REF].finalizers == ("other",)

@@ -457,7 +457,9 @@ def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause
 def test_instances_that_could_not_be_read_are_counted() -> None:
     """For the same reason."""
     blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
-    assert status(claims(), plan=Plan(blocked=blocked)).errors == ("2 of its instances could not be read again",)
+    assert status(claims(), plan=Plan(blocked=blocked)).errors == (
+        "2 of its instances could not be read again, so not changed",
+    )
 
 
 @pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])

@@ -131,7 +131,7 @@ def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
         found = refusal(saved(), other, NOW)
         assert found is not None
         assert found.startswith(f"is a dry run of owner {OWNER} in cluster {CLUSTER}, and this is owner {other.owner}")
-    assert refusal(saved(), OWNERSHIP, NOW + 7200) == "is 120 minutes old, and may be 60 at most: look again"
+    assert refusal(saved(), OWNERSHIP, NOW + 7200) == "is 120 minutes old, and may be 60 at most: save a new one"
     future = "was saved in the future: the clocks of both machines differ"
     assert [refusal(saved(), OWNERSHIP, NOW - ahead) for ahead in (60, 61)] == [None, future]
 

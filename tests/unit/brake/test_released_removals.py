@@ -567,7 +567,8 @@ def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(o
     assert report.held.plan_id == approval.value
     assert single(report) is daemon(report) is ExitCode.CONFIGURATION
     assert sentences(report)[0] == (
-        f"--approve {approval}: was given 60 minutes ago, and is valid for 60 minutes: look again. Nothing was released"
+        f"--approve {approval}: was given 60 minutes ago, and is valid for 60 minutes: see what is held now. "
+        "Nothing was released"
     )
 
 

@@ -95,7 +95,7 @@ def test_nothing_is_added() -> None:
     assert code(run(world)) == ExitCode.OK
     assert world.wire.writes() == []
     world.later(30)
-    assert "is --owner right?" in sentences(run(world))[0]
+    assert "are --owner, --cluster, --namespace and --shard right?" in sentences(run(world))[0]
 
 
 def test_each_lease_is_renewed_every_30_s() -> None:

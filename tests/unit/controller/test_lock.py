@@ -279,7 +279,7 @@ def test_a_holder_that_nobody_renewed_is_unknown() -> None:
     pair.later(60)
     standing = pair.a.standing()
     assert isinstance(standing, Unknown)
-    assert standing.message.endswith("it was not renewed in time")
+    assert standing.message.endswith("this copy did not renew the lock in time")
 
 
 def test_an_error_without_a_cause_is_no_answer_that_makes_sense() -> None:

@@ -247,7 +247,7 @@ def test_what_would_change_and_cannot_be_read_again_is_told(gone: bool) -> None:
     assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.INCOMPLETE
     status = world.cluster.syncers[REF].status
     assert status is not None
-    assert status.errors == ("1 of its instances could not be read again",)
+    assert status.errors == ("1 of its instances could not be read again, so not changed",)
     world.registry.refuse_read.clear()
     assert not world.run().plan.blocked
     assert ours(world) == ({A: "UP"} if gone else {A: "UP", B: "DOWN"})

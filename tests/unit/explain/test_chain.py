@@ -406,7 +406,7 @@ def test_anothers_instance_is_not_ours() -> None:
     asked.fake.registry.held[other.key] = other
     found = asked.why("BILLING")
     assert broken(found).reason == "NoSyncer"
-    assert found.sentence.startswith("Registered, but by no syncer here")
+    assert found.sentence.startswith("Registered, but by no syncer in scope")
 
 
 def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:

@@ -214,7 +214,7 @@ def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_told_too() ->
     asked.owner = "typo"
     found = asked.why()
     assert broken(found).reason == "OwnerClash"
-    assert found.fix == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is the installation"
+    assert found.fix == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is right"
 
 
 def test_what_a_limit_leaves_out_is_not_missing() -> None:

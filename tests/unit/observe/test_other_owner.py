@@ -222,8 +222,8 @@ def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: flo
         "owner clash: 2 instances of this cluster are registered under owner typo, at addresses that owner prod "
         "serves. Stop one of the two installations, then cancel its instances with eurekube-sync owner purge"
     ]
-    end = "2 of them are registered twice. This pass is refused: our instances were renewed, and nothing else was done."
-    assert sentences(reports[TYPO])[0].endswith(end)
+    end = "2 of the instances are registered twice. This pass is refused: our instances were renewed, and nothing else"
+    assert sentences(reports[TYPO])[0].endswith(f"{end} was done.")
     pods(world, endpoint(2), endpoint(3))
     both(world, 30, first=first)
     assert of(world, RIGHT) == {"10.0.0.2": "UP", "10.0.0.3": "UP"}
@@ -308,4 +308,4 @@ def test_one_is_told_as_one() -> None:
     """In words that read well."""
     other = OtherOwner(name="demo", ours="typo", registered=1, twice=1, stops_us=True)
     assert "1 instance of this cluster is registered under owner demo" in other.sentence
-    assert "1 of them is registered twice." in other.sentence
+    assert "1 of the instances is registered twice." in other.sentence

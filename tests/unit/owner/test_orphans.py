@@ -348,7 +348,7 @@ def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
     world = settled()
     world.run()
     world.owner = "typo"
-    with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. `run` is refused") as told:
+    with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. So `run` is refused") as told:
         look(world)
     assert of_error(told.value) is ExitCode.OWNER_CLASH
 

@@ -381,9 +381,7 @@ def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
     world.registry.override(key(2), OUT)
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.OK, "2 renamed")
-    assert report.sentences == (
-        "start `run` with --owner next now: they expire in 10 minutes unless something renews them",
-    )
+    assert report.sentences == ("start `run` with --owner next now: else the instances expire in 10 minutes",)
     assert set(world.registry.held) == {foreign().key, renamed_key(1), renamed_key(2)}
     assert world.registry.held[renamed_key(2)].status is OUT
     assert world.registry.held[renamed_key(1)].metadata[OWNER_MARK] == "next"
@@ -659,8 +657,8 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 renamed, 1 not tried")
     assert report.sentences[1:] == (
-        "1 was not renamed: give the command again, and then start `run` with --owner next: they expire in 10 "
-        "minutes unless something renews them",
+        "1 was not renamed: give the command again, and then start `run` with --owner next: else the "
+        "instances expire in 10 minutes",
     )
 
 
@@ -795,7 +793,7 @@ def test_short_leases_are_told_in_seconds() -> None:
     """Twice their duration."""
     world = base()
     world.registry.put(changed(stored(instance()), lease=LeaseTimes(2, 45)))
-    assert "they expire in 90 s" in rename(world).sentences[-1]
+    assert "expire in 90 s" in rename(world).sentences[-1]
 
 
 # --- purge ------------------------------------------------------------------------------------------------------
@@ -816,7 +814,7 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     world.later(100)
     planned = purged(world, alone=True, dry_run=True)
     assert (planned.summary, len(planned.moves), world.wire.writes()) == (
-        f"dry run: 2 to cancel of owner prod and cluster {CLUSTER}",
+        f"dry run: 2 to cancel, of owner prod and cluster {CLUSTER}",
         2,
         [],
     )
@@ -1032,14 +1030,14 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
     """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
     world = deleted()
     assert purged(world, dry_run=True).sentences == (
-        "1 syncer still has our finalizer: delete it, and purge again",
+        "1 syncer still has our finalizer: delete the syncer, and purge again",
         "it would remove our finalizer from 1 syncer being deleted",
     )
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
     report = purged(world)
     assert report.code is ExitCode.OK
     assert report.sentences == (
-        "1 syncer still has our finalizer: delete it, and purge again",
+        "1 syncer still has our finalizer: delete the syncer, and purge again",
         "our finalizer was removed from 1 syncer being deleted",
     )
     assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
@@ -1049,7 +1047,7 @@ def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
     """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
-    assert purged(world).sentences == ("1 syncer still has our finalizer: delete it, and purge again",)
+    assert purged(world).sentences == ("1 syncer still has our finalizer: delete the syncer, and purge again",)
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry._renew(key(1))

@@ -436,4 +436,4 @@ def test_a_syncer_beyond_the_quota_says_that_its_gates_stay_closed(gated: bool) 
     assert world.opened() == {"rating-1": "Registered"}
     told = ready(world, SyncerRef(NS, "beyond"))
     assert told[0] == "OverQuota"
-    assert ("readiness gates of its pods stay closed" in told[1]) is gated
+    assert ("readiness gates of this syncer's pods stay closed" in told[1]) is gated

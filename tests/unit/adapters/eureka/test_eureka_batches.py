@@ -185,7 +185,7 @@ class TestTheQuestion:
         site = Site(number).listed().listed()
         assert site.registry.batches() is not None
         assert site.registry.batching().on
-        assert len([m for m in caplog.messages if "in batches of 250: all replicas" in m]) == 1
+        assert len([m for m in caplog.messages if "in batches of 250: --eureka-url names" in m]) == 1
         assert {server.count(STATUS) for server in site.servers} == {1}
 
     def test_a_server_that_is_one_of_many_behind_its_address_is_renewed_plainly(self) -> None:

@@ -182,8 +182,8 @@ def test_an_answer_that_is_too_large_is_unknown(tmp_path: Path, monkeypatch: pyt
         assert isinstance(found, Unknown)
         assert found.cause is Cause.UNUSABLE
         assert found.message.endswith(
-            f"{server.url} was answered with more than 1 MB, the limit for one answer, "
-            "which a larger memory limit of the container raises"
+            f"{server.url} was answered with more than 1 MB, the limit for one answer; "
+            "a larger memory limit of the container raises it"
         )
         second = cluster.list_services(None).elsewhere
         assert isinstance(second, Unknown)
