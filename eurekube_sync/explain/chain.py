@@ -225,11 +225,11 @@ def owner_links(report: PassReport) -> Iterator[Link]:
     for other in report.other_owners:
         text, fix = other.sentence, "stop one of the two installations"
         if other.stops_us:
-            text, fix = other.question, f"give --owner {quote(other.name)}, if that is the installation"
+            text, fix = other.question, f"give --owner {quote(other.name)}, if that is right"
         yield breaks(Part.OWNER, "OwnerClash", text, cause=f"owner {other.name} serves the same syncer", fix=fix)
     for cluster in report.registry.data.clashes if isinstance(report.registry, Complete) else ():
         text = f"cluster {cluster} has instances of the same owner in Eureka"
         cause = "another cluster uses the same owner, so a pass only renews"
         adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
-        fix = f"give each cluster its own owner; if this one replaces it: {adopt}"
+        fix = f"give each cluster its own owner; if this cluster replaces it: {adopt}"
         yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)

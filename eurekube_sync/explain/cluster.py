@@ -121,8 +121,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     """Whether an installation serves it: in the scope that was given, and by what passes wrote into its status."""
     inside, name = look.asked.takes(syncer), class_of(syncer)
     if inside and (registered or syncer.status or look.at - syncer.created < _PATIENCE):
-        told = f"owner {look.owner}" if look.owner else "passes write the syncer's status"
-        return Link(Part.SERVED, Mark.OK, f"an installation serves it ({told})")
+        told = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
+        return Link(Part.SERVED, Mark.OK, f"it is in {told}")
     if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
         told = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")

@@ -79,7 +79,7 @@ def rename_owner(
     run = f"start `run` with --owner {new}"
     left = sum(one.failed for one in done)
     again = f"{left} {one_or_more(left, 'was', 'were')} not renamed: give the command again, and then {run}"
-    sentence = f"{again if left else f'{run} now'}: they expire in {shown} unless something renews them"
+    sentence = f"{again if left else f'{run} now'}: else the instances expire in {shown}"
     return OwnerReport(command="owner rename", moves=done, after=[sentence])
 
 
@@ -241,7 +241,7 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         dry_run=dry_run,
         moves=moves,
         nothing=f"nothing to purge: {none}",
-        of=f" of {found.whose}",
+        of=f", of {found.whose}",
         after=after,
         errors=errors,
     )
@@ -277,7 +277,7 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
         too_early = any(syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting)
     sentences = []
     if living:
-        what, it = ("has", "it") if living == 1 else ("have", "them")
+        what, it = ("has", "the syncer") if living == 1 else ("have", "the syncers")
         sentences.append(f"{counted(living, 'syncer')} still {what} our finalizer: delete {it}, and purge again")
     if deleting and too_early:
         why = "Eureka's list may still hide an instance; purge again in a minute"

@@ -354,7 +354,7 @@ def test_a_purge_for_scripts(ours: Program) -> None:
     """--yes, from Eureka alone; the stranger stays; a second one finds nothing."""
     looked = give(ours, "owner", "purge", "--dry-run")
     assert (looked.code, set(looked.eureka)) == (ExitCode.OK, {"GET"})
-    assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel of owner demo and cluster {uid(ours)}"
+    assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel, of owner demo and cluster {uid(ours)}"
     ended = give(ours, "owner", "purge", "--yes", "--cluster", uid(ours), KUBECONFIG=None)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert not ended.kubernetes
@@ -482,8 +482,8 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
 # --- Wrong at the door ------------------------------------------------------------------------------------------
 
 WRONG = {
-    "adopt what": (("adopt",), "give --app, for instances that nobody owns, or --cluster"),
-    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "for those of an old cluster: give one of them"),
+    "adopt what": (("adopt",), "give one of two: --app for instances without an owner"),
+    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "or --cluster for those of an old cluster"),
     "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
     "new name": (("rename", "demo", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
     "one name": (("rename", "demo"), "Missing argument 'NEW'"),

@@ -87,7 +87,7 @@ def _carry_out(
 
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
 @installation_options(*written)
-@option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that nobody owns.")
+@option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that have no owner.")
 @option(
     "--cluster",
     variable=False,
@@ -106,8 +106,8 @@ def adopt_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Take instances over. With --app: those that a person or another tool registered, and that one of our syncers
-    wants. With --cluster OLD: all of the owner's instances in a cluster that this one replaces.
+    """Take over instances. With --app: those without an owner that one of our syncers wants. With --cluster OLD: all
+    of the owner's instances in an old cluster, which this cluster replaces.
 
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
@@ -126,7 +126,7 @@ def adopt_command(
 def _check_adopt(app: str | None, cluster: str | None) -> None:
     if (app is None) == (cluster is None):
         raise click.UsageError(
-            "give --app, for instances that nobody owns, or --cluster, for those of an old cluster: give one of them"
+            "give one of two: --app for instances without an owner, or --cluster for those of an old cluster"
         )
     if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
@@ -177,7 +177,7 @@ def purge_command(
     installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
 ) -> ExitCode:
     """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
-    the instances of the syncers in that scope. The instances of other installations of the same owner stay.
+    the instances of the syncers in that scope.
 
     Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
     """

@@ -141,7 +141,7 @@ def options_of(command: click.Command, context: click.Context | None = None) -> 
 
 HELP: Mapping[str, str] = {
     "--eureka-batch": "Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if "
-    "the servers say that --eureka-url names all of their replicas. on: without asking the servers.",
+    "--eureka-url names every replica that the servers know. on: whatever replicas they know.",
     "--from": "With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for "
     "standard input. May be repeated. Only namespaces in the files are planned.",
     "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
@@ -160,13 +160,13 @@ HELP: Mapping[str, str] = {
     "--eureka-client-key": "PEM file of the certificate's key.  [default: the file of the certificate]",
     "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
     "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
-    "--lock": "Lease object by which only one of several copies of run works at a time. It also shows when the last "
-    "good pass was. auto: the Lease in the pod's own namespace. Outside of a cluster, run takes no lock, and other "
-    "commands read the Lease in the namespace eurekube-sync. run --dry-run takes no lock, nor does run --approve "
-    "without --daemon.",
+    "--lock": "Lease object that lets one of several copies of run work at a time. run takes none with --dry-run, or "
+    "with --approve and without --daemon. The Lease also shows when the last good pass was. auto: the Lease in the "
+    "pod's own namespace. Outside of a cluster, auto is no lock for run; commands that only look read the Lease in "
+    "the namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
-    "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first number "
-    "from the index of this pod in an Indexed Job or a StatefulSet.",
+    "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. With auto/3, the first number "
+    "is the index of this pod in an Indexed Job or a StatefulSet.",
     "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
     "Pods; all: Services, Pods and Nodes.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",
@@ -174,7 +174,7 @@ HELP: Mapping[str, str] = {
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
-    "--max-instances-per-namespace": "Register nothing new for a namespace that has this number of instances.",
+    "--max-instances-per-namespace": "Register nothing new for a namespace with this number of registered instances.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
@@ -184,13 +184,13 @@ HELP: Mapping[str, str] = {
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists an instance after its registration; after a renewal, twice as long.",
-    "--registry-cache": "The greatest age of Eureka's lists. A deleted syncer's finalizer stays at least as long.",
+    "--registry-cache": "How old Eureka's lists may be. The finalizer of a deleted syncer stays at least that long.",
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
     "instances of one app. Removals with evidence, such as a terminating pod, do not count.",
     "--brake-count": "With this number of removals or fewer, --brake-percent holds nothing.",
     "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
-    "--brake-apps-percent": "Hold removals if more than this percentage of our apps, and more than one app, would have "
-    "no UP instance left.",
+    "--brake-apps-percent": "Hold removals if more than one app, and more than this percentage of our apps, would lose "
+    "its last UP instance.",
     "--listen": "Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
     "reach the address can read them.",
     "--metrics-file": "Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
