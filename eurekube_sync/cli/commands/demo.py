@@ -20,7 +20,6 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.cli.output.table import console_for
-from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -29,7 +28,7 @@ from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import FolderError, Playground
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.validation import refusal
-from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
+from eurekube_sync.model.errors import ConfigurationError, Stopped
 
 OWNER = "demo"
 NAMESPACE = "rating"
@@ -94,7 +93,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 class Story:
     """The story, in chapters, with `pause(seconds)` between them.
 
-    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
+    Raises Stopped as soon as the clock is stopping.
     """
 
     def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
@@ -113,11 +112,11 @@ class Story:
             "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
             "The metrics port gets none.",
         )
-        self._run(dry_run=True, registers=2)
+        self._run(dry_run=True)
         self._pause(3)
 
         self.chapter("Do it")
-        self._run(registers=2, callers=2)
+        self._run(shows=True)
 
         self.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
         self._run()
@@ -125,12 +124,12 @@ class Story:
 
         self.chapter("A pod stops being ready")
         playground.set_ready(NAMESPACE, "rating-2", ready=False)
-        self._run(updates=1, callers=1)
+        self._run(shows=True)
 
         self.chapter("It dies, and another replaces it")
         playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
         playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
-        self._run(registers=1, cancels=1, callers=2)
+        self._run(shows=True)
 
         self._brake()
         self._deletion()
@@ -157,67 +156,38 @@ class Story:
             "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
         )
         bring_review(self._playground)
-        self._run(registers=1)
+        self._run()
         set_selector(self._playground, "bad-release")
-        report = self._run(callers=2)
-        if report.held is None:
-            raise EurekubeError(f"the demo did not go as planned: nothing is held; {sentences(report)}")
+        held = self._run(shows=True).held
 
         self.chapter(
             "One command releases the removals",
             "You would use it if the pods were really gone. Callers now find nothing.",
         )
-        self._run(approved=report.held.plan_id, cancels=3, callers=0)
+        self._run(approved=held.plan_id if held else "", shows=True)
 
         self.chapter("The release is rolled back", "The next pass registers all of them again.")
         set_selector(self._playground, None)
-        self._run(registers=3, callers=2)
+        self._run(shows=True)
 
     def _deletion(self) -> None:
         self.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
         self.command("kubectl delete esync rating -n rating")
         self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
-        self._run(cancels=2)
-        self._run(callers=0)
-        path = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating"
-        status, _ = self._playground.kubernetes.call("GET", path)
-        if status != 404:
-            raise EurekubeError(f"the demo's syncer should be gone, but reading it answered {status}")
+        self._run()
+        self._run(shows=True)
 
-    def _run(
-        self,
-        *,
-        dry_run: bool = False,
-        approved: str = "",
-        registers: int = 0,
-        updates: int = 0,
-        cancels: int = 0,
-        callers: int | None = None,
-    ) -> PassReport:
-        """A pass, which has to change so much, and after which callers have to find so many instances."""
+    def _run(self, *, dry_run: bool = False, approved: str = "", shows: bool = False) -> PassReport:
+        """A pass, after which it `shows` what callers find."""
         self.command("eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else ""))
-        settings = PassSettings(
-            owner=OWNER,
-            registry_cache=0,
-            dry_run=dry_run,
-            approved=PlanId(approved, given=self._world.clock.now()) if approved else None,
-        )
+        approval = PlanId(approved, given=self._world.clock.now()) if approved else None
+        settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
         report = reconcile(self._world, settings)
-        if self._world.clock.stopping():  # it was cut short, so what the story expects of it says nothing
+        if self._world.clock.stopping():  # it was cut short
             raise Stopped("a signal ended the demo")
         self.report(report)
-        kinds = [type(action).__name__ for action in report.plan.changes if getattr(action, "was", "") is not None]
-        found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
-        planned = (registers, updates, cancels)
-        if found != planned or report.outcomes.failures:
-            raise EurekubeError(
-                f"the demo did not go as planned: {found} instead of {planned} changes; {sentences(report)}"
-            )
-        if callers is not None:
-            listed = self._playground.instances("rating")
-            self.listing("Eureka now lists for rating:", listed)
-            if sum(state == "UP" for _, state in listed) != callers:
-                raise EurekubeError(f"the demo did not go as planned: {listed}")
+        if shows:
+            self.listing("Eureka now lists for rating:", self._playground.instances("rating"))
             self._pause(3)
         return report
 
