@@ -262,16 +262,14 @@ def test_a_private_authority_and_a_client_certificate_work(settled: Program, aut
         assert (ended.code, ended.eureka, ended.err) == (ExitCode.OK, Counter(GET=1, PUT=2), ""), ended.out
 
 
-def test_skipped_verification_is_warned_of_and_reported(settled: Program, authority: Authority) -> None:
-    """It works without the authority; stderr says so once, and each report does."""
+def test_skipped_verification_is_warned_of(settled: Program, authority: Authority) -> None:
+    """It works without the authority; stderr says so once."""
     ended = over_tls(
         settled, authority, "--eureka-insecure-skip-tls-verify", "--passes=2", "--interval=1s", "-o", "json"
     )
     assert ended.code == ExitCode.OK
     assert ended.err.count("Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify)") == 1
-    assert ended.out.count("Eureka's certificate is not verified") == 2
     assert "InsecureRequestWarning" not in ended.err, "urllib3 does not warn beside us"
-    assert "certificate is not verified" in over_tls(settled, authority, "--eureka-insecure-skip-tls-verify").sentence
 
 
 def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None:

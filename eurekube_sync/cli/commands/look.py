@@ -76,7 +76,7 @@ def status_command(
     options or variables as run.
     """
     clock, settings = SystemClock(), installation.settings()
-    servers, notices = installation.printable_urls, installation.notices
+    servers = installation.printable_urls
     with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
         while True:
             with installation.waits.seen():
@@ -87,7 +87,6 @@ def status_command(
                 code_of_overview(found),
                 partial(answers.overview_table, found, servers, everything=everything),
                 partial(answers.overview_data, found, servers),
-                notices,
                 one_of_many=watch,
             )
             if not watch:
@@ -119,12 +118,8 @@ def explain_command(what: What, installation: Installation, form: ReportForm) ->
     """
     with _looking(installation) as seen:
         found, explained = _explained(seen, installation.settings(), what)
-    return form.answer(
-        code_of(explained, found),
-        lambda: answers.explanations_table(explained),
-        lambda: answers.explanations_data(explained, found),
-        installation.notices,
-    )
+    table, data = partial(answers.explanations_table, explained), partial(answers.explanations_data, explained, found)
+    return form.answer(code_of(explained, found), table, data)
 
 
 def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:
@@ -156,23 +151,21 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    lock, notices = installation.lock, installation.notices
+    lock, own = installation.lock, connect.installed_in(installation) or connect.INSTALLED_IN
     with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
-        checks = all_findings(
+        findings = all_findings(
             seen,
             installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=lock.namespace
-            if isinstance(lock, LockName)
-            else connect.installed_in(installation) or connect.INSTALLED_IN,
+            namespace=lock.namespace if isinstance(lock, LockName) else own,
             locked=lock != "off",
             source=installation.endpoints_source,
             before=pre,
         )
-        found = tuple(checks)
+        found = tuple(findings)
     return form.answer(
-        code_of_check(found), lambda: answers.findings_table(found), lambda: answers.findings_data(found), notices
+        code_of_check(found), partial(answers.findings_table, found), partial(answers.findings_data, found)
     )
 
 
@@ -188,11 +181,11 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     are no orphans.
     """
     installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
-    clock, notices = SystemClock(), installation.notices
+    clock = SystemClock()
     with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
         orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
-    return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans), notices)
+    return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans))
 
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")

@@ -81,8 +81,7 @@ def _carry_out(
         if isinstance(done, ExitCode):
             return done
         report = replace(done, unreached=world.registry.unreached())
-    notices = installation.notices
-    return form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report), notices)
+    return form.answer(report.code, lambda: owner_table(report), lambda: owner_data(report))
 
 
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")

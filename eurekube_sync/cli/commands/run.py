@@ -87,7 +87,7 @@ def run_command(
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
-    tells = [teller(form, passes, installation.notices)]
+    tells = [teller(form, passes)]
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
@@ -205,7 +205,7 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     settings = PassSettings(
         owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
-    tell = teller(form, passes, installation.notices)
+    tell = teller(form, passes)
     process.look_rarely_for_cycles()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:

@@ -6,16 +6,16 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import click
 import yaml
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from eurekube_sync.cli.options.declare import Section, group, option, warn_of_unknown
 from eurekube_sync.cli.output.streams import discard_output, set_up_logs
-from eurekube_sync.cli.output.table import console_for, marked
+from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import json_printable
 from eurekube_sync.model.values import dataclass
@@ -68,17 +68,11 @@ class ReportForm:
         code: ExitCode,
         table: Callable[[], RenderableType],
         data: Callable[[], dict[str, Any]],
-        notices: Sequence[str] = (),
         *,
         one_of_many: bool = False,
     ) -> ExitCode:
-        """Writes what a command found, with its exit code and these notices; gives the code."""
-
-        def whole() -> dict[str, Any]:
-            found = data()
-            return {"exitCode": int(code), **found, "messages": [*notices, *found.get("messages", ())]}
-
-        self.write(lambda: Group(*map(marked, notices), table()), whole, one_of_many=one_of_many)
+        """Writes what a command found, with its exit code; gives the code."""
+        self.write(table, lambda: {"exitCode": int(code), "messages": [], **data()}, one_of_many=one_of_many)
         return code
 
 

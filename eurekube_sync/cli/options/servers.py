@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -66,24 +66,17 @@ class EurekaAccess:
         return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """What every report should say."""
-        if not self.eureka_insecure_skip_tls_verify:
-            return ()
-        return (
-            "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
-            "the login and change what is registered; give --eureka-ca-file instead.",
-        )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Iterator[str]:
         """What to say once, at the start."""
-        urls = {"--eureka-url": self.eureka_url, "--eureka-proxy": self.eureka_proxy or ""}
-        return self.notices + tuple(
-            f"The password in {name} is in the process list of this machine; set {variable_of([name])} instead."
-            for name, url in urls.items()
-            if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_"))
-        )
+        if self.eureka_insecure_skip_tls_verify:
+            yield (
+                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
+                "the login and change what is registered; give --eureka-ca-file instead."
+            )
+        for name, url in (("--eureka-url", self.eureka_url), ("--eureka-proxy", self.eureka_proxy or "")):
+            if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_")):
+                variable = variable_of([name])
+                yield f"The password in {name} is in the process list of this machine; set {variable} instead."
 
 
 def with_access(

@@ -16,7 +16,7 @@ from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
-from eurekube_sync.cli.output.words import Sentence, gathered, renewed, sentences, summary, syncers_data, told
+from eurekube_sync.cli.output.words import gathered, renewed, sentences, summary, syncers_data, told
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -42,7 +42,7 @@ _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 """The places where a space without width parts what would be a mention or a link."""
 
 
-def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tell:
+def teller(form: ReportForm, passes: Passes) -> Tell:
     """Reports a pass. In the first that could read Eureka it also logs whether the passes come too rarely for its
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
     # Seconds between two renewals of a lease, as far as this process has it in hand; a daemon renews between its
@@ -60,9 +60,9 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Tel
                 said = True
                 log.warning("%s", room.warning)
         form.write(
-            lambda: pass_table(report, notices, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, notices, room, with_renewals=form.list_renewals),
-            lambda: pass_markdown(report, notices),
+            lambda: pass_table(report, at_terminal=form.at_terminal),
+            lambda: as_data(report, code, room, with_renewals=form.list_renewals),
+            lambda: pass_markdown(report),
             one_of_many=passes.many,
         )
 
@@ -75,10 +75,10 @@ def good_pass(report: PassReport, holder: str) -> GoodPass:
     return GoodPass(at=report.at, holder=holder, owner=of.owner, scope=scope_text(of.scope), result=summary(report))
 
 
-def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
+def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:
     """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
     and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
-    rows, shown = rows_of(report), [*map(Sentence, notices), *told(report)]
+    rows, shown = rows_of(report), told(report)
     more = 0
     if at_terminal:
         rows, shown = list(folded(rows)), list(gathered(shown))
@@ -92,7 +92,7 @@ def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: 
     return Group(*parts, Text(summary(report), style="bold"))
 
 
-def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
+def pass_markdown(report: PassReport) -> str:
     """Held rows are folded, and registrations stand under a heading that opens. Only registrations are ever cut, and
     the last line of their table says how many."""
     rows = list(folded(rows_of(report)))
@@ -104,7 +104,7 @@ def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
         lines += [*_markdown_table(registrations, left), "", "</details>", ""]
-    said = [f"- {_text(one.text)}" for one in gathered([*map(Sentence, notices), *told(report)])]
+    said = [f"- {_text(one.text)}" for one in gathered(told(report))]
     lines += [*said, ""] if said else []
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []
@@ -137,7 +137,6 @@ def _text(words: str) -> str:
 def as_data(
     report: PassReport,
     code: ExitCode,
-    notices: Sequence[str] = (),
     room: Headroom | None = None,
     *,
     with_renewals: bool = False,
@@ -180,7 +179,7 @@ def as_data(
         ],
         "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
         "selfPreservation": _headroom(room) if room else None,
-        "messages": [*notices, *sentences(report)],
+        "messages": sentences(report),
     }
 
 

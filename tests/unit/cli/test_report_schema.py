@@ -50,7 +50,7 @@ def trouble(world: FakeWorld) -> None:
 def data_of(report: PassReport, *, with_renewals: bool = False) -> dict[str, Any]:
     """As a file has it."""
     room = Headroom(ours=9, others=1, interval=30)
-    found = as_data(report, ExitCode.OK, ["a notice"], room, with_renewals=with_renewals)
+    found = as_data(report, ExitCode.OK, room, with_renewals=with_renewals)
     return dict(json.loads(json.dumps(found)))
 
 

@@ -298,7 +298,8 @@ def test_a_cluster_id_is_no_markup(world: FakeWorld) -> None:
 )
 def test_what_somebody_wrote_is_no_link(world: FakeWorld, written: str, shown: str) -> None:
     """GitHub and GitLab read character references, and make links and mentions of plain words."""
-    assert f"- {shown}\n" in pass_markdown(world.run(dry_run=True), [written])
+    report = replace(world.run(dry_run=True), cluster=written)
+    assert f", cluster {shown}, " in pass_markdown(report).splitlines()[-1]
 
 
 def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:
