@@ -216,5 +216,7 @@ class Found(Renewed):
     """Namespaces of the scope that do not exist."""
 
 
-IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
-"""When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
+class Ends:
+    """When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
+
+    IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0

@@ -12,21 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
-from eurekube_sync.controller.one_pass import (
-    APPLYING,
-    CHOOSING,
-    IDENTIFYING,
-    LISTING,
-    READING,
-    RENEWING,
-    SETTLING,
-    Found,
-    Given,
-    PassReport,
-    PassSettings,
-    Renewed,
-    World,
-)
+from eurekube_sync.controller.one_pass import Ends, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_in_doubt, renew_unidentified
 from eurekube_sync.controller.steps import (
     applier_of,
@@ -63,15 +49,15 @@ from eurekube_sync.observe.kubernetes import (
 def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
-    deadline.stage(IDENTIFYING)
+    deadline.stage(Ends.IDENTIFYING)
     identity = settings.renew_only or world.cluster.identity()
-    deadline.stage(LISTING)
+    deadline.stage(Ends.LISTING)
     asked, asked_at = world.clock.monotonic(), world.clock.now()
     listed = world.registry.list_instances()
     if isinstance(identity, Unknown) and settings.dry_run and settings.looks:
         identity = marked_cluster(listed, settings.owner)
     if isinstance(identity, Unknown):
-        deadline.stage(SETTLING)
+        deadline.stage(Ends.SETTLING)
         return renew_unidentified(world, settings, deadline, listed, identity)
 
     given = Given(
@@ -97,7 +83,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         return renew_beside(given, found, found.registry.data, report, basis, others)
     if doubt := _doubt(given, found, report):
         return renew_in_doubt(given, found, report.plan, doubt)
-    deadline.stage(APPLYING)
+    deadline.stage(Ends.APPLYING)
     unserved = unserved_syncers(given, found)
     report = replace(report, other_owners=others, unserved=unserved, cut_short=deadline.cut_short)
     if settings.dry_run:
@@ -112,10 +98,10 @@ def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
     If that fails, all instances that may be ours are renewed."""
     scope, syncers = given.settings.scope, None
     if scope.selector:
-        given.deadline.stage(CHOOSING)
+        given.deadline.stage(Ends.CHOOSING)
         syncers = read_syncers(given.world.cluster, scope)
         scope = scope.knowing(syncers)
-    given.deadline.stage(RENEWING)
+    given.deadline.stage(Ends.RENEWING)
     return scope, syncers
 
 
@@ -144,7 +130,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     """Lists Kubernetes, and makes the claims. The labels of the syncers now say which instances belong to another
     scope: those are not ours."""
     world, settings, registry = given.world, given.settings, early.registry
-    given.deadline.stage(READING)
+    given.deadline.stage(Ends.READING)
     marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
@@ -194,5 +180,5 @@ def _doubt(given: Given, found: Found, report: PassReport) -> Unknown | None:
         or without_finalizer(found.desired, plan.renewals)  # and one may be added
     )
     otherwise = "no change can be planned from its lists" if settings.dry_run else "our instances are only renewed"
-    given.deadline.stage_of_rest(0.5, APPLYING)  # the reads may have used up their share
+    given.deadline.stage_of_rest(0.5, Ends.APPLYING)  # the reads may have used up their share
     return given.same.doubt(otherwise) if matters and not given.world.clock.stopping() else None

@@ -11,7 +11,7 @@ from typing import Any
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger, chunks
-from eurekube_sync.controller.one_pass import SETTLING, Basis, Found, Given, PassReport, PassSettings, Renewed, World
+from eurekube_sync.controller.one_pass import Basis, Ends, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Outcome, Outcomes, Renew, Result, comes_last
@@ -66,7 +66,7 @@ def _renew_beside(
     given: Given, found: Renewed, plan: Plan, view: ClusterView, listed: Iterable[ObservedInstance] = (), **told: Any
 ) -> PassReport:
     """Renews what the plan has and this pass has not renewed yet; the report says what is `told` beside it."""
-    given.deadline.stage(SETTLING)
+    given.deadline.stage(Ends.SETTLING)
     report = PassReport(
         settings=given.settings,
         cluster=given.ownership.cluster,

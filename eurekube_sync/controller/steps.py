@@ -13,7 +13,7 @@ from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import APPLYING, SETTLING, Basis, Found, Given, PassReport, World
+from eurekube_sync.controller.one_pass import Basis, Ends, Found, Given, PassReport, World
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -38,7 +38,7 @@ def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
     read too: a list may still show it, and it must take no other's place. Where the brake would hold something, the
     pods of that are listed, and it is braked again."""
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
-    given.deadline.stage_of_rest(0.5, APPLYING)
+    given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
     refused = refusal(settings.approved, given.ownership, at)
     brake = _brake(given, desired, None if refused else settings.approved, at)
@@ -175,13 +175,13 @@ def carry_out(given: Given, found: Found, basis: Basis, report: PassReport) -> P
     done += applier.renew([action for action in renewals if action.key not in found.renewed])
     expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
     adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
-    deadline.stage_of_rest(0.5, APPLYING)
+    deadline.stage_of_rest(0.5, Ends.APPLYING)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
-    deadline.stage(APPLYING)
+    deadline.stage(Ends.APPLYING)
     if any(map(comes_last, plan.changes)):
-        deadline.stage_of_rest(0.5, APPLYING)  # however many come, some of what goes is cancelled
+        deadline.stage_of_rest(0.5, Ends.APPLYING)  # however many come, some of what goes is cancelled
     done += applier.change(adds, barred)
-    deadline.stage(APPLYING)
+    deadline.stage(Ends.APPLYING)
     done += applier.missed(renewals, done)
     done += applier.level(done, barred)
 
@@ -247,18 +247,18 @@ def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
     """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
-    deadline.stage(SETTLING)
+    deadline.stage(Ends.SETTLING)
     due = statuses_due(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
     doubt = given.same.doubt("no status is written") if (due.writes or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     if wished:
-        deadline.stage_of_rest(0.5, SETTLING)  # however many statuses change, a rollout goes on
+        deadline.stage_of_rest(0.5, Ends.SETTLING)  # however many statuses change, a rollout goes on
     cluster, workers = world.cluster, world.workers
     written, errors = settle(cluster, world.clock, workers, deadline, due)
     now = world.clock.now()
-    gates = open_gates(cluster, found.applier, workers, deadline, given.ownership, wished, share=SETTLING, now=now)
+    gates = open_gates(cluster, found.applier, workers, deadline, given.ownership, wished, share=Ends.SETTLING, now=now)
     return replace(
         report,
         all_statuses=due.all_statuses,

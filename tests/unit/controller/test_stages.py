@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.controller.one_pass import APPLYING
+from eurekube_sync.controller.one_pass import Ends
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.deadline import Deadline, TimeLimit
@@ -147,7 +147,7 @@ def test_renewals_that_wait_for_the_cluster_have_all_the_time_of_their_stage() -
     young = "renew YOUNG"
     world.wire.then = lambda: left.append(world.time_limit.left()) if world.wire.calls[-1].startswith(young) else None
     world.run(deadline=SECONDS)
-    assert left[0] == APPLYING * SECONDS
+    assert left[0] == Ends.APPLYING * SECONDS
 
 
 @pytest.mark.parametrize(("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)])
