@@ -6,24 +6,15 @@ would take the app down inside the cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import in_turn
-from eurekube_sync.desired.claims import (
-    Deleting,
-    Desired,
-    NotServed,
-    OverLimit,
-    OverQuota,
-    Serving,
-    Verdict,
-    Wanted,
-    rival_of,
-    wanted_in,
-)
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, OverLimit, OverQuota, Serving, Wanted, wanted_in
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
@@ -67,24 +58,21 @@ def openings(
     coming = {action.key for action in plan.changes if isinstance(action, Register)}
     themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
     themselves = {key: why for key, why in themselves.items() if key not in coming}
-    found: dict[str, list[Opening | None]] = {}
+    found: dict[str, list[Opening | None]] = defaultdict(list)
     for claim in desired.claims.values() if shut_in else ():
         shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
         if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
-                deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
-                found.setdefault(uid, []).append(deleted)
+                found[uid].append(Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted"))
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
             uids = {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
             for uid in uids & shut.keys():
-                refused = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
-                found.setdefault(uid, []).append(refused)
+                found[uid].append(Opening(pod=shut[uid], reason=claim.reason, message=claim.message))
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)
                 if wanted and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
-                    opening = _opening(claim, key, verdict, wanted, pod, registry, themselves, now)
-                    found.setdefault(pod.uid, []).append(opening)
+                    found[pod.uid].append(_opening(claim, key, wanted, pod, registry, themselves.get(key), now))
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
 
 
@@ -102,17 +90,15 @@ def _together(openings: Sequence[Opening | None]) -> Opening | None:
 def _opening(
     claim: Serving,
     key: InstanceKey,
-    verdict: Verdict,
     wanted: Wanted,
     pod: PodReadiness,
     registry: Complete[Observed] | Unknown,
-    themselves: Mapping[InstanceKey, str],
+    itself: str | None,
     now: float,
 ) -> Opening | None:
-    def because(*, reason: str, message: str) -> Opening:
-        return Opening(pod=pod, reason=reason, message=message)
-
-    if rival_of(verdict):
+    """`itself`: why the pod's own instance is enough."""
+    because, verdict = partial(Opening, pod=pod), claim.verdicts[key]
+    if key in claim.rivals:
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
         return because(reason="Conflict", message=f"another syncer has the address of the pod, {ours}")
     if claim.conduct.suspend:
@@ -123,8 +109,8 @@ def _opening(
         return because(reason="OverLimit", message=wanted.why)
     if wanted.drained:
         return because(reason="Drained", message=wanted.why)
-    if key in themselves:
-        return because(reason="RegistersItself", message=themselves[key])
+    if itself is not None:
+        return because(reason="RegistersItself", message=itself)
     if isinstance(registry, Unknown):
         # As the syncer's status has it: a one-shot remembers nothing.
         since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
