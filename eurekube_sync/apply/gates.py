@@ -13,6 +13,7 @@ from functools import partial
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, OverLimit, OverQuota, Serving, Wanted, wanted_in
 from eurekube_sync.desired.spec import selected_namespace
@@ -140,11 +141,7 @@ def open_gates(
         pod = opening.pod
         if deadline.passed:
             return ClusterUnavailable(f"the gate of {pod.namespace}/{pod.name} was not opened: the pass ended first")
-        try:
-            cluster.open_gate(pod, reason=opening.reason, message=opening.message, at=now)
-        except ClusterError as error:
-            return error
-        return None
+        return failure(partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now))
 
     confirmed = in_turn(_confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name))
     deadline.stage(share)

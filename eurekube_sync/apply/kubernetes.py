@@ -3,7 +3,8 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
@@ -46,13 +47,9 @@ def put_finalizers_on(
             return f"the Kubernetes API did not answer {FAILURES_IN_A_ROW} calls in a row"
         if deadline.passed:
             return "no time was left for it"
-        try:
-            cluster.add_finalizer(syncer)
-        except ClusterError as error:
-            streak.note(unreachable=isinstance(error, ClusterUnavailable))
-            return error
-        streak.note(unreachable=False)
-        return None
+        error = failure(partial(cluster.add_finalizer, syncer))
+        streak.note(unreachable=isinstance(error, ClusterUnavailable))
+        return error
 
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
@@ -67,8 +64,8 @@ class Write:
     syncer: SyncerObject
     status: SyncerStatus | None = None
     """None: its finalizer goes, because its deletion may end."""
-    event: EventRecord | None = None
-    """Of a deletion that a person abandoned: what it leaves."""
+    events: Sequence[EventRecord] = ()
+    """Of conditions that flipped; of a deletion that a person abandoned, what it leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,19 +92,19 @@ def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | Non
                 theirs = observed.keys_by_syncer.get(ref, frozenset())
                 left = still_there(claim, observed, result) if isinstance(claim, Deleting) else theirs
             event = abandoned_event(claim.syncer, left, result.expires_after)
-            finished[ref] = Write(syncer=claim.syncer, event=event)
-        elif isinstance(claim, Deleting) and (why := waits_for(claim, result)):
-            waiting[ref] = why
+            finished[ref] = Write(syncer=claim.syncer, events=(event,))
         elif isinstance(claim, Deleting):
-            finished[ref] = Write(syncer=claim.syncer)
+            if why := waits_for(claim, result):
+                waiting[ref] = why
+            else:
+                finished[ref] = Write(syncer=claim.syncer)
     due = statuses(result, waiting, earlier=earlier)
     others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
-    changed = [
-        Write(syncer=claims[ref].syncer, status=status)
-        for ref, status in others.items()
-        if worth_writing(claims[ref].syncer.status, status, words=words)
-    ]
-    return Unsettled(writes=(*finished.values(), *changed), all_statuses=others)
+    stood = [(claims[ref].syncer, status) for ref, status in others.items()]
+    changed = [(one, status) for one, status in stood if worth_writing(one.status, status, words=words)]
+    events = events_of(in_turn(changed, lambda one: one[0].ref))
+    writes = [Write(syncer=one, status=status, events=events[one.ref]) for one, status in changed]
+    return Unsettled(writes=(*finished.values(), *writes), all_statuses=others)
 
 
 def settle(
@@ -116,8 +113,6 @@ def settle(
     """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
     were written."""
     now, writes = clock.now(), in_turn(due.writes, attrgetter("syncer.ref"))
-    changed = [(one.syncer, one.status) for one in due.writes if one.status]
-    events = events_of(in_turn(changed, lambda one: one[0].ref))
 
     def write(one: Write) -> ClusterError | None:
         ref = one.syncer.ref
@@ -127,28 +122,23 @@ def settle(
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true, nor one of a deletion the deletion from its end.
         unsaid: ClusterError | None = None
-        for event in events[ref] if one.status else [one.event] if one.event else []:
-            unsaid = record(cluster, event, now) or unsaid
+        for event in one.events:
+            unsaid = failure(partial(cluster.record_event, event, at=now)) or unsaid
             if isinstance(unsaid, ClusterUnavailable) and one.status:
                 return unsaid
-        try:
-            if one.status:
-                cluster.write_status(one.syncer, one.status)
-            else:
-                cluster.remove_finalizer(one.syncer)
-        except ClusterError as error:
-            return error
-        return unsaid
+        if one.status:
+            return failure(partial(cluster.write_status, one.syncer, one.status)) or unsaid
+        return failure(partial(cluster.remove_finalizer, one.syncer)) or unsaid
 
     ended = list(zip(writes, workers.each(write, writes), strict=True))
     written = {one.syncer.ref: one.status for one, error in ended if error is None and one.status}
     return written, tuple(error for _, error in ended if error)
 
 
-def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
-    """Writes the event; the error that kept it from being written."""
+def failure(call: Callable[[], object]) -> ClusterError | None:
+    """Makes the call; the error that kept it from its work."""
     try:
-        cluster.record_event(event, at=now)
+        call()
     except ClusterError as error:
         return error
     return None

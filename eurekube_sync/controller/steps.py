@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
-from eurekube_sync.apply.kubernetes import Unsettled, put_finalizers_on, record, settle, unsettled
+from eurekube_sync.apply.kubernetes import Unsettled, failure, put_finalizers_on, settle, unsettled
 from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
@@ -235,13 +236,10 @@ def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
     reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
     if not fresh or given.same.doubt("no event is written"):
         return report
-    errors = []
-    for one in fresh:
-        if error := record(world.cluster, one.event, world.clock.now()):
-            errors.append(error)
-        else:
-            reported[one.syncer.ref] = now
-    return replace(report, cluster_errors=(*report.cluster_errors, *errors))
+    clock, write = world.clock, world.cluster.record_event
+    told = [(one.syncer.ref, failure(partial(write, one.event, at=clock.now()))) for one in fresh]
+    reported.update({ref: now for ref, error in told if error is None})
+    return replace(report, cluster_errors=(*report.cluster_errors, *(error for _, error in told if error)))
 
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
