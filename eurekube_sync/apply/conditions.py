@@ -4,8 +4,8 @@ what the pass gathered about it, its tally. Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
-from typing import assert_never
+from dataclasses import field
+from typing import NamedTuple, assert_never
 
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
 from eurekube_sync.brake.holds import Held, Hold, condition_message
@@ -14,7 +14,7 @@ from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -142,11 +142,9 @@ def tallies(
     return tallies
 
 
-@dataclass(frozen=True, slots=True)
-class Aspect:
-    """A condition without its times; `value` None is Unknown."""
+class Aspect(NamedTuple):
+    """A condition without its type and times; `value` None is Unknown."""
 
-    type: str
     value: bool | None
     reason: str
     message: str
@@ -154,29 +152,27 @@ class Aspect:
 
 def conditions(
     claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str, desired: int, up: int
-) -> Sequence[Aspect]:
-    """All four. `release` is the command that releases what is held, `waiting` says why a deletion has to wait."""
-    removal_held = _removal_held(claim, tally, release, result.now)
-    synced = _telling(_synced(claim, tally, result.registry, waiting), claim.syncer)
-    conflict = _conflict(tally)
-    ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
-    return (_telling(ready, claim.syncer), synced, conflict, removal_held)
+) -> Mapping[str, Aspect]:
+    """All four, by type. `release` is the command that releases what is held, `waiting` says why a deletion has to
+    wait. Ready and Synced tell what is wrong with an annotation of the syncer, too."""
+    ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
+
+    def telling(aspect: Aspect) -> Aspect:
+        told = not ignored or ignored in aspect.message
+        return aspect if told else aspect._replace(message=f"{aspect.message}; {ignored}")
+
+    held, conflict = _removal_held(claim, tally, release, result.now), _conflict(tally)
+    synced = telling(_synced(claim, tally, result.registry, waiting))
+    ready = telling(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
+    return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
 def _conflict(tally: Tally) -> Aspect:
     if tally.conflicts:
-        return Aspect("Conflict", True, "Conflict", _sample(tally.conflicts))
+        return Aspect(True, "Conflict", _sample(tally.conflicts))
     if tally.duplicates:
-        return Aspect("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
-    return Aspect("Conflict", False, "NoConflict", "")
-
-
-def _telling(verdict: Aspect, syncer: SyncerObject) -> Aspect:
-    """The same, with what is wrong with an annotation of the syncer's own."""
-    ignored = ignored_value(syncer.annotations, ABANDON_ANNOTATION)
-    if not ignored or ignored in verdict.message:
-        return verdict
-    return replace(verdict, message=f"{verdict.message}; {ignored}")
+        return Aspect(True, "DuplicateRegistration", _sample(tally.duplicates))
+    return Aspect(False, "NoConflict", "")
 
 
 def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
@@ -184,10 +180,10 @@ def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspec
     freed = annotated(claim.syncer, now)
     refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
     if tally.hold is None:
-        return Aspect("RemovalHeld", False, "NothingHeld", refused)
+        return Aspect(False, "NothingHeld", refused)
     message = condition_message(tally.hold, len(tally.held), release)
     message = f"{message}; {refused}" if refused else message
-    return Aspect("RemovalHeld", True, tally.hold.reason.value, message)
+    return Aspect(True, tally.hold.reason.value, message)
 
 
 def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Aspect:
@@ -197,35 +193,35 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             left = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it" if tally.registered else ""
             if isinstance(registry, Unknown):
                 left = f"it is not known whether its instances are gone: {registry.message}"
-            return Aspect("Synced", False, "Deleting", waiting or left or "its instances are gone")
+            return Aspect(False, "Deleting", waiting or left or "its instances are gone")
         case NotServed():
-            return Aspect("Synced", None if claim.unknown else False, claim.reason, claim.message)
+            return Aspect(None if claim.unknown else False, claim.reason, claim.message)
         case Serving() if isinstance(registry, Unknown):
-            return Aspect("Synced", None, REGISTRY_UNKNOWN, registry.message)
+            return Aspect(None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
-            return Aspect("Synced", False, PARTLY_FAILED, _sample(tally.failures))
+            return Aspect(False, PARTLY_FAILED, _sample(tally.failures))
         case Serving() if tally.held:
             gone = sum(isinstance(one, Cancel) for one in tally.held)
             parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
             if down := len(tally.held) - gone:
                 parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
-            return Aspect("Synced", False, "RemovalHeld", f"Eureka still {' and '.join(parts)}")
+            return Aspect(False, "RemovalHeld", f"Eureka still {' and '.join(parts)}")
         case Serving() if claim.conduct.suspend:
-            return Aspect("Synced", False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
+            return Aspect(False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
             message = f"{_sample([one.message for one in claim.incomplete])}; registered instances are renewed"
-            return Aspect("Synced", None if first.unknown else False, first.reason, message)
+            return Aspect(None if first.unknown else False, first.reason, message)
         case Serving() if claim.over_quota:
-            return Aspect("Synced", False, "OverQuota", claim.over_quota)
+            return Aspect(False, "OverQuota", claim.over_quota)
         case Serving() if tally.conflicts or tally.duplicates:
-            return replace(_conflict(tally), type="Synced", value=False)
+            return _conflict(tally)._replace(value=False)
         case Serving() if unclear := claim.unclear:
-            return Aspect("Synced", False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
+            return Aspect(False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
         case Serving() if differences := _differences(claim, tally):
-            return Aspect("Synced", False, _DIFFERS, "; ".join(differences))
+            return Aspect(False, _DIFFERS, "; ".join(differences))
         case Serving():
-            return Aspect("Synced", True, "InSync", "Eureka holds what the cluster says")
+            return Aspect(True, "InSync", "Eureka holds what the cluster says")
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -249,19 +245,17 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     return [f"{counted(number, 'instance')} {what}" for number, what in found if number]
 
 
-def _ready(claim: Claim, tally: Tally, others: tuple[Aspect, Aspect, Aspect], *, desired: int, up: int) -> Aspect:
-    synced, conflict, removal_held = others
+def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect], *, desired: int, up: int) -> Aspect:
     if not isinstance(claim, Serving):
-        return Aspect("Ready", synced.value, synced.reason, synced.message)
-    for trouble in (conflict, removal_held):
-        if trouble.value:
-            return Aspect("Ready", False, trouble.reason, trouble.message)
+        return synced
+    if trouble := next((one for one in troubles if one.value), None):
+        return trouble._replace(value=False)
     if synced.value is not True and synced.reason not in _BESIDE_READY:
-        return Aspect("Ready", synced.value, synced.reason, synced.message)
+        return synced
     if not desired and claim.of(OverLimit):
-        return Aspect("Ready", False, "LimitZero", "; ".join(claim.notes))
+        return Aspect(False, "LimitZero", "; ".join(claim.notes))
     if not desired:
-        return Aspect("Ready", False, *nothing_wanted(claim))
+        return Aspect(False, *nothing_wanted(claim))
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
@@ -271,7 +265,7 @@ def _ready(claim: Claim, tally: Tally, others: tuple[Aspect, Aspect, Aspect], *,
     notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
-    return Aspect("Ready", bool(up), reason, message)
+    return Aspect(bool(up), reason, message)
 
 
 def nothing_wanted(claim: Serving) -> tuple[str, str]:

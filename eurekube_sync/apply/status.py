@@ -190,7 +190,7 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
     judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
-        conditions=tuple(_condition(claim, verdict, before, now) for verdict in judged),
+        conditions=tuple(_condition(claim, type_, one, before, now) for type_, one in judged.items()),
         ready=f"{ready_up}/{desired}",
         desired=desired,
         registered=registered,
@@ -228,14 +228,14 @@ def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[Instance
             yield key
 
 
-def _condition(claim: Claim, verdict: Aspect, before: SyncerStatus, now: int) -> Condition:
-    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[verdict.value]
-    old = before.condition(verdict.type)
+def _condition(claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, now: int) -> Condition:
+    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[aspect.value]
+    old = before.condition(type_)
     return Condition(
-        type=verdict.type,
+        type=type_,
         status=status,
-        reason=verdict.reason,
-        message=_short(verdict.message),
+        reason=aspect.reason,
+        message=_short(aspect.message),
         observed_generation=claim.syncer.generation,
         last_transition=old.last_transition if old is not None and old.status is status else now,
     )

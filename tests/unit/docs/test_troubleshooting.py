@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain")
 """The folders whose code gives reasons."""
-CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 2, "_unknown": 1, "add": 2, "breaks": 1}
+CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
 """Which argument of a call is a reason."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
