@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
@@ -51,19 +50,12 @@ _PATIENCE = frozenset({"AddressPending"})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
-class _Stood(NamedTuple):
-    """A status that stands in the cluster as it was worked out, and all that it rests on."""
-
-    claim: Claim
-    registered: Mapping[InstanceKey, InstanceStatus]
-    status: SyncerStatus
-
-
 @dataclass(slots=True)
 class EarlierStatuses:
     """What the last pass made of syncers that stand as they did: changed by each pass."""
 
-    stood: Mapping[SyncerRef, _Stood] = field(default_factory=dict)
+    stood: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(default_factory=dict)
+    """All that a status rests on which stands in the cluster as it was worked out."""
     _plan: Plan | None = None
     _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
 
@@ -86,17 +78,16 @@ def statuses(
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
-    stands: dict[SyncerRef, _Stood] = {}
+    stands = {}
     for ref, claim in result.desired.claims.items():
-        tally, known = tallied.get(ref, Tally()), earlier.stood.get(ref)
-        alone = isinstance(result.registry, Complete) and not tally.troubled
-        same = known and (known.registered is tally.registered or known.registered == tally.registered)
-        if known and same and alone and known.claim == claim:
-            stands[ref], found[ref] = known, known.status
+        tally, before = tallied.get(ref, Tally()), claim.syncer.status
+        alone, rests_on = isinstance(result.registry, Complete) and not tally.troubled, (claim, tally.registered)
+        if before is not None and alone and earlier.stood.get(ref) == rests_on:
+            stands[ref], found[ref] = rests_on, before
             continue
         found[ref] = _status(claim, tally, result, release, waiting.get(ref, ""))
         if alone and _stands(claim, found[ref]):
-            stands[ref] = _Stood(claim, tally.registered, found[ref])
+            stands[ref] = rests_on
     earlier.stood = stands
     return found
 

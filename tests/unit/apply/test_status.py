@@ -508,9 +508,11 @@ def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, 
         PassResult(desired=of, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()), now=NOW + at)
         for at, registry in enumerate((Complete(data=observed(*stands)), later or Complete(data=observed(*then))))
     ]
+    stood = of.claims[REF].syncer.status
     first, second = (statuses(result, {}, earlier=earlier)[REF] for result in results)
     assert second == statuses(results[1], {})[REF]
-    return second is first
+    assert first is not stood
+    return second is stood
 
 
 def test_a_status_that_stands_is_taken_again() -> None:
@@ -553,7 +555,7 @@ def test_after_the_same_plan_the_same_is_registered() -> None:
         return found
 
     first = after(Outcomes.of(()))
-    assert after(Outcomes.of(())) is first
+    assert after(Outcomes.of(())) is steady.claims[REF].syncer.status is not first
     assert after(changes).registered == 1
     assert after(Outcomes.of(()), DENIED).registered == 2
     assert after(Outcomes.of(())) == first
