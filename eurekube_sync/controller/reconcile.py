@@ -140,7 +140,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)
-        desired = replace(desired, living_pods=living_pods(view))
+        desired = replace(desired, living_pods=living_pods(view.pods))
     return Found(
         applier=applier_of(world, given.ownership, scope, given.deadline),
         registry=registry,

@@ -240,7 +240,7 @@ def replayed(basis: Basis, at: float) -> PassReport:
     nothing is asked, and nothing is written."""
     scope = basis.scope.knowing(basis.view.syncers)
     desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
-    desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view)), basis)
+    desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view.pods)), basis)
     return PassReport(
         settings=PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True),
         cluster=basis.ownership.cluster,

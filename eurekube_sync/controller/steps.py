@@ -24,7 +24,7 @@ from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, sy
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
 from eurekube_sync.observe.installations import AGAIN, Unserved, living, served_by_others, unserved
-from eurekube_sync.observe.kubernetes import pods_behind
+from eurekube_sync.observe.kubernetes import living_pods, pods_behind
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
@@ -223,7 +223,7 @@ def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
     instances = [one for each in left for one in each.instances]
     namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
     pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
-    return living(left, pods) if pods else left
+    return living(left, living_pods(pods)) if pods else left
 
 
 def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:

@@ -12,9 +12,8 @@ such a sign of life is renewed here, rarely enough that another's sign is seen, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from shlex import quote
 
 from eurekube_sync.desired.claims import Desired, every
@@ -22,7 +21,7 @@ from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import EventRecord, Pod, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.model.values import dataclass
@@ -76,16 +75,15 @@ class OtherOwner:
 
     @property
     def _stand(self) -> str:
-        number = f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
-        return f"{number} registered under owner {self.name},"
+        instances = f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
+        return f"{instances} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
     """The owners whose instances are renewed where syncers of ours would have theirs. `now` in Unix seconds."""
     theirs: dict[str, list[ObservedInstance]] = {}
     for one in _of_others(observed):
-        # A syncer of another class was another installation's to serve: it has moved to ours.
-        moved = one.metadata.get(CLASS) != observed.scope.syncer_class
+        moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # to us, from another installation's class
         # Where nothing else is renewed either, the list alone does not tell that its owner has ended.
         ended = bool(one.last_renewal) and now - one.renewed > one.instance.lease.duration
         if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
@@ -184,10 +182,8 @@ class Unserved:
     @property
     def event(self) -> EventRecord:
         """The same for whoever looks at the syncer."""
-        ref, uid = self.syncer.ref, self.syncer.uid
-        return EventRecord(
-            syncer=ref, uid=uid, warning=True, reason="NoInstallation", message=self.message, key="NoInstallation"
-        )
+        ref, uid, reason = self.syncer.ref, self.syncer.uid, "NoInstallation"
+        return EventRecord(syncer=ref, uid=uid, warning=True, reason=reason, message=self.message, key=reason)
 
 
 def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:
@@ -218,17 +214,11 @@ def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserve
     )
 
 
-def living(left: Iterable[Unserved], pods: Listed[Pod]) -> tuple[Unserved, ...]:
+def living(left: Iterable[Unserved], pods: Mapping[str, Complete[frozenset[str]]]) -> tuple[Unserved, ...]:
     """The same without instances whose pod is gone from a complete list: these expire."""
 
-    @cache
-    def uids(namespace: str) -> frozenset[str] | None:
-        source = pods.of(namespace)
-        return frozenset(pod.uid for pod in source.data) if isinstance(source, Complete) else None
-
     def lives(instance: ObservedInstance) -> bool:
-        uid, namespace = pod_uid_of(instance), pod_namespace_of(instance)
-        there = uids(namespace) if namespace else None
-        return uid is None or there is None or uid in there
+        uid, there = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+        return uid is None or there is None or uid in there.data
 
     return tuple(replace(one, instances=tuple(filter(lives, one.instances))) for one in left)

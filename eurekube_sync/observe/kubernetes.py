@@ -16,7 +16,7 @@ from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
@@ -34,11 +34,9 @@ the same."""
 
 
 class SameCluster:
-    """Whether the cluster that answers is still the one whose UID is known. A kubeconfig that is read again after a
-    401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
-    changed for it, and before anything is written there. One that does not say who it is may be any: its lists prove
-    nothing, and a daemon is to do no more for having known it once than a process that begins in that moment.
-    """
+    """Whether the cluster that answers is still the one whose UID is known: a kubeconfig that is read again after a
+    401, or a name, may lead elsewhere. To be asked when all was listed, before anything is changed for it, and before
+    anything is written there. One that does not say who it is may be any: its lists prove nothing."""
 
     def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
         self._cluster = cluster
@@ -91,13 +89,10 @@ def read_cluster(
     drains: Collection[Kind] = (),
 ) -> ClusterView:
     """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
-    by namespace while these are few, else the whole cluster in one walk. A namespace whose syncers are gone is read as
-    well, as long as Eureka has instances of them: their addresses may be other pods' now.
-
-    `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
-    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. `drains` are the
-    kinds whose drain annotations are looked for, beside those of Services.
-    """
+    by namespace while these are few, else the whole cluster in one walk. `marked` are the syncers that Eureka's
+    instances name: the namespace of one that is gone is read as well, for its addresses may be other pods' now. The CRD
+    is asked for when one is gone or being deleted: while a CRD goes, all its objects are, and nobody wished it.
+    `drains` are the kinds whose drain annotations are looked for, beside those of Services."""
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     view = replace(unread_cluster(identity), syncers=syncers)
     listed = list(every(syncers))
@@ -143,12 +138,10 @@ def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bo
     """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
 
     A replica of the API server may answer a list as it was while an earlier CRD went, beside the CRD that was installed
-    since: what was deleted before that went with the earlier one. When syncers were created is not asked: those that
-    outlive a CRD are older than the next one for ever, and people delete them all the same. A restore from a backup
-    holds nothing: one object by object (Velero) brings no deletion along, and a snapshot of etcd keeps all times. The
-    API tells whole seconds, and the same second counts for the person. Where the clocks of two API servers differ, a
-    deletion is held that was made sooner than that after the CRD was installed.
-    """
+    since: what was deleted before that went with the earlier one. When syncers were created says nothing: those that
+    outlive a CRD are older than the next one for ever, and people delete them all the same. A restore of single objects
+    (Velero) brings no deletion along, and a snapshot of etcd keeps all times. Times are whole seconds, and the same
+    second counts for the person."""
     if isinstance(found, Unknown):
         return found
     older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data]
@@ -210,14 +203,9 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
 def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
     """Where the drain annotation is looked for, as far as it is `wanted`: Pods where syncers of mode pod select, and
     Nodes for these, and for node ports, for which they were read. What is being deleted is not drained any more."""
-    namespaces = {
-        selected_namespace(syncer)
-        for syncer in (every(view.syncers) if wanted else ())
-        if syncer.deleted is None
-        and syncer.spec.get("mode") != "service"
-        and scope.takes(syncer)
-        and scope.may_select(syncer)
-    }
+    living = (one for one in (every(view.syncers) if wanted else ()) if one.deleted is None)
+    of_pods = (one for one in living if one.spec.get("mode") != "service" and scope.takes(one))
+    namespaces = {selected_namespace(one) for one in of_pods if scope.may_select(one)}
     return Needs(
         pods=frozenset(namespaces if Kind.POD in wanted else ()),
         nodes=Kind.NODE in wanted and (view.nodes is not None or bool(namespaces)),
@@ -239,14 +227,15 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
             for name, source in here.items()
         }
         view = replace(view, pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere, "services")))
-    if needs.nodes and view.nodes is None:
+    if not needs.nodes:
+        return view
+    if view.nodes is None:
         return replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
-    if needs.nodes and view.nodes is not None:
-        drains = _made_of(
-            view.nodes, lambda nodes: tuple(Drainable(id=n.name, drained=n.drained, ignored=n.ignored) for n in nodes)
-        )
-        return replace(view, node_drains=drains)
-    return view
+    return replace(view, node_drains=_made_of(view.nodes, lambda nodes: tuple(map(_drainable, nodes))))
+
+
+def _drainable(node: Node) -> Drainable:
+    return Drainable(id=node.name, drained=node.drained, ignored=node.ignored)
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
@@ -294,9 +283,9 @@ def pods_behind(
     return {name: _made_of((more if name in rest else read).of(name), _uids) for name in sorted(namespaces)}
 
 
-def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
+def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str]]]:
     """UIDs of the pods of each namespace whose list is complete."""
-    listed = view.pods.by_namespace.items() if view.pods else ()
+    listed = pods.by_namespace.items() if pods else ()
     return {name: Complete(data=_uids(source.data)) for name, source in listed if isinstance(source, Complete)}
 
 

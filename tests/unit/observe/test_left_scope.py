@@ -18,6 +18,7 @@ from eurekube_sync.model.kubernetes import Pod, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observe.installations import Unserved, living
+from eurekube_sync.observe.kubernetes import living_pods
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER, DENIED, NS, changed, foreign, instance, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -161,7 +162,7 @@ def test_the_pods_of_a_namespace_are_walked_over_once() -> None:
         Unserved(syncer=syncer(), instances=tuple(stored(instance(number)) for number in some))
         for some in (range(40), range(40, 60))
     ]
-    found = living(left, Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED))
+    found = living(left, living_pods(Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED)))
     assert [len(one.instances) for one in found] == [40, 10]
     assert pods.walks == 1
 
