@@ -29,8 +29,7 @@ from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
-from eurekube_sync.controller.one_pass import Memory, PassSettings, World
-from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.controller.one_pass import Memory, PassSettings, RegistryWorld, World
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
@@ -119,8 +118,9 @@ def _connected(ours: Installation, clock: Clock) -> Iterator[tuple[World, Connec
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
+            renewals=seen.renewals,
             time_limit=seen.time_limit,
-            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=ours.registry_cache)),
+            memory=Memory(own_writes=OwnWrites(seconds=ours.registry_cache)),
         )
         yield world, to_cluster, servers
 

@@ -37,7 +37,6 @@ class Memory:
     """The parts change from pass to pass; their times are monotonic seconds. A restart loses them, and no promise rests
     on them."""
 
-    renewals: RenewalLedger
     own_writes: OwnWrites
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
@@ -53,22 +52,25 @@ class Memory:
     plan: EarlierPlan = field(default_factory=EarlierPlan)
     statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
 
-    def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
-        """The wanted instances that this process last saw UP."""
-        return self.last_seen.still_wanted(desired, self.renewals.renewed_lately())
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryWorld:
+    """All that `keepalive` touches."""
+
+    registry: Registry
+    clock: Clock
+    workers: Workers
+    renewals: RenewalLedger
+    time_limit: TimeLimit
+    """The one that the adapters keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(RegistryWorld):
     """All that a pass touches."""
 
-    registry: Registry
     cluster: Cluster
-    clock: Clock
-    workers: Workers
     memory: Memory
-    time_limit: TimeLimit
-    """The one that the adapters keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

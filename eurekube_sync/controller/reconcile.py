@@ -9,17 +9,29 @@ that depends on it is changed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
-from eurekube_sync.controller.one_pass import Ends, Found, Given, PassReport, PassSettings, Renewed, World
-from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_in_doubt, renew_unidentified
+from eurekube_sync.controller.one_pass import (
+    Ends,
+    Found,
+    Given,
+    PassReport,
+    PassSettings,
+    RegistryWorld,
+    Renewed,
+    World,
+)
 from eurekube_sync.controller.steps import (
     applier_of,
     carry_out,
     decide,
     keep_unserved,
     renew_ours,
+    renew_the_rest,
     statuses_due,
     unserved_syncers,
     write_to_kubernetes,
@@ -28,13 +40,13 @@ from eurekube_sync.desired.claims import Deleting
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Result
+from eurekube_sync.model.actions import Outcome, Outcomes, Renew, Result, comes_last
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
-from eurekube_sync.observe.eureka import Observed, marked_cluster, observe
+from eurekube_sync.observe.eureka import Observed, held_by_owner, marked_cluster, observe
 from eurekube_sync.observe.installations import OtherOwner, other_owners
 from eurekube_sync.observe.kubernetes import (
     SameCluster,
@@ -43,7 +55,10 @@ from eurekube_sync.observe.kubernetes import (
     read_cluster,
     read_pods,
     read_syncers,
+    unread_cluster,
 )
+from eurekube_sync.plan.make import plan_renewals
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:
@@ -78,9 +93,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     others: tuple[OtherOwner, ...] = ()
     if isinstance(found.registry, Complete):
         others = other_owners(found.registry.data, found.desired, world.clock.now())
-    found, basis, report = decide(given, _look_elsewhere(given, listed, found))
+    found, report = decide(given, _look_elsewhere(given, listed, found))
     if isinstance(found.registry, Complete) and any(other.stops_us for other in others) and not goes_on:
-        return renew_beside(given, found, found.registry.data, report, basis, others)
+        return renew_beside(given, found, found.registry.data, report, others)
     if doubt := _doubt(given, found, report):
         return renew_in_doubt(given, found, report.plan, doubt)
     deadline.stage(Ends.APPLYING)
@@ -88,7 +103,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(report, other_owners=others, unserved=unserved, cut_short=deadline.cut_short)
     if settings.dry_run:
         return replace(report, all_statuses=statuses_due(given, found, report).all_statuses)
-    report = carry_out(given, found, basis, report)
+    report = carry_out(given, found, report)
     report = keep_unserved(given, found, report)
     return write_to_kubernetes(given, found, report)
 
@@ -182,3 +197,131 @@ def _doubt(given: Given, found: Found, report: PassReport) -> Unknown | None:
     otherwise = "no change can be planned from its lists" if settings.dry_run else "our instances are only renewed"
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)  # the reads may have used up their share
     return given.same.doubt(otherwise) if matters and not given.world.clock.stopping() else None
+
+
+# --- Renewals alone ---------------------------------------------------------------------------------------------------
+
+
+def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
+    """Another cluster uses our owner's name: our instances are renewed, and nothing more is read."""
+    given.world.memory.sightings.nothing_seen()
+    ours = [one for key, one in observed.ours.items() if key not in early.cancelled]
+    plan = plan_renewals(ours, "another cluster uses our owner name")
+    return _renew_beside(given, early, plan, unread_cluster(given.identity), ours, clashes=observed.clashes)
+
+
+def renew_beside(
+    given: Given, found: Found, observed: Observed, report: PassReport, others: tuple[OtherOwner, ...]
+) -> PassReport:
+    """Another owner serves our syncers: wanted instances are renewed, and those that the brake holds. The others are
+    left to expire, because the other owner would not remove them."""
+    world = given.world
+    assert report.basis is not None  # Eureka was read
+    world.memory.sightings.note(report.held, report.basis.brake.seen, monotonic=world.clock.monotonic())
+    removed = {action.key for action in report.plan.actions if comes_last(action)}
+    kept = [one for key, one in observed.ours.items() if key not in removed]
+    plan = plan_renewals(kept, "another owner serves its syncer")
+    return _renew_beside(given, found, plan, found.view, other_owners=others)
+
+
+def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:
+    """The lists may be another cluster's: our instances in this scope are renewed; while Eureka cannot be read, those
+    that the plan renews. Nothing is registered again on a 404."""
+    given.world.memory.sightings.nothing_seen()
+    if isinstance(found.registry, Unknown):
+        plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
+    else:
+        ours = [one for key, one in found.registry.data.ours.items() if key not in found.cancelled]
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
+    return _renew_beside(given, found, plan, unread_cluster(doubt))
+
+
+def _renew_beside(
+    given: Given, found: Renewed, plan: Plan, view: ClusterView, listed: Iterable[ObservedInstance] = (), **told: Any
+) -> PassReport:
+    """Renews what the plan has and this pass has not renewed yet; the report says what is `told` beside it."""
+    given.deadline.stage(Ends.SETTLING)
+    report = PassReport(
+        settings=given.settings,
+        cluster=given.ownership.cluster,
+        at=given.world.clock.now(),
+        plan=plan,
+        registry=found.registry,
+        view=view,
+        batching=given.world.registry.batching(),
+        **told,
+    )
+    return _renewed(report, found.applier, given.deadline, found.renewed, listed)
+
+
+def _renewed(
+    report: PassReport,
+    applier: Applier,
+    deadline: Deadline,
+    early: Mapping[InstanceKey, Outcome],
+    listed: Iterable[ObservedInstance],
+) -> PassReport:
+    """Renews what the report plans and was not renewed `early`. `listed`: these, as Eureka listed them."""
+    rest = [] if report.settings.dry_run else [one for one in report.plan.renewals if one.key not in early]
+    outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
+    return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
+
+
+def renew_unidentified(
+    world: World,
+    settings: PassSettings,
+    deadline: Deadline,
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
+    identity: Unknown,
+) -> PassReport:
+    """The cluster does not say who it is: renews the instances that have our owner's name, and reads nothing more."""
+    world.memory.sightings.nothing_seen()
+    applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
+    ours: Sequence[ObservedInstance] = ()
+    early: Mapping[InstanceKey, Outcome] = {}
+    if isinstance(listed, Complete):
+        ours = held_by_owner(listed, settings.owner, settings.scope)
+    elif not settings.dry_run:
+        early = {one.action.key: one for one in renew_ours(world, applier, listed, frozenset())}
+    report = PassReport(
+        settings=settings,
+        cluster=None,
+        at=now,
+        plan=plan_renewals(ours, f"the cluster could not be read: {identity.cause}"),
+        registry=_divided(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, now),
+        view=unread_cluster(identity),
+        batching=world.registry.batching() if isinstance(listed, Complete) else None,
+    )
+    return _renewed(report, applier, deadline, early, ours)
+
+
+def _divided(
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown, ownership: Ownership, scope: Scope, asked: float
+) -> Complete[Observed] | Unknown:
+    return listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, scope, asked=asked))
+
+
+def keepalive(world: RegistryWorld, settings: PassSettings, cluster: str | None = None) -> PassReport:
+    """Renews all that is ours, of every cluster or of the one with this UID; while Eureka cannot be listed, what this
+    process renewed before. Labels and classes are a cluster's to tell: the scope has none."""
+    deadline = Deadline(world.clock, settings.deadline, world.time_limit)
+    asked, listed = world.clock.now(), world.registry.list_instances()
+    bearing: Sequence[ObservedInstance] = ()
+    if isinstance(listed, Complete):
+        bearing = held_by_owner(listed, settings.owner, settings.scope)
+        if cluster is not None:
+            bearing = [one for one in bearing if one.metadata.get(CLUSTER) == cluster]
+        plan = plan_renewals(bearing, "it has our owner's name")
+    else:
+        lately = world.renewals.renewed_lately()
+        plan = sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
+    applier = applier_of(world, None, settings.scope, deadline)
+    report = PassReport(
+        settings=settings,
+        cluster=cluster or None,
+        at=asked,
+        plan=plan,
+        registry=_divided(listed, Ownership(owner=settings.owner, cluster=cluster or ""), settings.scope, asked),
+        view=None,
+    )
+    return replace(_renewed(report, applier, deadline, {}, bearing), batching=world.registry.batching())

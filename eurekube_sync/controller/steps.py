@@ -14,7 +14,7 @@ from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import Basis, Ends, Found, Given, PassReport, World
+from eurekube_sync.controller.one_pass import Basis, Ends, Found, Given, PassReport, RegistryWorld, World
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -32,9 +32,9 @@ from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
 from eurekube_sync.plan.value import Plan
 
 
-def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
-    """What was found, with the uncached reads and the limits applied; the plan, and what it follows from; and the
-    report of a pass that is to carry it out. The plan is drafted from the list, and made again from uncached reads of
+def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
+    """What was found, with the uncached reads and the limits applied; and the report of a pass that is to carry out the
+    plan, with what it follows from. The plan is drafted from the list, and made again from uncached reads of
     all that the draft would change, and of what is to stay UP beside it. What this process cancelled a moment ago is
     read too: a list may still show it, and it must take no other's place. Where the brake would hold something, the
     pods of that are listed, and it is braked again."""
@@ -44,7 +44,9 @@ def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
     refused = refusal(settings.approved, given.ownership, at)
     brake = _brake(given, desired, None if refused else settings.approved, at)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    last_up = memory.last_up(desired) if remembers or crowded(desired, settings.scope) else frozenset[InstanceKey]()
+    last_up = frozenset[InstanceKey]()
+    if remembers or crowded(desired, settings.scope):
+        last_up = memory.last_seen.still_wanted(desired, world.renewals.renewed_lately())
     if isinstance(registry, Complete):
         drafted, observed = _read_again(given, found, registry.data, last_up)
         desired, braked = _braked(drafted, observed, last_up, brake)
@@ -81,7 +83,7 @@ def decide(given: Given, found: Found) -> tuple[Found, Basis, PassReport]:
         batching=world.registry.batching(),
         basis=basis,
     )
-    return found, basis, report
+    return found, report
 
 
 def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
@@ -157,7 +159,7 @@ def renew_ours(
     class's mark may be out of date, so what bears one waits for the cluster; so does what may be registered twice,
     under another owner."""
     if isinstance(registry, Unknown):
-        lately = sorted(world.memory.renewals.renewed_lately())
+        lately = sorted(world.renewals.renewed_lately())
         return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
@@ -166,10 +168,12 @@ def renew_ours(
     return applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
 
 
-def carry_out(given: Given, found: Found, basis: Basis, report: PassReport) -> PassReport:
+def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
     against what the adds really gained, the removals. What the next pass has to know of it is remembered."""
     world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
+    basis = report.basis
+    assert basis is not None  # what was decided has one
     plan, held, confirmed = report.plan, report.held, basis.braked.confirmed
     renewals = plan.renewals
     done = [found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed]
@@ -200,7 +204,7 @@ def carry_out(given: Given, found: Found, basis: Basis, report: PassReport) -> P
     memory.own_writes.note(outcomes, monotonic)
     memory.sightings.note(held, basis.brake.seen, monotonic=monotonic, confirmed=again)
     if isinstance(report.registry, Complete):
-        memory.last_seen.note(report.registry.data, outcomes, memory.renewals.renewed_lately(), desired)
+        memory.last_seen.note(report.registry.data, outcomes, world.renewals.renewed_lately(), desired)
     return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
 
 
@@ -211,10 +215,10 @@ def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
-def applier_of(world: World, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
+def applier_of(world: RegistryWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
     """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
     may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
-    return Applier(world.registry, world.clock, world.workers, world.memory.renewals, may_change, deadline)
+    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
 def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:

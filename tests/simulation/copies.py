@@ -16,10 +16,9 @@ from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.controller.renew_only import BetweenPasses
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression
@@ -73,10 +72,8 @@ class Process:
             cluster=KubernetesCluster(InProcessConnection(wire.kubernetes), clock=clock, random=chance, limit=limit),
             clock=clock,
             workers=InTurn(),
-            memory=Memory(
-                renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
-                own_writes=OwnWrites(seconds=_CACHE_MEMORY),
-            ),
+            renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
+            memory=Memory(own_writes=OwnWrites(seconds=_CACHE_MEMORY)),
             time_limit=limit,
         )
         self._settings = PassSettings(
@@ -91,11 +88,7 @@ class Process:
         """As `eurekube-sync run` does, until its last pass or a signal."""
         passes = {Mode.DAEMON: None, Mode.ONCE: 1, Mode.TWICE: 2}[self._installation.mode]
         interval = PERIOD if self._installation.mode is Mode.TWICE else self._installation.interval
-        between = (
-            BetweenPasses(self._world, self._world.memory.renewals, interval=interval, many=_MANY)
-            if passes is None
-            else None
-        )
+        between = BetweenPasses(self._world, interval=interval, many=_MANY) if passes is None else None
         run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard, between)
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:

@@ -27,8 +27,7 @@ from eurekube_sync.cli.output.answers import owner_data, owner_table
 from eurekube_sync.cli.process import ended_by_signals, progress_line, stopped_by_signals
 from eurekube_sync.cli.values import NAME, OWNER, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import World
-from eurekube_sync.controller.renew_only import RegistryWorld
+from eurekube_sync.controller.one_pass import RegistryWorld, World
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.commands import (
     Purge,

@@ -31,10 +31,9 @@ from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
-from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
-from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.controller.renew_only import BetweenPasses, keepalive
+from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
@@ -182,7 +181,7 @@ def _run(
                 for tell in tells:
                     tell(report, code)
 
-            between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.daemon else None
+            between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
             return run_passes(one_pass, clock, schedule, told, process.looking_for_cycles(between))
 
     return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
@@ -209,7 +208,7 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     process.look_rarely_for_cycles()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
-        between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.daemon else None
+        between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
 
         def one_pass() -> PassReport:
             with installation.waits.seen():

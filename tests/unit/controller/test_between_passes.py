@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -12,9 +12,8 @@ import pytest
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.loop import Schedule, run_passes
-from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.renew_only import BetweenPasses, RegistryWorld
+from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
+from eurekube_sync.controller.one_pass import PassReport, RegistryWorld
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
@@ -70,7 +69,7 @@ class Daemon:
         def tell(report: PassReport, _code: ExitCode) -> None:
             self.told.append(summary(report))
 
-        between = BetweenPasses(self.seen(), self.world.renewals, interval=self.interval, many=self.many)
+        between = BetweenPasses(self.seen(), interval=self.interval, many=self.many)
 
         def then_stop(standing: tuple[InstanceKey, ...], until: float) -> int:
             found = between(standing, until)
@@ -327,7 +326,7 @@ def test_what_some_servers_lack_is_due_again_in_the_next_pass() -> None:
     daemon = Daemon(batch=10)
     daemon.run(4)
     ledger, clock = daemon.world.renewals, daemon.clock
-    between = BetweenPasses(daemon.seen(), ledger, interval=daemon.interval, many=daemon.many)
+    between = BetweenPasses(replace(daemon.seen(), renewals=ledger), interval=daemon.interval, many=daemon.many)
     for lacking in (set(), set(daemon.ours())):
         daemon.registry.lacking = lacking
         clock.stopped = False

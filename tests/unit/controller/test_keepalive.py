@@ -6,8 +6,8 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences, summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.one_pass import PassReport, PassSettings
-from eurekube_sync.controller.renew_only import RegistryWorld, keepalive
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, RegistryWorld
+from eurekube_sync.controller.reconcile import keepalive
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import TimeLimit

@@ -63,7 +63,8 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
         cluster=world.cluster,
         clock=world.clock,
         workers=InTurn(),
-        memory=Memory(renewals=RenewalLedger(period=0, slack=0), own_writes=OwnWrites(seconds=0)),
+        renewals=RenewalLedger(period=0, slack=0),
+        memory=Memory(own_writes=OwnWrites(seconds=0)),
         time_limit=TimeLimit(world.clock),
     )
     found = look_for_orphans(whole, PassSettings(owner=world.owner, scope=scope or Scope()))

@@ -650,8 +650,8 @@ class FakeWorld:
             cluster=self.cluster,
             clock=self.clock,
             workers=InTurn(),
+            renewals=self.renewals,
             memory=Memory(
-                renewals=self.renewals,
                 own_writes=self.own_writes,
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),

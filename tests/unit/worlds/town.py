@@ -272,7 +272,8 @@ class Town:
             ),
             clock=clock,
             workers=InTurn(),
-            memory=Memory(renewals=RenewalLedger(period=30, slack=15), own_writes=OwnWrites(seconds=45)),
+            renewals=RenewalLedger(period=30, slack=15),
+            memory=Memory(own_writes=OwnWrites(seconds=45)),
             time_limit=limit,
         )
 
