@@ -29,7 +29,7 @@ from eurekube_sync.cli.options.servers import EurekaAccess
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
-from eurekube_sync.controller.one_pass import Memory, PassSettings, RegistryWorld, World
+from eurekube_sync.controller.one_pass import EurekaWorld, Memory, PassSettings, World
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
@@ -172,18 +172,18 @@ def _to_cluster(ours: Installation) -> Connection:
 
 
 @contextmanager
-def connect_registry(ours: Installation, clock: Clock) -> Iterator[RegistryWorld]:
+def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
     """Connects to Eureka alone; raises ConfigurationError."""
     with _eureka(ours, clock) as (world, _):
         yield world
 
 
 @contextmanager
-def _eureka(ours: Installation, clock: Clock) -> Iterator[tuple[RegistryWorld, Mapping[str, EurekaClient]]]:
+def _eureka(ours: Installation, clock: Clock) -> Iterator[tuple[EurekaWorld, Mapping[str, EurekaClient]]]:
     limit = TimeLimit(clock)
     with ExitStack() as opened:
         registry, servers = _registry(ours, clock, limit, opened)
-        world = RegistryWorld(
+        world = EurekaWorld(
             registry=ours.waits.of(registry, "Eureka"),
             clock=clock,
             workers=opened.enter_context(ThreadWorkers(ours.concurrency)),

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.leases import chunks
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.one_pass import PassReport, RegistryWorld
+from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.controller.steps import applier_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew, Result
@@ -195,7 +195,7 @@ class BetweenPasses:
     Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
     gone, or that some servers lack, is due in the next pass, which knows what is desired."""
 
-    def __init__(self, world: RegistryWorld, *, interval: float, many: int = MANY) -> None:
+    def __init__(self, world: EurekaWorld, *, interval: float, many: int = MANY) -> None:
         """`interval` between the beginnings of two passes, in seconds."""
         self._world = world
         self._ledger = world.renewals

@@ -54,7 +54,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryWorld:
+class EurekaWorld:
     """All that `keepalive` touches."""
 
     registry: Registry
@@ -66,7 +66,7 @@ class RegistryWorld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World(RegistryWorld):
+class World(EurekaWorld):
     """All that a pass touches."""
 
     cluster: Cluster

@@ -15,16 +15,7 @@ from typing import Any
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
-from eurekube_sync.controller.one_pass import (
-    Ends,
-    Found,
-    Given,
-    PassReport,
-    PassSettings,
-    RegistryWorld,
-    Renewed,
-    World,
-)
+from eurekube_sync.controller.one_pass import Ends, EurekaWorld, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.steps import (
     applier_of,
     carry_out,
@@ -301,7 +292,7 @@ def _divided(
     return listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, scope, asked=asked))
 
 
-def keepalive(world: RegistryWorld, settings: PassSettings, cluster: str | None = None) -> PassReport:
+def keepalive(world: EurekaWorld, settings: PassSettings, cluster: str | None = None) -> PassReport:
     """Renews all that is ours, of every cluster or of the one with this UID; while Eureka cannot be listed, what this
     process renewed before. Labels and classes are a cluster's to tell: the scope has none."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)

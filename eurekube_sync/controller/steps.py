@@ -14,7 +14,7 @@ from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import Basis, Ends, Found, Given, PassReport, RegistryWorld, World
+from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, World
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -215,7 +215,7 @@ def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
-def applier_of(world: RegistryWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
+def applier_of(world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
     """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
     may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
     return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)

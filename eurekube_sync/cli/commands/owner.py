@@ -27,7 +27,7 @@ from eurekube_sync.cli.output.answers import owner_data, owner_table
 from eurekube_sync.cli.process import ended_by_signals, progress_line, stopped_by_signals
 from eurekube_sync.cli.values import NAME, OWNER, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import RegistryWorld, World
+from eurekube_sync.controller.one_pass import EurekaWorld, World
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.commands import (
     Purge,
@@ -65,7 +65,7 @@ def _carry_out(
     """Connects, works until a signal, and reports. An exit code needs no report."""
     # A sweep each second: every list is of all peers.
     clock, to = SystemClock(), replace(installation, sweep_interval=1.0)
-    both: AbstractContextManager[World | RegistryWorld]
+    both: AbstractContextManager[World | EurekaWorld]
     both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
     with stopped_by_signals(clock), progress_line() as tell, both as found:
         cluster = found.cluster if isinstance(found, World) else None

@@ -13,7 +13,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
-from eurekube_sync.controller.one_pass import PassReport, RegistryWorld
+from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
@@ -80,8 +80,8 @@ class Daemon:
         schedule = Schedule(passes=None if even else passes, interval=self.interval)
         run_passes(self.one_pass, self.clock, schedule, tell, then_stop if even else None)
 
-    def seen(self) -> RegistryWorld:
-        return RegistryWorld(
+    def seen(self) -> EurekaWorld:
+        return EurekaWorld(
             registry=self.registry,
             clock=self.clock,
             workers=InTurn(),

@@ -6,7 +6,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences, summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, RegistryWorld
+from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.actions import Renew
@@ -31,7 +31,7 @@ def run(
 ) -> PassReport:
     """One pass; the wire then holds its calls alone. It does nothing but renew."""
     world.wire.calls.clear()
-    seen = RegistryWorld(
+    seen = EurekaWorld(
         registry=world.registry,
         clock=world.clock,
         workers=InTurn(),
