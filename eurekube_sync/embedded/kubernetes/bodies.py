@@ -7,7 +7,7 @@ of `generated.proto` in k8s.io/api v0.36. No function changes its input; a resul
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -33,11 +33,8 @@ _MERGE_KEYS: Mapping[str, str] = {
 def whole(request: Request) -> Any:
     """The object in a request. Raises `ApiError`."""
     content = _content_type(request)
-    try:
-        if content == MEDIA_TYPE:
-            return decode(request.body)
-    except ProtobufError:
-        raise errors.unsupported_media_type(("application/json",)) from None
+    if content == MEDIA_TYPE:
+        return decode(request.body)
     if content not in ("", "application/json"):
         raise errors.unsupported_media_type(("application/json",))
     return decoded(request.body)
@@ -50,17 +47,11 @@ def patched(request: Request, resource: Resource, obj: Any) -> Any:
     if content not in accepted:
         raise errors.unsupported_media_type(accepted)
     patch: Any = decoded(request.body)
-    expected = list if content == JSON else dict
-    if not isinstance(patch, expected):
-        name = expected.__name__
-        raise errors.bad_request(f"error decoding patch: json: cannot unmarshal into Go value of type {name}")
+    if not isinstance(patch, list if content == JSON else dict):
+        raise errors.bad_request("error decoding patch: json: cannot unmarshal into Go value of another type")
     if content != JSON:
         return merge_patch(obj, patch, strategic=content == STRATEGIC)
-    try:
-        return json_patch(obj, list(patch))
-    except PatchError:  # a failed `test` included; the message names no cause
-        message = "the server rejected our request due to an error in our request"
-        raise errors.ApiError(422, "Invalid", message, {}) from None
+    return json_patch(obj, patch)
 
 
 def decoded(body: bytes) -> Any:
@@ -75,10 +66,6 @@ def _content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip()
 
 
-class PatchError(ValueError):
-    """The patch does not fit the object, or a `test` failed."""
-
-
 def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
     """Apply an RFC 7386 merge patch; or a strategic one, for the built-in types: lists of `_MERGE_KEYS` merge, other
     lists are replaced, and directives such as `$setElementOrder` are ignored."""
@@ -88,23 +75,23 @@ def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
-        elif not strategic:
-            result[name] = merge_patch(result.get(name), value)
-        elif isinstance(value, list) and not name.startswith("$"):
+        elif strategic and isinstance(value, list) and not name.startswith("$"):
             result[name] = _merged_list(name, result.get(name) or [], value)
-        elif not name.startswith("$"):
-            result[name] = merge_patch(result.get(name), value, strategic=True)
+        elif not strategic or not name.startswith("$"):
+            result[name] = merge_patch(result.get(name), value, strategic=strategic)
     return result
 
 
-def json_patch(target: Any, operations: Sequence[Any]) -> Any:
-    """Apply the operations add, replace, remove and test of RFC 6902; raises `PatchError` on all that does not fit."""
+def json_patch(target: Any, operations: Any) -> Any:
+    """Apply the operations add, replace, remove and test of RFC 6902. Raises `ApiError`, which does not say
+    what does not fit."""
     document = copy.deepcopy(target)
     for operation in operations:
         try:
             _apply(document, operation["op"], operation["path"], operation.get("value"))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise PatchError(f"it does not fit: {operation}") from error
+            message = "the server rejected our request due to an error in our request"
+            raise errors.ApiError(422, "Invalid", message, {}) from error
     return document
 
 
@@ -150,46 +137,45 @@ def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_Message: TypeAlias = Mapping[int, tuple[str, Callable[[Any], Any]]]
-"""Name of each field by its number, and what reads it. Several of a list or of a map are joined."""
-
-
-class ProtobufError(ValueError):
-    """Bytes that are no message, or of a kind or wire type that is not known here."""
+_Message: TypeAlias = Mapping[int, tuple[str, Any]]
+"""Name and kind of each field by its number. A kind is `str`, `int`, a message, a list of one for several, `dict` for a
+map of texts, or `int | str` for a number or a name."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in protobuf; what is empty is left out, as JSON from Go leaves it out. Raises ProtobufError."""
-    if not body.startswith(_MAGIC):
-        raise ProtobufError("it does not begin as Kubernetes' protobuf does")
+    """The object in protobuf; what is empty is left out, as JSON from Go leaves it out. Raises `ApiError`."""
     try:
-        wrapped = _read(
-            body[len(_MAGIC) :], {1: ("type", _message(_strings(apiVersion=1, kind=2))), 2: ("raw", _bytes)}
-        )
-        head = wrapped["type"]
+        wrapped: dict[int, Any] = dict(_fields(body.removeprefix(_MAGIC)))
+        head = _read(wrapped[1], _texts(apiVersion=1, kind=2))
         message = _KINDS[head.get("apiVersion", ""), head.get("kind", "")]
-        return {**head, **_read(wrapped.get("raw", b""), message)}
-    except (LookupError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise ProtobufError("it is cut, or of a kind that is not known here") from error
+        return {**head, **_read(wrapped.get(2, b""), message)}
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise errors.unsupported_media_type(("application/json",)) from error
 
 
 def _read(data: bytes, message: _Message) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, raw in _fields(data):
-        if number in message:
-            name, read = message[number]
-            match read(raw), found.get(name):
-                case list(value), list(before):
-                    found[name] = before + value
-                case dict(value), dict(before):
-                    found[name] = before | value
-                case value, _:
-                    found[name] = value
+        name, kind = message.get(number, ("", None))
+        if kind is str:
+            found[name] = raw.decode()
+        elif kind is int:
+            found[name] = raw + 0  # a TypeError for bytes, as the others have one for a number
+        elif kind is dict:
+            entry = _read(raw, _texts(key=1, value=2))
+            found.setdefault(name, {})[entry.get("key", "")] = entry.get("value", "")
+        elif kind == int | str:
+            entry = _read(raw, {1: ("type", int), 2: ("number", int), 3: ("name", str)})
+            found[name] = entry.get("name", "") if entry.get("type") else entry.get("number", 0)
+        elif isinstance(kind, list):
+            found.setdefault(name, []).append(_read(raw, kind[0]))
+        elif kind is not None:
+            found[name] = found.get(name, {}) | _read(raw, kind)
     return {name: value for name, value in found.items() if value not in ("", 0, {})}
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and raw value of each field."""
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Number and raw value of each field: a number or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -201,7 +187,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 yield tag >> 3, data[at : at + number]
                 at += number
             case _:
-                raise ProtobufError("it is cut, or has a wire type that is not known here")
+                raise ValueError("it is cut, or has a wire type that is not known here")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -214,50 +200,26 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _number(raw: int) -> int:
-    return raw + 0  # a TypeError for bytes, as the next is for a number
+def _texts(**numbers: int) -> _Message:
+    return {number: (name, str) for name, number in numbers.items()}
 
 
-def _bytes(raw: bytes) -> bytes:
-    return raw + b""
-
-
-def _message(message: _Message) -> Callable[[bytes], dict[str, Any]]:
-    return lambda raw: _read(raw, message)
-
-
-def _strings(**numbers: int) -> _Message:
-    return {number: (name, bytes.decode) for name, number in numbers.items()}
-
-
-def _labels(raw: bytes) -> dict[str, str]:
-    entry = _read(raw, _strings(key=1, value=2))
-    return {entry.get("key", ""): entry.get("value", "")}
-
-
-def _port(raw: bytes) -> dict[str, Any]:
-    numbers: _Message = {3: ("port", _number), 4: ("targetPort", _number_or_name), 5: ("nodePort", _number)}
-    return _read(raw, {**_strings(name=1, protocol=2, appProtocol=6), **numbers})
-
-
-def _number_or_name(raw: bytes) -> int | str:
-    entry = _read(raw, {1: ("type", _number), 2: ("number", _number), **_strings(name=3)})
-    found: int | str = entry.get("name", "") if entry.get("type") else entry.get("number", 0)
-    return found
-
-
-_METADATA: _Message = {1: ("metadata", _message({**_strings(name=1, namespace=3), 11: ("labels", _labels)}))}
-_SERVICE: _Message = {
-    1: ("ports", lambda raw: [_port(raw)]),
-    2: ("selector", _labels),
-    **_strings(clusterIP=3, type=4, sessionAffinity=7, loadBalancerIP=8, externalName=10),
+_METADATA: _Message = {1: ("metadata", {**_texts(name=1, namespace=3), 11: ("labels", dict)})}
+_PORT = {
+    **_texts(name=1, protocol=2, appProtocol=6),
+    3: ("port", int),
+    4: ("targetPort", int | str),
+    5: ("nodePort", int),
 }
-_ASKED = _strings(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7)
+_SERVICE = {
+    1: ("ports", [_PORT]),
+    2: ("selector", dict),
+    **_texts(clusterIP=3, type=4, sessionAffinity=7, loadBalancerIP=8, externalName=10),
+}
+_ASKED = _texts(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7)
 _KINDS: Mapping[tuple[str, str], _Message] = {
     ("v1", "Namespace"): _METADATA,
     ("v1", "ServiceAccount"): _METADATA,
-    ("v1", "Service"): {**_METADATA, 2: ("spec", _message(_SERVICE))},
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
-        2: ("spec", _message({1: ("resourceAttributes", _message(_ASKED))}))
-    },
+    ("v1", "Service"): {**_METADATA, 2: ("spec", _SERVICE)},
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {2: ("spec", {1: ("resourceAttributes", _ASKED)})},
 }

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.embedded.kubernetes.bodies import PatchError, json_patch, merge_patch
+from eurekube_sync.embedded.kubernetes.bodies import json_patch, merge_patch
+from eurekube_sync.embedded.kubernetes.errors import ApiError
 
 KEYS = st.sampled_from(["a", "b", "c"])
 JSON = st.recursive(
@@ -92,7 +93,7 @@ def test_json_patch_operations(operation: Any, expected: Any) -> None:
 )
 def test_json_patches_that_do_not_fit(operation: Any) -> None:
     """All of them are one error: the server does not say which."""
-    with pytest.raises(PatchError):
+    with pytest.raises(ApiError):
         json_patch({"a": 1}, [operation])
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.embedded.kubernetes.bodies import MEDIA_TYPE, ProtobufError, decode
+from eurekube_sync.embedded.kubernetes.bodies import MEDIA_TYPE, decode
+from eurekube_sync.embedded.kubernetes.errors import ApiError
 
 NAMESPACE = bytes.fromhex(
     "6b3873000a0f0a02763112094e616d65737061636512190a110a016212001a0022002a0032003800420012001a020a001a002200"
@@ -98,5 +99,5 @@ def test_a_kind_that_is_not_known_is_an_unknown_format() -> None:
 def test_broken_bytes_are_refused_in_one_way(cut: int, noise: bytes) -> None:
     """A body that is cut, or goes on with noise, is read or refused, and never an error of another kind."""
     for body in (NODE_PORT[:cut] + noise, noise, b"k8s\x00" + noise):
-        with suppress(ProtobufError):
+        with suppress(ApiError):
             assert decode(body)["kind"]
