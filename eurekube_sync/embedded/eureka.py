@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
@@ -118,19 +118,6 @@ def id_of(instance: Document) -> str:
     return found
 
 
-class _Replicated(msgspec.Struct):
-    """`ReplicationInstance`, as far as it is acted on; what is missing is None."""
-
-    action: Literal["Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride"] | None = None
-    app: str | None = msgspec.field(name="appName", default=None)
-    id: str | None = None
-    instance: Any = msgspec.field(name="instanceInfo", default=None)
-
-
-class _Batch(msgspec.Struct):
-    items: list[_Replicated] = msgspec.field(name="replicationList")
-
-
 class EmbeddedEureka:
     """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch."""
 
@@ -210,24 +197,23 @@ class EmbeddedEureka:
 
     def _batch(self, body: bytes, now: int) -> Response:
         """`PeerReplicationResource.batchReplication`: each item by itself; a registration that is refused is a 200."""
-        items = msgspec.json.decode(body, type=_Batch).items
+        items = msgspec.json.decode(body)["replicationList"]
         for item in items:
-            if item.instance is not None:
-                item.instance = self.read(item.instance, now)
-        answers = [{"statusCode": self._replicated(item, now)} for item in items]
-        return _json({"responseList": answers})
+            if item.get("instanceInfo"):
+                item["instanceInfo"] = self.read(item["instanceInfo"], now)
+        return _json({"responseList": [{"statusCode": self.replicated(item, now)} for item in items]})
 
-    def _replicated(self, item: _Replicated, now: int) -> int:
+    def replicated(self, item: Document, now: int) -> int:
         """The status code of one item; 500 also for a change of status, which nothing sends with one."""
-        match item.action:
-            case "Heartbeat" if item.app and item.id:
-                return 200 if self.registry.renew(item.app, item.id, now=now) else 404
-            case "Cancel" if item.app and item.id:
-                return 200 if self.registry.cancel(item.app, item.id, now=now) else 404
-            case "Register" if item.instance is not None:
-                self.register(item.instance, item.app or "", now)
+        match item:
+            case {"action": "Heartbeat", "appName": app, "id": id_}:
+                return 200 if self.registry.renew(app, id_, now=now) else 404
+            case {"action": "Cancel", "appName": app, "id": id_}:
+                return 200 if self.registry.cancel(app, id_, now=now) else 404
+            case {"action": "Register", "appName": app, "instanceInfo": instance}:
+                self.register(instance, app, now)
                 return 200
-            case "StatusUpdate" if item.app and item.id and self.registry.find(item.app, item.id, now=now) is None:
+            case {"action": "StatusUpdate", "appName": app, "id": id_} if not self.registry.find(app, id_, now=now):
                 return 404
         return 500
 

@@ -18,6 +18,7 @@ from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
 from tests.embedded.eureka_leases import FullRegistry
 from tests.embedded.instances import InstanceInfo, LeaseTimes, Listed, Status, complaint, described, parse_instance
 
+_ACTIONS = ("Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride")
 _DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
 
 
@@ -116,6 +117,11 @@ class FullEureka(EmbeddedEureka):
         if wrong := complaint(instance, app):
             return Response(status=400, body=wrong.encode())
         return super().register(instance, app, now)
+
+    def replicated(self, item: Document, now: int) -> int:
+        if item.get("action") not in (*_ACTIONS, None):
+            raise ValueError("it cannot be read")
+        return super().replicated(item, now)
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""

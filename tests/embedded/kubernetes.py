@@ -16,12 +16,13 @@ from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resour
 from eurekube_sync.embedded.kubernetes.admission import condition, next_address
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.server import OPEN_PATHS, REVIEWS, review, target_of
+from eurekube_sync.embedded.kubernetes.server import REVIEWS, review, target_of
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
 from tests.embedded.strict import (
+    check_fields,
     check_finalizers,
     check_identity,
     check_kind,
@@ -32,6 +33,8 @@ from tests.embedded.strict import (
 )
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_OPEN_PATHS = ("/readyz", "/livez", "/healthz")
+"""What nobody needs a login for, as for the version."""
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _GZIP_ABOVE = 128 * 1024
 _IPV6 = ip_network("fd00:10:96::/112")
@@ -207,7 +210,9 @@ class FullKubernetes(EmbeddedKubernetes):
 
     def answer(self, request: Request) -> Response:
         """Refuses whom it does not know, and what is denied."""
-        if request.path in OPEN_PATHS:
+        if request.path in _OPEN_PATHS:
+            return Response(status=200, body=b"ok", content_type="text/plain; charset=utf-8")
+        if request.path == "/version":
             return super().answer(request)
         self.objects.patching = request.method == "PATCH"
         user = self.access.user(request.headers)
@@ -232,6 +237,7 @@ class FullKubernetes(EmbeddedKubernetes):
 
     def _check(self, user: str, request: Request, group: str, parts: Sequence[str]) -> None:
         target = target_of(group, parts)
+        check_fields(target.plural, request.query.get("fieldSelector", ""))
         verb = _VERBS.get(request.method, "")
         if not target.name:
             watched = request.query.get("watch", "") in ("true", "1")

@@ -30,7 +30,7 @@ class Pages:
         self, store: Store, resource: Resource, namespace: str, query: Mapping[str, str]
     ) -> tuple[list[Object], dict[str, Any]]:
         """The objects of one page, and the list's metadata."""
-        test = selected(query, resource.plural)
+        test = selected(query)
         limit = int(query.get("limit") or 0)
         revision, start, found = self._source(store, resource, namespace, query.get("continue", ""), limit)
         first = next((i for i, stored in enumerate(found) if _path(stored) >= start), len(found)) if start else 0

@@ -10,6 +10,7 @@ import msgspec
 
 from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
+from eurekube_sync.embedded.kubernetes.store import terms
 
 _UNCHECKED = (
     "<nil>",
@@ -23,6 +24,14 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+
+_OF_ALL = ("metadata.name", "metadata.namespace")
+_OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "pods": ("spec.nodeName", "status.phase", "status.podIP"),
+    "events": ("reason", "type", *(f"involvedObject.{field}" for field in _OF_EVENTS)),
+}
+"""Which other fields a resource can be selected by."""
 
 
 class _Metadata(msgspec.Struct):
@@ -133,3 +142,10 @@ def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[st
         times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
         fault = ("metadata.finalizers", "FieldValueForbidden", text)
         raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
+
+
+def check_fields(plural: str, selector: str) -> None:
+    """Refuse a field selector of what the resource does not index."""
+    for field, _, _ in terms(selector):
+        if field not in (*_OF_ALL, *_FIELDS.get(plural, ())):
+            raise errors.bad_request(f"field label not supported: {field}")

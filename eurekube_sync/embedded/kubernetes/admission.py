@@ -79,25 +79,22 @@ def next_address(given: Counter[str]) -> str:
 
 def complete_service(service: Object, old: Mapping[str, Any] | None, given: Counter[str]) -> None:
     """Defaults, cluster IP and node ports of a Service in a cluster of IPv4. `given` counts what was given."""
-    spec: Object = {**(service.get("spec") or {})}
+    spec: Object = {"type": "ClusterIP", **(service.get("spec") or {})}
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})
-    spec.setdefault("type", "ClusterIP")
-    ports = spec["ports"] = [{"protocol": "TCP", **port} for port in spec.get("ports") or ()]
-    for port in ports:
-        port["targetPort"] = port.get("targetPort") or port.get("port")
-    if not ports:
-        del spec["ports"]
     before: Mapping[str, Any] = (old or {}).get("spec") or {}
+    ports = [
+        {"protocol": "TCP", **port, "targetPort": port.get("targetPort") or port.get("port")}
+        for port in spec.pop("ports", None) or ()
+    ]
+    if ports:
+        spec["ports"] = ports
     if spec["type"] == "ExternalName":
         for field in _OF_ADDRESSES:
             spec.pop(field, None)
         return
-    if before.get("clusterIPs"):
-        for field in _OF_ADDRESSES:
-            spec.setdefault(field, before[field])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    spec.setdefault("ipFamilies", ["IPv4"])
+    kept = {field: before[field] for field in _OF_ADDRESSES if field in before}
+    service["spec"] = spec = {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"], **kept, **spec}
     spec["clusterIP"] = spec.get("clusterIP") or next_address(given)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if spec["type"] in ("NodePort", "LoadBalancer"):

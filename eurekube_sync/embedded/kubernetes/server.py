@@ -20,8 +20,6 @@ from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, namespace_of, selected
 
 VERSION = "v1.36.3"
-OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
-"""What nobody needs a login for."""
 REVIEWS = ["selfsubjectaccessreviews"]
 _RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
 
@@ -89,8 +87,6 @@ class EmbeddedKubernetes:
         """Answer one request; raises `ApiError` and `PageNotFound`."""
         if request.path == "/version":
             return _json(200, {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"})
-        if request.path in OPEN_PATHS:
-            return _text(200, "ok")
         match parts := [part for part in request.path.split("/") if part]:
             case ["api", version, *rest] if rest:
                 return self._on_resource(request, "", version, rest)
@@ -151,7 +147,7 @@ class EmbeddedKubernetes:
         """What a LIST shows, and the list's metadata."""
         store = self.objects.store
         found: Sequence[Object] = store.list_(resource.key, namespace)
-        if test := selected(query, resource.plural):
+        if test := selected(query):
             found = [stored for stored in found if test(stored)]
         return found, {"resourceVersion": str(store.revision)}
 
@@ -178,7 +174,7 @@ class EmbeddedKubernetes:
             fault = ("sendInitialEvents", "FieldValueForbidden", text)
             raise errors.invalid("ListOptions", "meta.k8s.io", "", [fault])
         since = int(request.query.get("resourceVersion") or 0)
-        test = selected(request.query, resource.plural)
+        test = selected(request.query)
         events: list[bytes] = []
         for wait in (self._watch_seconds, 0):
             for key, event, revision, stored in self.objects.store.journal:

@@ -88,22 +88,12 @@ class Store:
 
 
 _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
-_OF_ALL = ("metadata.name", "metadata.namespace")
-_OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "pods": ("spec.nodeName", "status.phase", "status.podIP"),
-    "events": ("reason", "type", *(f"involvedObject.{field}" for field in _OF_EVENTS)),
-}
-"""Which other fields a resource can be selected by."""
 
 
-def selected(query: Mapping[str, str], plural: str) -> Callable[[Mapping[str, Any]], bool] | None:
+def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | None:
     """The predicate of `labelSelector` and `fieldSelector` on an object; None where both are empty. Raises `ApiError`
-    for a selector that cannot be parsed, and for a field that the resource does not index."""
-    by_label, by_field = _terms(query.get("labelSelector", "")), _terms(query.get("fieldSelector", ""))
-    for field, _, _ in by_field:
-        if field not in (*_OF_ALL, *_FIELDS.get(plural, ())):
-            raise bad_request(f"field label not supported: {field}")
+    for a selector that cannot be parsed."""
+    by_label, by_field = terms(query.get("labelSelector", "")), terms(query.get("fieldSelector", ""))
     if not by_label and not by_field:
         return None
 
@@ -116,7 +106,7 @@ def selected(query: Mapping[str, str], plural: str) -> Callable[[Mapping[str, An
     return test
 
 
-def _terms(selector: str) -> list[tuple[str, str, bool]]:
+def terms(selector: str) -> list[tuple[str, str, bool]]:
     """Each key with its value, and whether they have to be equal. Sets, such as `app in (a)`, are not known here."""
     terms = []
     for term in selector.split(",") if selector.strip() else ():
