@@ -1,8 +1,8 @@
 """What the CRD's schema says of an object: a structural schema of Kubernetes is read as JSON Schema.
 
 CRDs speak a dialect of JSON Schema draft 4. Three things differ: unknown fields are an error under strict field
-validation wherever a schema names its properties; `nullable` and `x-kubernetes-int-or-string` say what a type says
-elsewhere; patterns are Go's. CEL rules and list types are not read: the program's own parse refuses what they refuse.
+validation (`conformed`); `nullable` and `x-kubernetes-int-or-string` say what a type says elsewhere; patterns are Go's.
+CEL rules and list types are not read: the program's own parse refuses what they refuse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.wording import Path, counted, missing_field, shown, unknown_field, wrong_type
+from eurekube_sync.model.wording import Fault, Path, counted, missing_field, shown, unknown_field, wrong_type
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -25,71 +25,72 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _NAME_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
-_TEXT = {"type": ["string", "null"]}
-_NUMBER = {"type": ["integer", "null"]}
-_TEXTS = {"type": ["object", "null"], "additionalProperties": _TEXT}
-METADATA: Mapping[str, Any] = {
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "integer"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_ANYTHING = {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}
+METADATA: Schema = {
     "type": "object",
-    "additionalProperties": False,
     "properties": {
         **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), _TEXT),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TEXT),
         **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _NUMBER),
-        "labels": _TEXTS,
-        "annotations": _TEXTS,
-        "finalizers": {"type": ["array", "null"], "items": {"type": "string"}},
-        **{key: {"type": ["array", "null"]} for key in ("ownerReferences", "managedFields")},
+        **dict.fromkeys(("labels", "annotations"), _TEXTS),
+        "finalizers": {"type": "array", "items": _TEXT},
+        **dict.fromkeys(("ownerReferences", "managedFields"), _ANYTHING),
     },
 }
-"""JSON Schema of ObjectMeta, which a CRD does not describe. Null means absent, as Go reads it."""
+"""The structural schema of ObjectMeta, which a CRD does not describe."""
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:
-    """The same as JSON Schema: closed where the API server is strict. A validator ignores Kubernetes' own keywords."""
+    """The same as JSON Schema. A validator ignores Kubernetes' own keywords."""
     found = dict(schema)
     types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
     if types:
         found["type"] = [*types, "null"] if schema.get("nullable") else types
-    if "items" in schema:
-        found["items"] = to_json_schema(schema["items"])
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            found[name] = to_json_schema(schema[name])
     if "properties" in schema:
         found["properties"] = {name: to_json_schema(sub) for name, sub in schema["properties"].items()}
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        found["additionalProperties"] = to_json_schema(schema["additionalProperties"])
-    elif schema.get("type") == "object" and not schema.get("x-kubernetes-preserve-unknown-fields"):
-        found["additionalProperties"] = False
     return found
 
 
-def prepared(value: Any, schema: Schema) -> Any:
-    """The value as the API server validates it: nulls where null is no value dropped, then defaults filled in."""
-    if isinstance(value, Mapping):
-        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-        parts = {key: properties.get(key, others if isinstance(others, Mapping) else {}) for key in value}
-        kept = {
-            key: prepared(item, parts[key])
-            for key, item in value.items()
-            if item is not None or not parts[key] or parts[key].get("nullable")
-        }
-        return {key: part["default"] for key, part in properties.items() if "default" in part} | kept
+def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], list[Fault]]:
+    """An object as the API server stores it, and each unknown field that it leaves out: without nulls where null is no
+    value, and with the defaults."""
+    unknown: list[Fault] = []
+    own = {**schema.get("properties", {}), "apiVersion": {}, "kind": {}, "metadata": METADATA}
+    return _conformed(obj, {**schema, "properties": own}, (), unknown), unknown
+
+
+def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> Any:
     if isinstance(value, (list, tuple)):
-        return [prepared(item, schema.get("items", {})) for item in value]
-    return value
+        items = schema.get("items", {})
+        return [_conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)]
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    if not isinstance(value, Mapping) or not (properties or others):
+        return value
+    kept = {name: part["default"] for name, part in properties.items() if "default" in part}
+    for name, item in value.items():
+        part = properties.get(name, {} if others is True else others)
+        if part is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            unused = [other for other in properties if other not in value]
+            unknown.append(((*path, name), unknown_field(name, unused)))
+        elif item is not None or not part or part.get("nullable"):
+            kept[name] = _conformed(item, part or {}, (*path, name), unknown)
+    return kept
 
 
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
-    """Each unknown field and each missing one, and of every other value the first rule that it breaks. Of the field
-    `dropped` only unknown fields are told."""
+    """Each missing field, and of every other value the first rule that it breaks; nothing of the field `dropped`."""
     found: dict[Path, str] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
-        if error.validator == "additionalProperties":
-            known = error.schema.get("properties", ())
-            unused = [name for name in known if name not in error.instance]
-            found |= {(*path, name): unknown_field(name, unused) for name in error.instance if name not in known}
-        elif path[:1] == (dropped,):
+        if path[:1] == (dropped,):
             continue
-        elif error.validator == "required":
+        if error.validator == "required":
             missing = (name for name in error.validator_value if name not in error.instance)
             found |= {(*path, name): missing_field(name) for name in missing}
         else:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
 from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
 from eurekube_sync.manifests.documents import Document, Finding, Report, Severity, read_documents
-from eurekube_sync.manifests.schema import METADATA, metadata_faults, prepared, schema_faults, to_json_schema
+from eurekube_sync.manifests.schema import METADATA, conformed, metadata_faults, schema_faults, to_json_schema
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
@@ -100,12 +100,19 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
     )
 
 
+def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """An object as a server stores it, and the names of the unknown fields that it leaves out, in its order."""
+    kept, unknown = conformed(obj, schema)
+    names = [written(path).removeprefix(".") for path, _ in unknown]
+    return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
+
+
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
     """Faults of spec, metadata and status. What the parse of the spec refuses is told in its words alone."""
-    ready = prepared(obj, object_schema())
-    ready["metadata"] = ready.get("metadata") or {}
+    ready, unknown = conformed(obj, object_schema())
+    ready.setdefault("metadata", {})
     by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
-    found = [*_parse_faults(ready["spec"])] if "spec" in ready else []
+    found = [*unknown, *_parse_faults(ready["spec"])] if "spec" in ready else unknown
     told = {("kind",), ("apiVersion",), *(path for path, _ in found)}
     for path, reason in by_schema.items():
         if not any(path[:length] in told for length in range(1, len(path) + 1)):
@@ -126,13 +133,13 @@ def _parse_faults(spec: Any) -> tuple[Fault, ...]:
 @cache
 def _json_schema() -> dict[str, Any]:
     schema = to_json_schema(object_schema())
-    schema["properties"] = {**schema["properties"], "metadata": METADATA}
+    schema["properties"] = {**schema["properties"], "metadata": to_json_schema(METADATA)}
     return schema
 
 
 def _advice(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """What is allowed in an object without faults, and still likely to disappoint."""
-    spec = prepared(obj, object_schema())["spec"]
+    spec = conformed(obj, object_schema())[0]["spec"]
     # The fields that give VIPs: callers put these into a URL as its host.
     vips: list[tuple[Path, str]] = [
         ((field,), spec[field]) for field in ("vipAddress", "secureVipAddress") if field in spec

@@ -12,7 +12,7 @@ import pytest
 
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.manifests.validation import refusal
+from eurekube_sync.manifests.validation import refusal, stored
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
@@ -52,7 +52,7 @@ def kubectl(
     """A server with our CRD, applied by kubectl, and a namespace `shop`."""
     if request.param == "embedded":
         # No tokens: kubectl sends none over plain HTTP.
-        with LoopbackServer(EmbeddedKubernetes(time.time, validate=refusal).handle) as loopback:
+        with LoopbackServer(EmbeddedKubernetes(time.time, validate=refusal, conform=stored).handle) as loopback:
             path = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
             yield _prepared(
                 Kubectl(kubernetes_servers, write_kubeconfig(path, url=loopback.url, token="none")),

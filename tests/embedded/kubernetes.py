@@ -18,6 +18,7 @@ from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import REVIEWS, review, target_of
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
+from eurekube_sync.manifests.validation import stored
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
@@ -190,7 +191,7 @@ class FullKubernetes(EmbeddedKubernetes):
         begin: those of two real clusters do not meet."""
         self.access = Access(tokens=dict(tokens or {}))
         self.pages = Pages()
-        objects = FullObjects(now, validate, Store(seed=seed, revision=revision))
+        objects = FullObjects(now, validate, stored, Store(seed=seed, revision=revision))
         objects.derive_endpoints = derive_endpoints
         objects.families = families
         super().__init__(now, definitions=definitions, objects=objects, watch_seconds=watch_seconds)

@@ -27,7 +27,7 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import FolderError, Playground
 from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.manifests.validation import refusal
+from eurekube_sync.manifests.validation import refusal, stored
 from eurekube_sync.model.errors import ConfigurationError, Stopped
 
 OWNER = "demo"
@@ -222,7 +222,7 @@ class Story:
 
 def new_playground() -> Playground:
     """Both servers of the demo, to be entered. This Eureka never shows an old list; a real one may, for 30 s."""
-    kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+    kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal, conform=stored)
     return Playground(kubernetes, EmbeddedEureka(time.time))
 
 

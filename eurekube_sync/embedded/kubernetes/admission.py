@@ -7,7 +7,6 @@ validated proper by the function that the server is given.
 
 from __future__ import annotations
 
-import copy
 import ipaddress
 from collections import Counter
 from collections.abc import Mapping
@@ -17,13 +16,6 @@ from eurekube_sync.embedded.kubernetes import errors
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object
 
-_ROOT_FIELDS = ("apiVersion", "kind", "metadata")
-_METADATA_FIELDS = (
-    *("annotations", "labels", "finalizers", "ownerReferences", "managedFields"),
-    *("name", "namespace", "generateName", "uid", "resourceVersion", "generation", "selfLink"),
-    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
-)
-
 
 def typed(resource: Resource, body: Any) -> Object:
     """The body with its kind and apiVersion, or a refusal if it is no object."""
@@ -31,40 +23,6 @@ def typed(resource: Resource, body: Any) -> Object:
         raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
     return {**body, **head, "metadata": body.get("metadata") or {}}
-
-
-def conformed(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Object, list[str]]:
-    """A custom resource as its schema has it stored, and the dotted names of what was left out."""
-    unknown: list[str] = []
-    kept = _conformed({name: value for name, value in obj.items() if name not in _ROOT_FIELDS}, schema, "", unknown)
-    metadata = {name: value for name, value in obj["metadata"].items() if name in _METADATA_FIELDS}
-    others = sorted(f"metadata.{name}" for name in obj["metadata"] if name not in _METADATA_FIELDS)
-    return {**{name: obj[name] for name in _ROOT_FIELDS}, **kept, "metadata": metadata}, sorted(unknown) + others
-
-
-def _conformed(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str]) -> Any:
-    """Without what the schema does not name, without nulls where none are allowed, and with the defaults."""
-    if isinstance(value, list):
-        items = schema.get("items") or {}
-        return [_conformed(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    properties: Mapping[str, Any] = schema.get("properties") or {}
-    kept: Object = {}
-    for name, inner in value.items():
-        where = f"{path}.{name}" if path else name
-        below = properties.get(name, schema.get("additionalProperties"))
-        if isinstance(below, dict):
-            if inner is not None or below.get("nullable"):
-                kept[name] = _conformed(inner, below, where, unknown)
-        elif below is True or schema.get("x-kubernetes-preserve-unknown-fields"):
-            kept[name] = inner
-        else:
-            unknown.append(where)
-    for name, below in properties.items():
-        if name not in kept and "default" in below:
-            kept[name] = _conformed(copy.deepcopy(below["default"]), below, name, unknown)
-    return kept
 
 
 _NETWORK = ipaddress.ip_network("10.96.0.0/16")

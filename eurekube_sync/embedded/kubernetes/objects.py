@@ -17,6 +17,8 @@ from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 
 Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
 """(new object, old object or None) -> what is wrong with it."""
+Conform = Callable[[Object, Mapping[str, Any]], tuple[Object, Sequence[str]]]
+"""(custom resource, schema) -> as it is stored, and the names of the unknown fields that are left out."""
 
 _SET_BY_SERVER = (
     *("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"),
@@ -27,9 +29,12 @@ _SET_BY_SERVER = (
 class Objects:
     """The objects of the embedded API, changed by the rules of the real one. Not locked: the server is."""
 
-    def __init__(self, now: Callable[[], float], validate: Validate | None, store: Store | None = None) -> None:
+    def __init__(
+        self, now: Callable[[], float], validate: Validate | None, conform: Conform, store: Store | None = None
+    ) -> None:
         self.store = store or Store()
         self.validate = validate
+        self._conform = conform
         self.given: Counter[str] = Counter()
         self._now = now
         self._derived: dict[str, frozenset[str]] = {}
@@ -125,7 +130,7 @@ class Objects:
         obj = admission.typed(resource, body)
         if not resource.schema:
             return obj
-        obj, unknown = admission.conformed(obj, resource.schema)
+        obj, unknown = self._conform(obj, resource.schema)
         if unknown and strict:
             texts = ", ".join(f'unknown field "{field}"' for field in unknown)
             raise errors.unreadable(resource, f"strict decoding error: {texts}")

@@ -15,7 +15,7 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import bodies, errors, resources
-from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
+from eurekube_sync.embedded.kubernetes.objects import Conform, Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, namespace_of, selected
 
@@ -43,11 +43,13 @@ class EmbeddedKubernetes:
         *,
         definitions: Iterable[Mapping[str, Any]] = (),
         validate: Validate | None = None,
+        conform: Conform = lambda obj, _: (obj, ()),
         objects: Objects | None = None,
         watch_seconds: float = 1.0,
     ) -> None:
-        """`definitions` are installed as if created; `validate` judges custom resources; `now` is in Unix seconds."""
-        self.objects = objects or Objects(now, validate)
+        """`definitions` are installed as if created; `validate` judges custom resources, and `conform` gives them the
+        form of their schema; `now` is in Unix seconds."""
+        self.objects = objects or Objects(now, validate, conform)
         self._now = now
         self._watch_seconds = watch_seconds
         self._changed = threading.Condition(threading.RLock())

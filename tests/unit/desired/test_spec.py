@@ -12,7 +12,7 @@ from hypothesis import given
 from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.desired.spec import check_app_name, host_name_warning, parse
 from eurekube_sync.manifests.crd import object_schema
-from eurekube_sync.manifests.schema import prepared
+from eurekube_sync.manifests.schema import conformed
 from eurekube_sync.manifests.validation import validate_object
 from eurekube_sync.model.errors import InvalidSyncer
 from tests.cases import Case, syncer_cases
@@ -172,7 +172,7 @@ def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
     alike = [one.reason for one in findings if one.reason.startswith(ALIKE)]
     told = ""
     try:
-        parse(replace(syncer(), spec=prepared(case.manifest, object_schema())["spec"]))
+        parse(replace(syncer(), spec=conformed(case.manifest, object_schema())[0]["spec"]))
     except InvalidSyncer as error:
         told = str(error)
     assert [reason for reason in alike if told and reason not in told] == []
