@@ -1,5 +1,4 @@
-"""Why a call got no answer, or one that cannot be read, in the same words for both servers: what sockets, `ssl`,
-`http.client`, urllib3 and msgspec raise."""
+"""Why a call got no answer, or one that cannot be read, in the same words for both servers."""
 
 from __future__ import annotations
 

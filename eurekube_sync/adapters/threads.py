@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def in_side_thread(call: Callable[[], T]) -> Future[T]:
-    """Begins at once what takes no timeout, as a name server or a program that a kubeconfig names. Who has waited long
-    enough leaves it behind: it ends when the call does, and keeps no process alive."""
+    """Begins at once what takes no timeout, as a name server. Left behind it keeps no process alive."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,6 +1,5 @@
 """One call over HTTP, tried again while it fails in a way that may pass by itself: how often and how far apart, and the
-time and the size of a whole answer; timeouts bound only its silences. An adapter makes each try, and says what came of
-it."""
+time and the size of a whole answer; timeouts bound only its silences."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ _LONGEST_RETRY_AFTER = 10.0  # seconds; a server that asks for more is left to t
 _LOOK_SECONDS = 0.5  # how often a reader that waits looks whether the program was asked to stop
 _STOP_SECONDS = 1.0  # what an answer that is under way still gets then: most come whole, and say what a write did
 _CONNECT_TIMES = 2
-"""A connection may take its timeout so often: resolvers wait 5 s for a name server, and each address of a name is given
-the whole timeout."""
+"""So often its timeout a connection may take: resolvers wait 5 s for a server, and each address has a whole timeout."""
 _SHORTEST_WAIT = 0.001  # sockets and urllib3 take a timeout of zero for something else
 CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
@@ -199,8 +197,7 @@ class _Answer(http.client.HTTPResponse):
 
 
 def bound_answers(manager: Any) -> None:
-    """Make all connections of a urllib3 pool manager, also one for proxies, open and read within the time of their
-    call, whatever name servers, many addresses or a slow handshake make of it."""
+    """Make all connections of a urllib3 pool manager open and read within the time of their call."""
     manager.pool_classes_by_scheme = {
         scheme: type(pool.__name__, (pool,), {"ConnectionCls": _bounded(pool.ConnectionCls)})
         for scheme, pool in manager.pool_classes_by_scheme.items()

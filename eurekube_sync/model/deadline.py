@@ -1,5 +1,4 @@
-"""How long a pass may go on, and each of its stages, so that a server that hangs takes no more than its stage; and what
-is done once in a stretch of the clock."""
+"""How long a pass may go on, and each of its stages; and what is done once in a stretch of the clock."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ class Schedule:
     """Remembers, from pass to pass, in which stretch it was due last."""
 
     def __init__(self, seconds: float, *, first_part: float = inf) -> None:
-        """A stretch has so many `seconds`. The first time in a process it is due only in their `first_part`: a process
-        of a CronJob remembers nothing, and one begins each minute."""
+        """The first time in a process it is due only in the `first_part`: a CronJob begins one each minute."""
         self._seconds = seconds
         self._first_part = first_part
         self._stretch: int | None = None

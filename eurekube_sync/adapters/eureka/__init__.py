@@ -1,4 +1,2 @@
-"""Eureka over HTTP: the one package that imports `requests`. It hands over our own values and raises our own errors.
-
-`client` calls one server, `peers` one of several, `batches` all of them at once.
-"""
+"""Eureka over HTTP, the one package that imports `requests`: `client` calls one server, `peers` one of several, and
+`batches` all of them at once."""

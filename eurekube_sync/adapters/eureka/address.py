@@ -76,17 +76,15 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
         except ConfigurationError as error:
             if len(parts) == 1:
                 raise
-            raise ConfigurationError(
-                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
-            ) from None
+            told = f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
+            raise ConfigurationError(told) from None
         if found.setdefault(address.url, address) != address:
             raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
     return tuple(found.values())
 
 
 def _without_login(text: str) -> str:
-    """What may be shown of a URL that is wrong: nothing before its last @, no port in letters, which may be the first
-    part of a password, and no query."""
+    """What may be shown of a wrong URL: nothing before its last @, no port in letters (a password's part), no query."""
     before, at, after = text.strip().partition("?")[0].rpartition("@")
     scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
     start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")

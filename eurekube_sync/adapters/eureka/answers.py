@@ -1,5 +1,4 @@
-"""What an HTTP answer, or the lack of one, means: our own errors, one clear sentence each, with the printable URL
-only, never a credential or a whole body."""
+"""What an HTTP answer, or the lack of one, means: our own errors, which hold no credential and no whole body."""
 
 from __future__ import annotations
 
@@ -120,8 +119,7 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
 
 
 def failure(error: OSError | HTTPError | ValueError, call: str) -> tuple[errors.RegistryError, bool]:
-    """The error for a call without an answer, and whether another try may help. Where an answer's head makes no sense,
-    errors leak through requests that are not its own."""
+    """The error for a call without an answer, or with a head that makes no sense, and whether another try may help."""
     said = no_answer(error, "Eureka")
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")

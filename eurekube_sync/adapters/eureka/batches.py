@@ -13,7 +13,7 @@ from eurekube_sync.adapters.eureka.replication import ServerStatus
 from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.ports import Batches, Elsewhere, Registry
+from eurekube_sync.model.ports import Batches, Registry
 from eurekube_sync.model.sources import Complete, Source
 
 ASK_SECONDS = 480.0  # the question whether batches are safe is asked again once in each such stretch of the wall clock
@@ -25,12 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 class BatchingRegistry:
-    """A `Registry` that also writes in batches where that is safe; it is asked anew with the lists, about every 8
-    minutes, of a server that spoke against it each minute, and whenever one comes back.
-
-    All else is `inner`'s, whose servers and memory `batches` shares. `required`: no server is asked which replicas it
-    has. `dry_run` asks nothing that is a write in form, and writes nothing in batches.
-    """
+    """A `Registry` that also writes in batches where that is safe; all else is `inner`'s, whose servers and memory
+    `batches` shares. `required`: no server is asked which replicas it has. `dry_run` asks nothing that is a write in
+    form, and writes nothing in batches."""
 
     def __init__(
         self,
@@ -42,6 +39,8 @@ class BatchingRegistry:
         ask_seconds: float = ASK_SECONDS,
         lease_duration: float = OUR_LEASE.duration,
     ) -> None:
+        self.list_elsewhere, self.unreached = inner.list_elsewhere, inner.unreached
+        self.read_instance, self.read_everywhere = inner.read_instance, inner.read_everywhere
         self._inner = inner
         self._batches = batches
         self._required = required
@@ -61,15 +60,6 @@ class BatchingRegistry:
         if isinstance(listed, Complete) or self._said:
             self._consult(away, just_failed)
         return listed
-
-    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        return self._inner.list_elsewhere(listed)
-
-    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        return self._inner.read_instance(key)
-
-    def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        return self._inner.read_everywhere(key)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
@@ -98,9 +88,6 @@ class BatchingRegistry:
         if self._batches.trouble is not None:
             return Batching(on=False, why=f"{self._batches.trouble} {SINGLY}")
         return self._batching or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
-
-    def unreached(self) -> tuple[str, ...]:
-        return self._inner.unreached()
 
     def _away(self) -> frozenset[str]:
         return self._batches.rests.down() if self._batches.rests is not None else frozenset()

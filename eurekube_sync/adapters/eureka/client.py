@@ -1,5 +1,4 @@
-"""The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`. `PUT .../status` is not among
-them: it would be a sticky override."""
+"""Our calls of Netflix Eureka's REST interface, as a `Registry`; no `PUT .../status`, which is a sticky override."""
 
 from __future__ import annotations
 
@@ -197,8 +196,7 @@ class EurekaClient(Registry):
 
 
 class _Session(requests.Session):
-    """Does not look where a redirect leads: where that makes no sense it would raise, and keep the connection. A pool
-    that has none left lets a call wait for ever."""
+    """Does not look where a redirect leads: where that makes no sense it would raise, and never free its connection."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None

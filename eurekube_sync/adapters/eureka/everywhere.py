@@ -1,5 +1,4 @@
-"""Many writes in one call, to every Eureka server side by side, and what the servers' answers mean together. `batches`
-finds out whether that is safe at all."""
+"""Many writes in one call, to every Eureka server side by side. `batches` finds out whether that is safe at all."""
 
 from __future__ import annotations
 
@@ -164,8 +163,7 @@ class EverywhereBatches:
         return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """What a server lacks, to it alone. Not what a person overrode elsewhere: a list may hide that, and it would
-        come up."""
+        """What a server lacks, to it alone; not what a person overrode elsewhere, which a list may hide."""
         wanted = {item.instance.key: item for item in items}
         found = {
             key: Batched.DONE if self._held_elsewhere(one.instance) else Batched.PARTLY for key, one in wanted.items()
@@ -223,8 +221,7 @@ class EverywhereBatches:
         return {key: otherwise if key in unsettled else True for key in keys}
 
     def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> dict[InstanceKey, dict[str, int]]:
-        """Of each item the answers to its heartbeat by those servers of these that could be reached; none where a
-        server did not take it, or it cannot be sent."""
+        """By item the answers to its heartbeat of the servers that could be reached; none where one did not take it."""
         registrations: dict[InstanceKey, bytes] = {}
         for item in items:
             with suppress(RegistryRejected):  # the single call says why

@@ -99,9 +99,8 @@ metadata: 1 equals true, which reads differently."""
 
 
 class Decoded:
-    """What the instances of the last list were read as: one of which nothing changed but its last renewal is the same
-    `Instance` again, by which later stages recognise it. Each is compared whole. Of the first list nothing is kept: a
-    process that lists once needs no memory for it."""
+    """What the instances of the last list were read as: one that is equal but for its last renewal is the same
+    `Instance` again, by which later stages recognise it. Of a first list nothing is kept, to save memory."""
 
     def __init__(self) -> None:
         self._known: _Known | None = None
@@ -138,11 +137,8 @@ class DecodedList(NamedTuple):
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
-    """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing.
-
-    `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
-    list with fewer of them was cut or filtered on its way.
-    """
+    """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing: with
+    fewer instances than its `apps__hashcode` counts by status (`Applications.getReconcileHashCode`) it was cut."""
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
     with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
@@ -184,9 +180,8 @@ def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
 
 
 def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
-    """An instance as it is registered. `overriddenstatus` becomes an override: UNKNOWN but for one that moves along.
-    RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
-    """
+    """`overriddenstatus` becomes an override: UNKNOWN but for one that moves along. RegistryRejected for metadata that
+    would break the XML `/apps` for every reader (`k:v` is an unbound prefix there)."""
     for key, value in instance.metadata.items():
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
             why = f"metadata {key!r} would make the list unreadable in XML for every client"

@@ -110,15 +110,16 @@ class Calls:
         self._tries = tries
 
     def send(self, call: Call) -> Answer:
-        """The answer, whatever its status, but for 401 and the transient ones. Raises ClusterUnavailable after the last
-        try or when no time is left, ClusterDenied on a 401 that new credentials do not end."""
+        """The answer. Raises ClusterUnavailable for a transient status after the last try, or when no time is left, and
+        ClusterDenied for a 401 that new credentials do not end."""
 
         def once(within: AnswerTime) -> Came[Answer]:
             try:
-                answer = self._send(call, within)
+                answer = self._connection.send(call, within)
                 if answer.status == 401:
+                    self._tries.count("401")
                     self._connection.renew(within)
-                    answer = self._send(call, within)
+                    answer = self._connection.send(call, within)
             except errors.ConfigurationError as error:
                 raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
             except errors.ClusterCredentialsLate:
@@ -126,6 +127,7 @@ class Calls:
             except ClusterUnavailable as error:
                 self._tries.count(NO_ANSWER)
                 return error, ""
+            self._tries.count(str(answer.status))
             if answer.status == 401:
                 raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
             if answer.status not in _TRANSIENT:
@@ -140,11 +142,6 @@ class Calls:
         answer = self.send(call)
         if answer.status not in statuses:
             raise refusal(call, answer)
-        return answer
-
-    def _send(self, call: Call, within: AnswerTime) -> Answer:
-        answer = self._connection.send(call, within)
-        self._tries.count(str(answer.status))
         return answer
 
     def read_one(self, path: str) -> Answer | Unknown:

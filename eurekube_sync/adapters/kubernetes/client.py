@@ -63,13 +63,11 @@ class KubernetesCluster:
         self._earlier: Earlier = {}  # of the lists of every pass; pods are listed rarely, and would only take memory
         self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}
-        """By UID and version as it was listed: the version since our finalizer is on it, for the status to be written
-        without a conflict."""
+        """By UID and listed version: the version since our finalizer is on it, to write the status without conflict."""
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
-        """UID of the namespace kube-system; asked for until it is known, since that of a cluster never changes. `anew`
-        asks which cluster answers now."""
+        """UID of the namespace kube-system; asked for until it is known. `anew` asks which cluster answers now."""
         if self._identity is not None and not anew:
             return self._identity
         path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"

@@ -1,6 +1,5 @@
-"""How the Kubernetes API is reached: the one module that imports `kubernetes`, and only when it connects. It takes from
-the official client what is hard: kubeconfig, exec plugins, tokens of a pod that are read again, TLS, proxies. Requests
-go through its connection pool, not through its call methods, which differ in 35, 36 and 37."""
+"""How the Kubernetes API is reached: by the official client, which is imported only then: its kubeconfig, exec plugins,
+tokens, TLS and proxies, and its connection pool, but not its call methods, which differ in 35, 36 and 37."""
 
 from __future__ import annotations
 
@@ -190,8 +189,7 @@ class ClientConnection:
             return self._reading
 
     def _credentials_of_now(self, anew: bool, number: int) -> _Loaded:
-        """From a token's file the client reads them again when they are old. They count unless this reading was left
-        behind."""
+        """The client reads a token's file again when it is old. They count unless this reading was left behind."""
         loaded = self._load() if anew else self._loaded
         loaded = replace(loaded, credentials=_credentials(loaded.configuration))
         with self._lock:

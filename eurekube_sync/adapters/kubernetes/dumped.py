@@ -37,8 +37,7 @@ class DumpedConnection:
 
     @property
     def namespaces(self) -> frozenset[str] | None:
-        """Those that have anything in the files: of no other is anything known. None if there are none: the syncers
-        are then unknown everywhere, not absent."""
+        """Those that have anything in the files. None without any: the syncers are then unknown, not absent."""
         found = (one["metadata"].get("namespace") for one in self._objects)
         return frozenset(name for name in found if isinstance(name, str) and name) or None
 

@@ -1,5 +1,4 @@
-"""What is read of a kubeconfig before the official client does, in plainer sentences; and the namespace of a pod, which
-has no kubeconfig."""
+"""What is read of a kubeconfig before the official client does, in plainer sentences; and the namespace of a pod."""
 
 from __future__ import annotations
 
