@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import requests
+from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
@@ -19,12 +20,7 @@ TRANSIENT = frozenset({429, 502, 503, 504})
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
 _ERRORS = {kind.cause: kind for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)}
-_OF_THE_NETWORK = (
-    requests.exceptions.ConnectionError,
-    requests.exceptions.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-    requests.exceptions.ContentDecodingError,
-)
+_OF_THE_NETWORK = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, ContentDecodingError)
 _LONGEST = 160  # characters of a server's own words
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
@@ -97,11 +93,10 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     if answer.method == "GET":
         why = "Eureka has just started without a peer to copy from and shows its list after 5 minutes."
         return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
-    return errors.RegistryDenied(
-        f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
-        'Turn it off for Eureka\'s paths: http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the '
-        "server's Spring Security. If it is off already, this login may only read."
-    )
+    why = f"was answered {answer.status} although reads work: the server's CSRF protection refuses writes."
+    how = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the server\'s Spring Security.'
+    fix = f"Turn it off for Eureka's paths: {how} If it is off already, this login may only read."
+    return errors.RegistryDenied(f"{answer.call} {why} {fix}")
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:

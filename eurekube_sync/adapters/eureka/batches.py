@@ -150,10 +150,9 @@ class BatchingRegistry:
             return f"{why}: give each server's own address as --eureka-url."
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
-            return (
-                f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name. Servers do not pass "
-                "batches on: give the address of every server, written as the servers name each other."
-            )
+            fix = "give the address of every server, written as the servers name each other."
+            why = f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name"
+            return f"{why}. Servers do not pass batches on: {fix}"
         return status
 
     def _trouble(self, now: float) -> str | None:

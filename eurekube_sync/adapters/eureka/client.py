@@ -186,13 +186,10 @@ class EurekaClient(Registry):
         timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
         settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
         with within.running(), self._session.request(method, url, data=body, headers=headers, **settings) as response:
-            received = read_whole(
-                response.iter_content(CHUNK),
-                lambda why: RegistryUnusable(f"{method} {url} {why}: is this the URL of Eureka?"),
-            )
-        return answers.Answer(
-            method=method, url=url, status=response.status_code, headers=response.headers, body=received
-        )
+            chunks = response.iter_content(CHUNK)
+            ask = "is this the URL of Eureka?"
+            received = read_whole(chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}"))
+        return answers.Answer(method, url, response.status_code, response.headers, received)
 
 
 class _Session(requests.Session):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from math import inf
+from typing import TypeAlias
 
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -27,6 +28,8 @@ _REGISTERING = 2
 """Batches of registrations that are under way at a time. With more another client waits longer for an answer, and the
 registrations take as long: they are limited by the server's processor [real]."""
 SINGLY = "Each instance is renewed by its own call."
+Codes: TypeAlias = dict[InstanceKey, int] | None
+Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)
 
 
@@ -162,12 +165,11 @@ class EverywhereBatches:
                 found |= lacked
         return frozenset(found)
 
-    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+    def level(self, items: Sequence[Dated], *, ours: Ours) -> list[Batched]:
         """What a server lacks, to it alone; not what a person overrode elsewhere, which a list may hide."""
         wanted = {item.instance.key: item for item in items}
-        found = {
-            key: Batched.DONE if self._held_elsewhere(one.instance) else Batched.PARTLY for key, one in wanted.items()
-        }
+        held = {key: self._held_elsewhere(item.instance) for key, item in wanted.items()}
+        found = {key: Batched.DONE if elsewhere else Batched.PARTLY for key, elsewhere in held.items()}
         for name in self.usable():
             to_send: list[Dated] = []
             for key, item in wanted.items():
@@ -193,7 +195,7 @@ class EverywhereBatches:
         copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
         return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
 
-    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+    def cancel(self, keys: Sequence[InstanceKey], *, ours: Ours) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.
 
         None right after a registration on one server: what it replaces must not be cancelled on the others before it
@@ -206,9 +208,7 @@ class EverywhereBatches:
         of_each = [{one[key] for one in gone} for key in keys]
         return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
 
-    def _cancelled(
-        self, name: str, keys: Sequence[InstanceKey], ours: Callable[[ObservedInstance], bool]
-    ) -> dict[InstanceKey, bool | None]:
+    def _cancelled(self, name: str, keys: Sequence[InstanceKey], ours: Ours) -> dict[InstanceKey, bool | None]:
         """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
         there, unread = list(keys), set[InstanceKey]()
         if len(self.servers) > 1:
@@ -228,7 +228,7 @@ class EverywhereBatches:
                 registrations[item.instance.key] = replication.register(item)
         heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
-        def send(name: str) -> dict[InstanceKey, int] | None:
+        def send(name: str) -> Codes:
             taken = self._sent(name, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken.values()):
                 return None
@@ -239,9 +239,7 @@ class EverywhereBatches:
     def _everywhere(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
         return self._answers(self.usable(), lambda name: self._sent(name, items))
 
-    def _answers(
-        self, names: Sequence[str], send: Callable[[str], dict[InstanceKey, int] | None]
-    ) -> dict[InstanceKey, dict[str, int]]:
+    def _answers(self, names: Sequence[str], send: Callable[[str], Codes]) -> dict[InstanceKey, dict[str, int]]:
         """To each item, by server; nothing at all when a server gave none that is not away."""
         found: dict[InstanceKey, dict[str, int]] = {}
         for name, codes in zip(names, self.workers.each(send, names), strict=True):
@@ -251,9 +249,7 @@ class EverywhereBatches:
                 found.setdefault(key, {})[name] = code
         return found
 
-    def _sent(
-        self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
-    ) -> dict[InstanceKey, int] | None:
+    def _sent(self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False) -> Codes:
         """The answers of one server. None when it gave none and is left out, when batches have ended or time is over,
         or when the items are at fault: one that cannot be read makes a 400 of the whole."""
         written = list(items.values())
@@ -329,8 +325,6 @@ def refused(error: RegistryError) -> str:
     """Why a batch was not answered in the known form, and what to do about it."""
     said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
-        return (
-            f"Batches are refused: {said}. To have them, let the server's Spring Security allow "
-            "/eureka/peerreplication/** like /eureka/apps/**."
-        )
+        fix = "let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."
+        return f"Batches are refused: {said}. To have them, {fix}"
     return f"Batches do not work: {said}."

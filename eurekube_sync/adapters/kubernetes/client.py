@@ -24,10 +24,8 @@ _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
 _TRIES = 3  # how often a write that lost a race is made again from a new read (product: at most three times)
 
-CRD_MISSING = Unknown(
-    cause=Cause.CRD_MISSING,
-    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
-)
+_NO_CRD = "the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -"
+CRD_MISSING = Unknown(cause=Cause.CRD_MISSING, message=_NO_CRD)
 
 _SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, when_absent=CRD_MISSING)
 _SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem)
@@ -93,10 +91,8 @@ class KubernetesCluster:
         if self._endpoints_source == "slices":
             return self._calls.list_all(_SLICES, namespaces, self._earlier)
         found = self._calls.list_all(_ENDPOINTS, namespaces, self._earlier)
-        return Listed(
-            by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
-            elsewhere=_flat(found.elsewhere),
-        )
+        by_namespace = {name: _flat(source) for name, source in found.by_namespace.items()}
+        return Listed(by_namespace=by_namespace, elsewhere=_flat(found.elsewhere))
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         """The metadata of all Pods; neither their specs nor their statuses are sent."""
@@ -152,10 +148,8 @@ class KubernetesCluster:
         return Listed(by_namespace=found, elsewhere=NOT_READ)
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
-        what, absent = f"Namespace {name}", calls.unusable("there is none")
-        found = self._calls.read_object(
-            f"/api/v1/namespaces/{name}", Decoder(objects.NamespaceItem).decode, what, absent=absent
-        )
+        path, absent = f"{CORE}/namespaces/{name}", calls.unusable("there is none")
+        found = self._calls.read_object(path, Decoder(objects.NamespaceItem).decode, f"Namespace {name}", absent=absent)
         if isinstance(found, Unknown):
             return Complete(data=()) if found is absent else _or_without_grants(found)
         if found.data.metadata.name != name:

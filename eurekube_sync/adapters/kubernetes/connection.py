@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import field
 from importlib.util import find_spec, module_from_spec
 from math import inf
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync import __version__
@@ -83,15 +83,13 @@ _FRESH_SECONDS = 1.0
 The client itself reads a token's file once a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     configuration: Any
     pool: Any
-    credentials: Mapping[str, str] = field(default_factory=dict)  # as headers
+    credentials: Mapping[str, str]  # as headers
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     anew: bool  # the configuration, too
     call: Future[_Loaded]
     begun: float
@@ -113,9 +111,8 @@ class ClientConnection:
         self._by_program = False  # whether the kubeconfig names a program that gives the credentials
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
-            raise ConfigurationError(
-                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {self._hanging}"
-            )
+            waited = f"did not come in {settings.start_seconds:g} s: {self._hanging}"
+            raise ConfigurationError(f"the credentials of the kubeconfig {waited}")
         self._loaded = first.result()
 
     @property
@@ -191,7 +188,7 @@ class ClientConnection:
     def _credentials_of_now(self, anew: bool, number: int) -> _Loaded:
         """The client reads a token's file again when it is old. They count unless this reading was left behind."""
         loaded = self._load() if anew else self._loaded
-        loaded = replace(loaded, credentials=_credentials(loaded.configuration))
+        loaded = loaded._replace(credentials=_credentials(loaded.configuration))
         with self._lock:
             if self._begun == number:
                 self._loaded, self._patience = loaded, self._settings.hang_seconds
@@ -222,7 +219,7 @@ class ClientConnection:
             raise ConfigurationError(f"{what} cannot be {verb}: {first_line(error)}") from error
         bound_answers(rest.pool_manager)
         self._tell_unverified(configuration)
-        return _Loaded(configuration, rest.pool_manager)
+        return _Loaded(configuration, rest.pool_manager, {})
 
     def _tell_unverified(self, configuration: Any) -> None:
         """Once, in our words: urllib3 would say it at every call."""

@@ -79,10 +79,9 @@ class LeaseObject:
         if answer.status in none:
             return None
         if answer.status == 403:
-            raise ClusterDenied(
-                f"{refusal(call, answer)}. The lock needs a Role in the namespace {self._name.namespace} with the "
-                "verbs create, get and patch for leases of coordination.k8s.io; --lock off needs no such Role"
-            )
+            role = f"The lock needs a Role in the namespace {self._name.namespace} with the verbs create, get and patch"
+            off = "for leases of coordination.k8s.io; --lock off needs no such Role"
+            raise ClusterDenied(f"{refusal(call, answer)}. {role} {off}")
         if answer.status not in (200, 201):
             raise refusal(call, answer)
         lease = decoded(call, answer, _LeaseItem, "a Lease")
