@@ -141,10 +141,12 @@ class SecretFile:
             seen: tuple[int, ...] = ()  # of a file that is gone
             try:
                 found = os.stat(self._path)
-                seen = _signature(found)
-                if self._has_settled(found, seen):
-                    self._line = self._read()
-                    self._judged = seen
+                seen, now = _signature(found), self._clock.monotonic()
+                if seen != self._waiting:
+                    self._waiting, self._since = seen, now
+                unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
+                if seen != self._judged and unchanged >= _SETTLE_SECONDS:
+                    self._line, self._judged = self._read(), seen
                     _log.info("%s: %s has changed, and its new content is used", self._option, self._path)
             except (OSError, ValueError) as error:
                 seen = seen if isinstance(error, ValueError) else ()
@@ -153,14 +155,6 @@ class SecretFile:
                     _log.warning("%s: %s %s; its last content stays in use", self._option, self._path, trouble)
                 self._judged = seen
             return self._line
-
-    def _has_settled(self, found: os.stat_result, seen: tuple[int, ...]) -> bool:
-        """Whether the file is another than was judged last, and has been for long enough."""
-        now = self._clock.monotonic()
-        if seen != self._waiting:
-            self._waiting, self._since = seen, now
-        unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
-        return seen != self._judged and unchanged >= _SETTLE_SECONDS
 
     def _read(self) -> str:
         with open_regular(self._path, follow=True) as file:

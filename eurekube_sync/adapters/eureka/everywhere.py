@@ -15,7 +15,7 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryRejected, RegistryUnavailable
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
@@ -168,8 +168,12 @@ class EverywhereBatches:
     def level(self, items: Sequence[Dated], *, ours: Ours) -> list[Batched]:
         """What a server lacks, to it alone; not what a person overrode elsewhere, which a list may hide."""
         wanted = {item.instance.key: item for item in items}
-        held = {key: self._held_elsewhere(item.instance) for key, item in wanted.items()}
-        found = {key: Batched.DONE if elsewhere else Batched.PARTLY for key, elsewhere in held.items()}
+        found: dict[InstanceKey, Batched] = {}
+        for key, item in wanted.items():
+            others = [name for name in self.usable() if name not in self._lacking.get(key, ())]
+            copies = (self._read(name, key) for name in others)
+            held = all(isinstance(one, ObservedInstance) and one.status is item.instance.status for one in copies)
+            found[key] = Batched.DONE if held else Batched.PARTLY
         for name in self.usable():
             to_send: list[Dated] = []
             for key, item in wanted.items():
@@ -188,12 +192,6 @@ class EverywhereBatches:
                 if taken.get(key) != {name: 200}:
                     found[key] = Batched.UNSETTLED
         return [found[item.instance.key] for item in items]
-
-    def _held_elsewhere(self, wanted: Instance) -> bool:
-        """Whether all servers that do not lack it hold it with this status."""
-        lacking = self._lacking.get(wanted.key, ())
-        copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
-        return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Ours) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.

@@ -129,19 +129,16 @@ class KubernetesCluster:
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """A Role can allow to read its own namespace, and none to list them."""
-        if names is not None:
-            return self._namespaces_of(names)
-        found = self._calls.list_all(_NAMESPACES, None).of("")
-        if isinstance(found, Unknown):
-            return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
-        return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))
-
-    def _namespaces_of(self, names: Sequence[str]) -> Listed[model.Namespace]:
-        """A server that gives one of them no answer is not asked for the next: each would take all tries."""
         found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
+        if names is None:
+            listed = self._calls.list_all(_NAMESPACES, None).of("")
+            if isinstance(listed, Unknown):
+                return Listed(by_namespace={}, elsewhere=_or_without_grants(listed))
+            found |= {one.name: Complete(data=(one,)) for one in listed.data}
+            return Listed(by_namespace=found, elsewhere=Complete(data=()))
         for name in names:
             source = found[name] = self._namespace(name)
-            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
+            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:  # each would take all tries
                 message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return Listed(by_namespace=dict.fromkeys(names, rest) | found, elsewhere=NOT_READ)

@@ -106,7 +106,6 @@ class ClientConnection:
         self._reading: _Reading | None = None  # who reads the credentials just now, or did last
         self._patience = settings.hang_seconds
         self._refreshed = -inf  # when the credentials were read last, in monotonic seconds
-        self._begun = 0
         self._told_unverified = False
         self._by_program = False  # whether the kubeconfig names a program that gives the credentials
         first = in_side_thread(self._load)
@@ -180,17 +179,17 @@ class ClientConnection:
                     return before
                 self._patience *= 2
                 anew = True
-            number = self._begun = self._begun + 1
-            call = in_side_thread(lambda: self._credentials_of_now(anew, number))
-            self._reading = _Reading(anew, call, time.monotonic())
+            begun = time.monotonic()
+            call = in_side_thread(lambda: self._credentials_of_now(anew, begun))
+            self._reading = _Reading(anew, call, begun)
             return self._reading
 
-    def _credentials_of_now(self, anew: bool, number: int) -> _Loaded:
+    def _credentials_of_now(self, anew: bool, begun: float) -> _Loaded:
         """The client reads a token's file again when it is old. They count unless this reading was left behind."""
         loaded = self._load() if anew else self._loaded
         loaded = loaded._replace(credentials=_credentials(loaded.configuration))
         with self._lock:
-            if self._begun == number:
+            if self._reading and self._reading.begun == begun:
                 self._loaded, self._patience = loaded, self._settings.hang_seconds
                 self._refreshed = time.monotonic()
         return loaded
@@ -205,10 +204,18 @@ class ClientConnection:
         try:
             if self._in_cluster:
                 what = "this runs in a cluster, but its service account"
-                _load_in_cluster(configuration)
+                from kubernetes.config.incluster_config import load_incluster_config
+
+                load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             else:
                 self._by_program = names_program(self._paths, self._settings.context)
-                _load_kubeconfig(configuration, self._paths, self._settings.context)
+                from kubernetes.config.kube_config import load_kube_config
+
+                which: dict[str, Any] = {"config_file": self._paths, "context": self._settings.context or None}
+                load_kube_config(client_configuration=configuration, persist_config=False, **which)  # type: ignore[no-untyped-call]
+                if not configuration.host.startswith(("http://", "https://")):
+                    server = f"the server {configuration.host}, which lacks https:// before it"
+                    raise ConfigurationError(f"{what} names {server}")
             configuration.retries = False
             configuration.connection_pool_maxsize = self._settings.threads
             rest: Any = RESTClientObject(configuration)
@@ -243,23 +250,6 @@ def _import_no_more_than_is_used() -> None:
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
             sys.modules[name] = module_from_spec(spec)
-
-
-def _load_in_cluster(configuration: Any) -> None:
-    from kubernetes.config import incluster_config
-
-    load: Any = incluster_config.load_incluster_config
-    load(client_configuration=configuration)
-
-
-def _load_kubeconfig(configuration: Any, paths: str, context: str) -> None:
-    from kubernetes.config import kube_config
-
-    load: Any = kube_config.load_kube_config
-    load(config_file=paths, context=context or None, client_configuration=configuration, persist_config=False)
-    if not configuration.host.startswith(("http://", "https://")):
-        server = f"the server {configuration.host}, which lacks https:// before it"
-        raise ConfigurationError(f"the kubeconfig {paths} names {server}")
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:
