@@ -49,12 +49,9 @@ def everything(
     source: str,
     before: bool,
 ) -> Iterator[Finding]:
-    """Each finding as soon as it is known.
-
-    `schema` is that of this version's CRD, `interval` the seconds between two passes, `namespace` that of the
-    installation, and `locked` whether it uses a lock there. `source`: slices or endpoints. `before`: nothing is
-    installed yet.
-    """
+    """Each finding as soon as it is known. `interval` is that of two passes, in seconds; `namespace` that of the
+    installation, `locked` whether it uses a lock there, `before` that it is not there yet. `source`: slices or
+    endpoints."""
     world, cluster = seen.world, seen.details
     yield (kubernetes := reachable(cluster, world.cluster.identity()))
     answers = kubernetes.grade is Grade.OK
@@ -93,9 +90,8 @@ def everything(
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
     """The API answers, and says which cluster it is."""
-    server = cluster.server()
+    server, fix = cluster.server(), "check --kubeconfig and --context: kubectl version"
     if isinstance(server, Unknown):
-        fix = "check --kubeconfig and --context: kubectl version"
         return Finding(Check.KUBERNETES, Grade.FAILED, server.message, fix)
     if isinstance(identity, Unknown):
         text = f"it is unknown which cluster this is (the UID of the namespace kube-system): {identity.message}"
@@ -122,8 +118,7 @@ def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any
 
 def clock(name: str, ahead: Source[float]) -> Finding:
     if isinstance(ahead, Unknown):
-        text = f"the clock of {name} could not be looked at: {ahead.message}"
-        return Finding(Check.CLOCK, Grade.WARNING, text)
+        return Finding(Check.CLOCK, Grade.WARNING, f"the clock of {name} could not be looked at: {ahead.message}")
     seconds = abs(ahead.data)
     if seconds < _SKEW:
         return Finding(Check.CLOCK, Grade.OK, f"the clock of {name} agrees with ours")
@@ -141,8 +136,7 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
     for address, server in found.items():
         listed = server.list_instances()
         if isinstance(listed, Complete):
-            text = f"{address} lists {counted(len(listed.data), 'instance')}"
-            yield Finding(Check.EUREKA_READ, Grade.OK, text)
+            yield Finding(Check.EUREKA_READ, Grade.OK, f"{address} lists {counted(len(listed.data), 'instance')}")
             yield _write(address, server)
             yield _evicts(address, listed.data, now)
             try:
@@ -160,15 +154,14 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
 def _write(address: str, server: EurekaServer) -> Finding:
     """A renewal of an instance that cannot exist: 404 is good, and changes nothing."""
     try:
-        taken = server.renew(_NOBODY)
+        if not server.renew(_NOBODY):
+            return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
+        text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
+        fix = "give the address of Eureka itself"
     except RegistryError as error:
         text = f"{address} takes no writes: {unknown_from(error).message.rstrip('.')}"
         fix = "let its Spring Security ignore CSRF below /eureka/**, and give this login the right to write"
-        return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
-    if taken:
-        text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
-        return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, "give the address of Eureka itself")
-    return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
+    return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:
@@ -177,11 +170,8 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
     if not overdue:
         return Finding(Check.SELF_PRESERVATION, Grade.OK, f"{address} lists no instance whose lease ended long ago")
     text = f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as {overdue[0].key}, did not renew"
-    fix = (
-        "find out why renewals are missing; while self-preservation lasts, the server lists dead instances "
-        "(eureka.server.enable-self-preservation)"
-    )
-    return Finding(Check.SELF_PRESERVATION, Grade.WARNING, text, fix)
+    until = "while self-preservation lasts, the server lists dead instances (eureka.server.enable-self-preservation)"
+    return Finding(Check.SELF_PRESERVATION, Grade.WARNING, text, f"find out why renewals are missing; {until}")
 
 
 def replicas(batching: Batching) -> Finding:
@@ -194,11 +184,10 @@ def replicas(batching: Batching) -> Finding:
 
 def _owner(look: Look) -> Iterator[Finding]:
     """No other cluster has its name, and no other name stands where its instances would."""
-    clashes = list(owner_links(look.report))
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so clashes of owners were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
-    elif clashes:
+    elif clashes := list(owner_links(look.report)):
         yield from (Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes)
     elif isinstance(look.report.registry, Complete):
         yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
@@ -231,17 +220,15 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
 
 
 def workload(pod: PodDetail) -> str:
-    """What a person edits: `Deployment rating`, `StatefulSet db`, or the bare pod. A ReplicaSet's name is that of its
-    Deployment and a hash."""
+    """What a person edits: `Deployment rating`, `StatefulSet db`, or the bare pod."""
     kind, _, name = pod.controller.partition(" ")
-    if kind == "ReplicaSet":
+    if kind == "ReplicaSet":  # its name is that of its Deployment and a hash
         return f"Deployment {name.rpartition('-')[0] or name}"
     return pod.controller or f"pod {pod.name}"
 
 
 def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
-    """`namespace` is that of its pods. `needed` seconds have to pass between the beginning of the end and the end of
-    serving."""
+    """`namespace` is that of its pods, which have to serve for `needed` seconds after their end has begun."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
@@ -271,13 +258,12 @@ def _sleeps(pod: PodDetail) -> float:
 
 
 class Needed(NamedTuple):
-    """A right, and what does not work without it. `where` is the one namespace, `""` the whole cluster, None those that
-    are served."""
+    """A right, and what does not work without it."""
 
     verb: str
     resource: str  # with its group and subresource: `eurekasyncers.eurekube.io/status`
     without: str
-    where: str | None = None
+    where: str | None = None  # the one namespace; `""` the whole cluster, None those that are served
     optional: bool = False  # a pass goes on without it
     name: str = ""  # of the one object; empty for all
 
@@ -300,8 +286,8 @@ _OF_EACH_PASS = (
 def of_a_pass(
     *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
 ) -> Sequence[Needed]:
-    """`lock` is the namespace of the lock, None without one. `gates`, `nodes`: a syncer or an option needs them.
-    `grants`: how Namespaces are read for what they grant, `list` or `get`; None where nobody asks."""
+    """`lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option needs them. `grants`: how Namespaces
+    are read for what they grant, `list` or `get`."""
     endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
     found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
     if grants is not None:

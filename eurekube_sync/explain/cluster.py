@@ -126,9 +126,11 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
         told = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
-    text = f"{not_served_here(syncer)}; no pass has written its status in {span(look.at - syncer.created)}"
+    since = f"no pass has written its status in {span(look.at - syncer.created)}"
+    text = f"no installation serves it: {since}"
     if not inside:
-        text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
+        given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
+        text = f"{not_served_here(syncer)}; {given}; {since}"
     cause, fix = "no installation serves it", "ask the operator for which namespaces, labels and shards it runs"
     if name:
         cause = f"no installation serves class {name}"
@@ -137,9 +139,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
 
 
 def not_served_here(syncer: SyncerObject) -> str:
-    """That no installation serves it, so far as is seen; with its class."""
     name = class_of(syncer)
-    return f"class {name}: no installation serves it" if name else "no installation serves it"
+    return f"{f'class {name}' if name else 'it is out of the scope given here'}: no installation serves it"
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:

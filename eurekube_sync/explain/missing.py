@@ -34,7 +34,8 @@ def explain_missing(what: What, look: Look) -> Explanation:
         kind = f"EurekaSyncers of namespace {what.namespace}" if what.namespace else "EurekaSyncers"
         first = _unread(Part.SYNCER, kind, unread)
     elif what.kind is Kind.SYNCER:
-        first = _no_syncer(what, look)
+        there, fix = [one.name for one in _syncers(look, what.namespace)], f"kubectl get esync -n {what.namespace}"
+        first = _nothing("EurekaSyncer", what.namespace, what.name, there, fix, "NoSyncer")
     elif what.kind in (Kind.SERVICE, Kind.POD):
         service = what.name if what.kind is Kind.SERVICE else _service_of(what.namespace, what.name, look)
         first = service if isinstance(service, Link) else _service(what.namespace, service, look)
@@ -53,25 +54,21 @@ def explain_missing(what: What, look: Look) -> Explanation:
             "metadata": {"name": service, "namespace": what.namespace},
             "spec": {"selector": {"service": service}},
         }
-    return Explanation(
-        about=str(what),
-        links=(first, *beside),
-        outcome=outcome,
-        sentence=sentence,
-        fix=first.fix,
-        manifest=manifest,
-    )
+    links, fix = (first, *beside), first.fix
+    return Explanation(about=str(what), links=links, outcome=outcome, sentence=sentence, fix=fix, manifest=manifest)
 
 
 def _unread(part: Part, kind: str, source: Unknown) -> Link:
     return unseen(part, f"the {kind} could not be looked at: {source.message}", source.cause)
 
 
-def _nothing(kind: str, namespace: str, name: str, there: Collection[str], fix: str) -> Link:
-    """There is no such object; names that are nearly right."""
-    near = near_names(name, there)
-    nearest = [f"nearest: {', '.join(near)}"] if near else []
-    return breaks(Part.SYNCER, "NothingFound", f"there is no {kind} {namespace}/{name}", *nearest, fix=fix)
+def _nothing(
+    kind: str, namespace: str, name: str, there: Collection[str], fix: str, reason: str = "NothingFound"
+) -> Link:
+    """There is no such object; which there are, by names that are nearly right."""
+    near = [f"{namespace}/{one}" for one in near_names(name, there) or sorted(there)[:3]]
+    details = [f"there is {', '.join(near)}"] if near else []
+    return breaks(Part.SYNCER, reason, f"there is no {kind} {namespace}/{name}", *details, fix=fix)
 
 
 def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
@@ -80,15 +77,6 @@ def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
     for one in theirs[:3]:
         whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
         yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}")
-
-
-def _no_syncer(what: What, look: Look) -> Link:
-    there = [one.name for one in _syncers(look, what.namespace)]
-    near = near_names(what.name, there)
-    shown = ", ".join(f"{what.namespace}/{one}" for one in near or sorted(there)[:3])
-    fix = f"eurekube-sync explain {what.namespace}/{near[0]}" if near else f"kubectl get esync -n {what.namespace}"
-    details = [f"there is {shown}"] if there else []
-    return breaks(Part.SYNCER, "NoSyncer", f"there is no EurekaSyncer {what}", *details, fix=fix)
 
 
 def _service(namespace: str, name: str, look: Look) -> Link:
@@ -100,8 +88,7 @@ def _service(namespace: str, name: str, look: Look) -> Link:
         return _nothing("Service", namespace, name, there, f"kubectl get svc -n {namespace}")
     nearly = list(_nearly_selecting(namespace, name, there[name], look))
     details, fix = [detail for detail, _ in nearly], nearly[0][1] if nearly else _APPLY
-    cause = f"Service {name} is selected by no EurekaSyncer"
-    return breaks(Part.SYNCER, "NoSyncer", f"{cause} of namespace {namespace}", *details, cause=cause, fix=fix)
+    return breaks(Part.SYNCER, "NoSyncer", f"Service {name} is selected by no EurekaSyncer", *details, fix=fix)
 
 
 def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look: Look) -> Iterator[tuple[str, str]]:
@@ -136,10 +123,8 @@ def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
         for name, selector in selectors
         for label, _, _ in near_labels(selector, [(name, there[pod])])
     ]
-    text, cause = f"pod {pod} is selected by no Service", "its pod is selected by no Service"
-    return breaks(
-        Part.SERVICES, "NotSelected", text, *nearly, cause=cause, fix=f"kubectl get svc -n {namespace} -o wide"
-    )
+    text, fix = f"pod {pod} is selected by no Service", f"kubectl get svc -n {namespace} -o wide"
+    return breaks(Part.SERVICES, "NotSelected", text, *nearly, fix=fix)
 
 
 def _no_claim(what: What, look: Look) -> Link:
@@ -157,8 +142,8 @@ def _no_claim(what: What, look: Look) -> Link:
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
         return replace(unseen(Part.SYNCER, text), details=tuple(details), fix=fix)
-    text, cause = f"no syncer wants {what}, and Eureka does not list it", f"nothing is registered as {what}"
-    return breaks(Part.SYNCER, "NothingFound", text, *details, cause=cause, fix=fix)
+    text = f"no syncer wants {what}, and Eureka does not list it"
+    return breaks(Part.SYNCER, "NothingFound", text, *details, fix=fix)
 
 
 def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:

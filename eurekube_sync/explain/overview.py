@@ -8,9 +8,8 @@ from dataclasses import replace
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Serving
-from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.cluster import refused_by_its_installation
+from eurekube_sync.explain.cluster import not_served_here, refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
@@ -33,19 +32,16 @@ class Row:
 
     syncer: SyncerObject
     status: SyncerStatus | None  # as it is now; None where no pass has told
-    outcome: Outcome
+    found: Explanation  # without links where its status tells enough
     reason: str  # a machine word, as in conditions; `InSync` where nothing is wrong
     why: str = ""
-    apps: tuple[str, ...] = ()
-    up: int | None = None  # None where nobody could tell
-    of: int = 0
 
     @property
     def since(self) -> float | None:
         """Unix seconds of the last change of its condition Ready, else of its creation; None where it was ready when it
         was last looked at, so that nobody can tell."""
         ready = _ready(self.syncer.status)
-        if self.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
+        if self.found.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
             return None
         return ready.last_transition if ready else self.syncer.created
 
@@ -72,7 +68,7 @@ class Overview:
         return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
 
     def count(self, outcome: Outcome) -> int:
-        return sum(row.outcome is outcome for row in self.rows)
+        return sum(row.found.outcome is outcome for row in self.rows)
 
 
 def overview(look: Look) -> Overview:
@@ -86,7 +82,7 @@ def overview(look: Look) -> Overview:
         if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
     ]
     return Overview(
-        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.outcome), row.syncer.ref))),
+        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=heartbeat_link(look, alone=False),
@@ -133,18 +129,13 @@ def _is_true(condition: Condition | None) -> bool:
 
 
 def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
-    ready = _ready(status)
-    good = _is_true(ready)
-    return Row(
-        syncer=syncer,
-        status=status,
-        outcome=Outcome.REGISTERED if good else Outcome.NOT_REGISTERED,
-        reason=ready.reason if ready else "InSync",
-        why=ready.message if ready and not good else "",
-        apps=status.apps,
-        up=status.up,
-        of=status.desired,
+    ready, outcome, why = _ready(status), Outcome.REGISTERED, ""
+    if not _is_true(ready):
+        outcome, why = Outcome.NOT_REGISTERED, ready.message if ready else ""
+    found = Explanation(
+        about=str(syncer.ref), links=(), outcome=outcome, up=status.up, of=status.desired, apps=status.apps
     )
+    return Row(syncer=syncer, status=status, found=found, reason=ready.reason if ready else "InSync", why=why)
 
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
@@ -158,16 +149,7 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
         reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
     elif found.outcome is Outcome.UNKNOWN:
         reason, why = "NotLookedAt", next(one.text for one in found.links if one.mark is Mark.UNKNOWN)
-    return Row(
-        syncer=syncer,
-        status=status,
-        outcome=found.outcome,
-        reason=reason,
-        why=why,
-        apps=found.apps,
-        up=found.up,
-        of=found.of,
-    )
+    return Row(syncer=syncer, status=status, found=found, reason=reason, why=why)
 
 
 def _others(look: Look) -> Iterator[Row]:
@@ -180,10 +162,8 @@ def _others(look: Look) -> Iterator[Row]:
         if status is not None and status.observed_generation >= syncer.generation:
             yield _by_its_status(syncer, status)
         else:
-            named = f"class {class_of(syncer)}" if class_of(syncer) else "it is out of the scope given here"
-            why = f"{named}: no installation serves it"
-            outcome = Outcome.NOT_REGISTERED
-            yield Row(syncer=syncer, status=None, outcome=outcome, reason="NoInstallation", why=why)
+            found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)
+            yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=not_served_here(syncer))
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
@@ -191,7 +171,7 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
     rows = tuple(
         row
         for row in found.rows
-        if (app is None or app.upper() in (*row.apps, named_app(row.syncer)))
+        if (app is None or app.upper() in (*row.found.apps, named_app(row.syncer)))
         and (condition is None or _has(row, condition))
     )
     return replace(found, rows=rows, left_out=len(found.rows) - len(rows))

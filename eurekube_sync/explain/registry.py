@@ -11,7 +11,6 @@ from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
-from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.sources import Complete, Unknown
@@ -81,12 +80,10 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
 def _details(look: Look, held: Held) -> Iterator[str]:
     """Status, override and lease of each, and what other servers say that is not the same."""
     for key, one in list(held.items())[:_MOST]:
-        override, left = one.instance.override, lease_end(one) - look.at
-        parts = [one.status.value]
+        override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
         parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
-        if one.last_renewal:
-            parts.append(f"lease ends in {span(left)}" if left > 0 else f"lease ended {span(-left)} ago")
+        parts += [f"lease {_ends(one, look)}"] if one.last_renewal else []
         elsewhere = []
         for server, readings in look.readings.items() if len(look.readings) > 1 else ():
             match readings.get(key):
@@ -108,18 +105,22 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
     lacking = sorted(up - held.keys()) if look.owner or not held else []
     if lacking:
-        return _under_another_owner(held, look) or _lacking(subject, look, lacking)
+        return _under_another_owner(held, look) or _lacking(subject, lacking)
     other = [one for key, one in held.items() if one.status is not InstanceStatus.UP and (key in up or not look.owner)]
     if other:
         return _with_another_status(other[0], len(other), look)
     silent = [one for one in held.values() if is_silent(one, look.at)]
     if not silent:
         return None
-    ends = min(lease_end(one) for one in silent) - look.at
-    till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
-    oldest = span(max(look.at - one.renewed for one in silent))
-    text = f"nobody renewed {counted(len(silent), 'instance')} for {oldest}; {till}"
+    oldest = min(silent, key=lambda one: one.renewed)
+    ends = f"the first lease {_ends(oldest, look)}"
+    text = f"nobody renewed {counted(len(silent), 'instance')} for {span(look.at - oldest.renewed)}; {ends}"
     return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+
+
+def _ends(one: ObservedInstance, look: Look) -> str:
+    left = lease_end(one) - look.at
+    return f"ends in {span(left)}" if left > 0 else f"ended {span(-left)} ago"
 
 
 def _under_another_owner(held: Held, look: Look) -> Link | None:
@@ -135,18 +136,16 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
     return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
 
 
-def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
+def _lacking(subject: Subject, lacking: list[InstanceKey]) -> Link:
     status, them = subject.claim.syncer.status, one_or_more(len(lacking), "it", "them")
     addresses = some_of([address_of(key) for key in lacking])
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
         text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
         why = "no pass renewed the leases in time, or Eureka started again without its list"
         return breaks(Part.EUREKA, "Expired", text, why, cause="its leases expired, or Eureka lost its list", fix=RUNS)
-    pending = any(isinstance(one, Register) and one.key in lacking for one in subject.report.plan.actions)
-    does = "registers" if pending or not look.owner else "should register"
-    text, cause = f"Eureka does not hold {addresses} yet; the next pass {does} {them}", "no pass has registered it yet"
+    text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
-    return breaks(Part.EUREKA, "NotYetRegistered", text, cause=cause, fix=fix)
+    return breaks(Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix)
 
 
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
@@ -196,11 +195,9 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
     good, age = beat.found.good, look.at - beat.found.good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
-    if age <= _SILENT or not alone:
-        return Link(Part.LAST_PASS, Mark.OK, text) if age <= _SILENT else Link(Part.LAST_PASS, Mark.NOTE, text)
-    cause = f"the last good pass was {span(age)} ago"
+    if age <= _SILENT:
+        return Link(Part.LAST_PASS, Mark.OK, text)
+    reason, cause = "NotRenewed", f"the last good pass was {span(age)} ago"
     if age > _LEASE_SECONDS:
-        then = "the leases have expired since"
-        return breaks(Part.LAST_PASS, "Expired", text, then, cause=f"{cause}, so its leases expired", fix=RUNS)
-    then = "the leases expire 10 minutes after that pass"
-    return breaks(Part.LAST_PASS, "NotRenewed", text, then, cause=cause, fix=RUNS)
+        reason, cause = "Expired", f"{cause}, so its leases expired"
+    return breaks(Part.LAST_PASS, reason, text, cause=cause, fix=RUNS, if_=alone)

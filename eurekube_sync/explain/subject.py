@@ -67,8 +67,10 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
         return None
     services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
+    given = claim.verdicts if isinstance(claim, Serving) else {}
+    known = claim.keys if isinstance(claim, Deleting) else given
     keys: frozenset[InstanceKey] | None = frozenset(
-        [key for key in _known(claim) if is_meant(what, key)]
+        [key for key in known if is_meant(what, key)]
         + [one.key for one in marked if is_meant(what, one.key, one.instance)]
     )
     match what.kind:
@@ -79,7 +81,7 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             keys = _given_by(services, claim, report, look)
         case Kind.POD:
             hosts = {_host(one.address) for one in endpoints_of(report, what.namespace, services, pod=what.name)}
-            keys = frozenset(key for key in _known(claim) if key.id.split(":")[-2] in hosts)
+            keys = frozenset(key for key in known if key.id.split(":")[-2] in hosts)
             if not hosts and not _selects_pod(look, what, services):
                 return None
         case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
@@ -90,7 +92,6 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             pass
         case _:
             return None
-    given = claim.verdicts if isinstance(claim, Serving) else {}
     return Subject(
         what=what,
         report=report,
@@ -100,12 +101,6 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
         verdicts={key: one for key, one in sorted(given.items()) if keys is None or key in keys},
         listed=tuple(one for one in marked if keys is None or one.key in keys),
     )
-
-
-def _known(claim: Claim) -> Iterable[InstanceKey]:
-    if isinstance(claim, Serving):
-        return claim.verdicts
-    return claim.keys if isinstance(claim, Deleting) else ()
 
 
 def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:

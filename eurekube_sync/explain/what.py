@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
 
 from eurekube_sync.model.values import dataclass
 
-_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
-"""An instance id of ours: `owner:namespace:app:address:port`."""
+_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")  # of ours
 _ALIKE = 0.6  # as `difflib` measures it: `orders` and `ordersXX` are 0.86
 
 Labels = Mapping[str, str]
@@ -64,10 +63,8 @@ def parse_what(text: str) -> What:
         case [kind, namespace, name] if kind in _KINDS and namespace and name:
             return What(_KINDS[kind], name, namespace)
         case [kind, name] if kind in _KINDS and name:
-            raise ValueError(
-                f"{text!r} has no namespace; write {kind}/NAMESPACE/{name}, or for a syncer of namespace {kind}: "
-                f"esync/{text}"
-            )
+            syncer = f"for a syncer of namespace {kind}: esync/{text}"
+            raise ValueError(f"{text!r} has no namespace; write {kind}/NAMESPACE/{name}, or {syncer}")
         case [namespace, name] if namespace and name:
             return What(Kind.SYNCER, name, namespace)
         case [one] if one:
@@ -106,18 +103,11 @@ def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence
     names: dict[tuple[float, str], list[str]] = {}
     for name, labels in found:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
-        if len(lacking) == 1:
-            for label, likeness in _instead_of(lacking[0], wanted[lacking[0]], labels):
-                names.setdefault((-likeness, label), []).append(name)
+        for key, has in labels.items() if len(lacking) == 1 else ():
+            likeness = SequenceMatcher(None, wanted[lacking[0]], has).ratio()  # 1.0: the same value, under another key
+            if likeness == 1.0 or (key == lacking[0] and likeness >= _ALIKE):
+                names.setdefault((-likeness, f"{key}={has}"), []).append(name)
     return [(label, tuple(sorted(names[less, label])), less == -1.0) for less, label in sorted(names)[:2]]
-
-
-def _instead_of(key: str, value: str, labels: Labels) -> Iterator[tuple[str, float]]:
-    for other, has in labels.items():
-        if has == value:
-            yield f"{other}={has}", 1.0
-        elif other == key and (likeness := SequenceMatcher(None, value, has).ratio()) >= _ALIKE:
-            yield f"{other}={has}", likeness
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:

@@ -118,7 +118,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     for name, source in unread:
         parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
     parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in look.report.absent]
-    rows = [row for row in found.rows if everything or row.outcome is not Outcome.REGISTERED or row.why]
+    rows = [row for row in found.rows if everything or row.found.outcome is not Outcome.REGISTERED or row.why]
     parts += [Columns([_cells(row, look.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
@@ -130,13 +130,13 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
-    sign = sign_of(_STATES[row.outcome][0])
+    sign = sign_of(_STATES[row.found.outcome][0])
     since = span(now - row.since) if row.since is not None else "-"
     return (
         (sign.plain, str(sign.style)),
         (str(row.syncer.ref), ""),
-        (", ".join(row.apps[:2]) or "-", ""),
-        (f"{'?' if row.up is None else row.up}/{row.of}", ""),
+        (", ".join(row.found.apps[:2]) or "-", ""),
+        (f"{'?' if row.found.up is None else row.found.up}/{row.found.of}", ""),
         (row.reason, str(sign.style)),
         (f"{since:6}", ""),  # a table that is watched stands still
         (row.why, ""),
@@ -149,7 +149,7 @@ def summary(found: Overview) -> str:
         return "syncers unknown; instances unknown"
     counts = [(found.count(outcome), words) for outcome, (_, _, words) in _STATES.items()]
     told = ", ".join(f"{number} {words}" for number, words in counts if number)
-    up = sum(row.up or 0 for row in found.rows)
+    up = sum(row.found.up or 0 for row in found.rows)
     none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
     parts = [f"{counted(len(found.rows), 'syncer')}: {told}" if found.rows else none]
     parts += ["other syncers unknown"] if found.unlisted is not None else []
@@ -175,12 +175,12 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "syncers": [
             {
                 "syncer": str(row.syncer.ref),
-                "state": _STATES[row.outcome][1],
+                "state": _STATES[row.found.outcome][1],
                 "reason": row.reason,
                 "why": row.why,
-                "apps": list(row.apps),
-                "up": row.up,
-                "desired": row.of,
+                "apps": list(row.found.apps),
+                "up": row.found.up,
+                "desired": row.found.of,
                 "since": rfc_3339(row.since) if row.since is not None else None,
             }
             for row in found.rows

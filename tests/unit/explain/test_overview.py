@@ -36,7 +36,7 @@ def _three() -> Asked:
 def test_the_broken_come_first() -> None:
     """Each with its reason; the exit code is theirs."""
     found = of(_three())
-    assert [(row.syncer.name, row.outcome, row.reason) for row in found.rows] == [
+    assert [(row.syncer.name, row.found.outcome, row.reason) for row in found.rows] == [
         ("absent", Outcome.NOT_REGISTERED, "NoMatchingService"),
         ("of-others", Outcome.NOT_REGISTERED, "NoInstallation"),
         ("rating", Outcome.REGISTERED, "InSync"),
@@ -49,7 +49,7 @@ def test_all_in_order_is_zero() -> None:
     asked = Asked(endpoint(1))
     asked.fake.run()
     found = of(asked)
-    assert [(row.up, row.of, row.outcome) for row in found.rows] == [(1, 1, Outcome.REGISTERED)]
+    assert [(row.found.up, row.found.of, row.found.outcome) for row in found.rows] == [(1, 1, Outcome.REGISTERED)]
     assert code_of_overview(found) == ExitCode.OK
     assert in_need(asked.look(f"{NS}/rating")) == frozenset()
 
@@ -60,7 +60,7 @@ def test_what_expired_is_broken_whatever_its_status_says() -> None:
     asked.fake.run()
     asked.fake.registry.held.clear()
     (row,) = of(asked).rows
-    assert (row.reason, row.outcome, row.since) == ("Expired", Outcome.NOT_REGISTERED, None)
+    assert (row.reason, row.found.outcome, row.since) == ("Expired", Outcome.NOT_REGISTERED, None)
 
 
 def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
@@ -69,7 +69,7 @@ def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
     asked.fake.run()
     asked.fake.later(200)
     found = of(asked)
-    assert [(row.reason, row.outcome) for row in found.rows] == [("NotRenewed", Outcome.PARTLY)]
+    assert [(row.reason, row.found.outcome) for row in found.rows] == [("NotRenewed", Outcome.PARTLY)]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
 
@@ -79,7 +79,7 @@ def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
     asked.fake.run()
     asked.fake.registry.unreadable = DENIED
     found = of(asked)
-    assert [(row.outcome, row.up) for row in found.rows] == [(Outcome.UNKNOWN, None)]
+    assert [(row.found.outcome, row.found.up) for row in found.rows] == [(Outcome.UNKNOWN, None)]
     assert code_of_overview(found) == ExitCode.EUREKA_DENIED
 
 
@@ -101,7 +101,7 @@ def test_nor_is_one_of_several() -> None:
     asked.in_scope(namespaces=frozenset({NS, "bills"}))
     asked.fake.cluster.unknown[("syncers", "bills")] = DENIED
     found = of(asked)
-    assert [row.outcome for row in found.rows] == [Outcome.REGISTERED]
+    assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert summary(found) == "1 syncer: 1 in sync; other syncers unknown; 1 instance UP"
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
