@@ -126,11 +126,11 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
         told = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
-    since = f"no pass has written its status in {span(look.at - syncer.created)}"
-    text = f"no installation serves it: {since}"
+    age = span(look.at - syncer.created)
+    text = f"no installation serves it: no pass has written its status in {age}"
     if not inside:
         given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
-        text = f"{not_served_here(syncer)}; {given}; {since}"
+        text = f"{not_served_here(syncer)}; {given}; the syncer was created {age} ago"
     cause, fix = "no installation serves it", "ask the operator for which namespaces, labels and shards it runs"
     if name:
         cause = f"no installation serves class {name}"

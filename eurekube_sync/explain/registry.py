@@ -112,9 +112,9 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     silent = [one for one in held.values() if is_silent(one, look.at)]
     if not silent:
         return None
-    oldest = min(silent, key=lambda one: one.renewed)
-    ends = f"the first lease {_ends(oldest, look)}"
-    text = f"nobody renewed {counted(len(silent), 'instance')} for {span(look.at - oldest.renewed)}; {ends}"
+    first = min(silent, key=lease_end)
+    ends = f"the first lease {_ends(first, look)}"
+    text = f"nobody renewed {counted(len(silent), 'instance')} for {span(look.at - first.renewed)}; {ends}"
     return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
 
 

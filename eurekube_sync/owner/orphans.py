@@ -1,8 +1,5 @@
-"""Which instances are nobody's any more, and what `run` will do with each: read from the dry run of a pass.
-
-An orphan's namespace was listed completely and its syncer is not there. Where a list failed, nothing is an orphan, and
-nothing is said to be none.
-"""
+"""Which instances are nobody's any more, and what `run` will do with each: read from the dry run of a pass. An orphan's
+namespace was listed completely and its syncer is not there."""
 
 from __future__ import annotations
 
@@ -73,11 +70,8 @@ class Orphans:
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
-    """Asks both servers, as a dry run of `run` does.
-
-    Raises where nothing can be said: Eureka or the identity of the cluster could not be read, `run` is refused, or the
-    owner has nothing at all, so that its name may be wrong.
-    """
+    """Asks both servers, as a dry run of `run` does. Raises where nothing can be said: Eureka or the identity of the
+    cluster could not be read, `run` is refused, or the owner has nothing at all, so that its name may be wrong."""
     report = reconcile(world, replace(settings, dry_run=True))
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")

@@ -1,7 +1,5 @@
-"""What an `owner` command works on: what is registered, whether somebody still renews it, and the calls that move it.
-
-Safe to repeat and safe to cut: at any time every instance is registered under its old key, its new one, or both.
-"""
+"""What an `owner` command works on: what is registered, whether somebody renews it, and the calls that move it. At any
+time every instance is registered under its old key, its new one, or both."""
 
 from __future__ import annotations
 
@@ -36,7 +34,6 @@ T = TypeVar("T")
 _AT_ONCE = 200  # instances that stand twice at a time: all of them are added before the first is cancelled
 _SAMPLE = 20
 _LOOKS = 10  # how often a sample is read while a watch goes on, so that a refusal need not wait for its end
-_AGAIN = "somebody renews it again: it stays as it is"
 _TAKEN = "it belongs to another owner now, and stays as it is"
 _STOPPED = "stopped by a signal"
 _BEFORE = f"{_STOPPED}: nothing was changed"  # while it is only read
@@ -72,7 +69,6 @@ class OwnerWorld:
     def nothing_there(
         self, ownership: Ownership, registered: Iterable[ObservedInstance], to_read: str = "--owner"
     ) -> str | None:
-        """See `nothing_of`."""
         where = "this cluster" if self.cluster is not None else f"cluster {ownership.cluster}"
         return nothing_of(ownership, registered, where=where, to_read=to_read)
 
@@ -202,7 +198,8 @@ class OwnerWorld:
             if current is None:
                 return move.ended(Result.DONE)
             if not move.may_take(current) or current.last_renewal != before.last_renewal:
-                return move.ended(Result.CONFLICT, f"{_AGAIN}, and is registered twice")
+                why = "somebody renews it again: it stays as it is, and is registered twice"
+                return move.ended(Result.CONFLICT, why)
             self.registry.cancel(move.source.key, ours=move.may_take)
         except RegistryError as error:
             return move.ended(Result.FAILED, f"it is registered twice: {error}", error)
