@@ -83,9 +83,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())
     approved = meant | (brake.approved & {one.key for one in planned})
-    held = held_of(
-        replace(hold, removals=tuple(one for one in hold.removals if one.key not in approved)) for hold in holds
-    )
+    held = held_of(hold.without(approved) for hold in holds)
     return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed)
 
 
@@ -93,8 +91,7 @@ def _twice(
     test: Callable[[Collection[Removal]], Iterable[Hold]], removals: Collection[Removal], gone: Collection[InstanceKey]
 ) -> Iterator[Hold]:
     """Of what is too much the living are held; and the dead, where they are too much by themselves."""
-    for hold in test(removals):
-        yield replace(hold, removals=tuple(one for one in hold.removals if one.key not in gone))
+    yield from (hold.without(gone) for hold in test(removals))
     yield from test([one for one in removals if one.key in gone])
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from math import inf
 
 from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason
@@ -41,7 +40,7 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     kept: list[Hold] = []
     waiting: dict[InstanceKey, tuple[str, Removal]] = {}
     for hold in holds:
-        kept.append(replace(hold, removals=tuple(one for one in hold.removals if one.key not in dead)))
+        kept.append(hold.without(dead))
         for one in hold.removals:
             if one.key in dead:
                 waiting.setdefault(one.key, (hold.why, one))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from math import inf
@@ -91,6 +91,9 @@ class Hold:
             return ()
         return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.removals)))
 
+    def without(self, keys: Collection[InstanceKey]) -> Hold:
+        return replace(self, removals=tuple(one for one in self.removals if one.key not in keys))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
@@ -116,9 +119,9 @@ def held_of(holds: Iterable[Hold]) -> Held | None:
     taken: set[InstanceKey] = set()
     kept = []
     for hold in holds:
-        own = tuple(one for one in hold.removals if one.key not in taken)
-        taken.update(one.key for one in own)
-        kept += [replace(hold, removals=own)] if own else []
+        own = hold.without(taken)
+        taken.update(one.key for one in own.removals)
+        kept += [own] if own.removals else []
     plan_id = removal_id(one for hold in kept for one in hold.removals)
     return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
 

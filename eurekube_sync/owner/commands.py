@@ -27,7 +27,7 @@ from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_cluster, read_syncers, unknown_sources
-from eurekube_sync.owner.moves import Move, OwnerReport, duration_of, in_order, names, refuse_clash
+from eurekube_sync.owner.moves import Move, OwnerReport, duration_of, in_order, refuse_clash
 from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
 
 
@@ -119,16 +119,13 @@ def adopt_instances(
     refuse_clash(registered, ownership)
 
     app = app.upper()
-    moves, ours = _unowned(registered, _desired(world, ownership, scope), ownership, app)
-    are = one_or_more(len(ours), "is", "are")
-    already = (f"{counted(len(ours), 'instance')} {are} ours already: {names(ours)}",) if ours else ()
+    moves = _unowned(registered, _desired(world, ownership, scope), ownership, app)
     if dry_run or not moves:
-        return OwnerReport(command="owner adopt", dry_run=dry_run, moves=moves, observe=observe, before=already)
+        return OwnerReport(command="owner adopt", dry_run=dry_run, moves=moves, observe=observe)
     world.watch(moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in moves}
     registered, desired = world.listed(), _desired(world, ownership, scope)  # the cluster may want something else now
-    moves, _ = _unowned(registered, desired, ownership, app)
-    moves = [move for move in moves if move.source.key in watched]
+    moves = [move for move in _unowned(registered, desired, ownership, app) if move.source.key in watched]
 
     assert world.cluster is not None  # asked before for its identity
     adds = [
@@ -137,7 +134,7 @@ def adopt_instances(
     deadline = Deadline(world.clock, inf)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, adds)
     moves = world.move(moves, {move.source.key: barred[move.syncer] for move in moves if move.syncer in barred})
-    return OwnerReport(command="owner adopt", moves=moves, before=already, errors=errors)
+    return OwnerReport(command="owner adopt", moves=moves, errors=errors)
 
 
 def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
@@ -149,25 +146,22 @@ def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
     return claim_all(view, Naming(ownership=ownership, lease=OUR_LEASE), scope)
 
 
-def _unowned(
-    registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str
-) -> tuple[list[Move], list[ObservedInstance]]:
+def _unowned(registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str) -> list[Move]:
     """The app's instances that nobody owns and a syncer wants become ours, under the id that `run` would give them: it
-    would cancel anything else in its next pass. Then those that are ours already. Raises Refused where there are none.
-    """
+    would cancel anything else in its next pass. Raises Refused where there are none, and none is ours already."""
     registered = [one for one in in_order(registry) if one.key.app == app]
     if not registered:
         raise Refused(f"Eureka lists no app {app}.")
     wanted = {_socket(w.instance): w for key in desired.wanted_by if (w := desired.wanted(key))}
-    already, moves = [one for one in registered if ownership.holds(one)], []
+    moves = []
     for one in registered:
         if OWNER not in one.metadata and (wish := wanted.get(_socket(one.instance))):
             marks = wish.instance.metadata
             put = {mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks}
             moves.append(Move(source=one, target=wish.instance.key, expects={OWNER: None}, put=put, why=wish.why))
-    if not moves and not already:
+    if not moves and not any(map(ownership.holds, registered)):
         raise Refused(f"{app} has no instance to adopt: each has an owner, or no syncer wants its address.")
-    return moves, already
+    return moves
 
 
 def _socket(instance: Instance) -> tuple[str, str, int]:
@@ -223,7 +217,8 @@ def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, sco
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
-    moves = [_cancelled(one, found.ownership) for one in found.instances]
+    marks, why = {OWNER: found.ownership.owner, CLUSTER: found.ownership.cluster}, "a purge cancels all that is ours"
+    moves = [Move(source=one, target=one.key, expects=marks, put={}, why=why) for one in found.instances]
     if not dry_run:
         moves = world.cancel(moves)
     after, errors = list(found.cautions), tuple[ClusterError, ...]()
@@ -245,13 +240,6 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         after=after,
         errors=errors,
     )
-
-
-def _cancelled(one: ObservedInstance, ownership: Ownership) -> Move:
-    policy, marks = policy_of(one.metadata), {OWNER: ownership.owner, CLUSTER: ownership.cluster}
-    why = "a purge cancels all of our instances"
-    why += "" if policy is Policy.SYNC else f", despite policy {policy}"
-    return Move(source=one, target=one.key, expects=marks, put={}, why=why)
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:

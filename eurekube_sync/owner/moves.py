@@ -7,18 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
+from typing import TypeVar
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
 from eurekube_sync.model.actions import Result
-from eurekube_sync.model.errors import ClusterError, EurekubeError, OwnerClash
+from eurekube_sync.model.errors import ClusterError, EurekubeError, OwnerClash, SourceUnknown
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
-from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.sources import Cause, Server, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import and_more, some_of
 
-DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,13 @@ class Move:
         )
 
 
+def known(source: Source[T], server: Server) -> T:
+    """What was read; raises what keeps it from being known."""
+    if isinstance(source, Unknown):
+        raise SourceUnknown(server, source)
+    return source.data
+
+
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
     """Raises OwnerClash when another cluster uses the owner's name."""
     others = [one for one in in_order(registry) if ownership.clashes(one)]
@@ -85,7 +93,7 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
 
 def duration_of(one: ObservedInstance) -> int:
     """Seconds that its lease lasts after a register."""
-    return one.instance.lease.duration or DEFAULT_DURATION
+    return one.instance.lease.duration or DEFAULT_LEASE.duration
 
 
 def observation_time(moves: Sequence[Move], observe: float | None) -> float:
@@ -94,8 +102,8 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
     if observe is not None:
         return observe
     sources = [move.source for move in moves]
-    periods = [min(one.instance.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
-    return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
+    periods = [min(one.instance.lease.renewal or DEFAULT_LEASE.renewal, duration_of(one)) for one in sources]
+    return 2.0 * max(periods, default=DEFAULT_LEASE.renewal) + 5
 
 
 def names(instances: Sequence[ObservedInstance]) -> str:
@@ -123,7 +131,6 @@ class OwnerReport:
     nothing: str = ""  # the one line without moves
     of: str = ""  # of whom a dry run cancels
     observe: float | None = None  # as for `observation_time`
-    before: Sequence[str] = ()
     after: Sequence[str] = ()  # what a person should know, beside the moves that failed
     errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences tell of them
     unreached: tuple[str, ...] = ()  # Eureka servers that may hold something that was not seen, or not cancelled
@@ -158,7 +165,7 @@ class OwnerReport:
             troubles.append(f"it would first watch for {seconds:.0f} s whether somebody renews them")
         until = "the instances there stay until they expire; repeat the command later"
         away = [f"{', '.join(self.unreached)} could not be reached: {until}"] if self.unreached else []
-        return (*self.before, *troubles, *self.after, *away)
+        return (*troubles, *self.after, *away)
 
     @property
     def code(self) -> ExitCode:

@@ -13,7 +13,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Update
-from eurekube_sync.model.errors import OwnerClash, Refused, SourceUnknown, Stopped
+from eurekube_sync.model.errors import OwnerClash, Refused, Stopped
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
@@ -21,7 +21,7 @@ from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.installations import nothing_of
-from eurekube_sync.owner.moves import refuse_clash
+from eurekube_sync.owner.moves import known, refuse_clash
 
 
 class Fate(StrEnum):
@@ -76,11 +76,8 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")
     assert report.view is not None  # a pass of `run` has one
-    if isinstance(report.view.identity, Unknown):
-        raise SourceUnknown(Server.KUBERNETES, report.view.identity)
-    if isinstance(report.registry, Unknown):
-        raise SourceUnknown(Server.EUREKA, report.registry)
-    observed, away = report.registry.data, world.registry.unreached()
+    known(report.view.identity, Server.KUBERNETES)
+    observed, away = known(report.registry, Server.EUREKA), world.registry.unreached()
     everything = (*observed.ours.values(), *observed.others.values())
     refuse_clash(everything, observed.ownership)
     for other in report.other_owners:

@@ -13,22 +13,15 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.errors import (
-    ConfigurationError,
-    Refused,
-    RegistryError,
-    RegistryUnavailable,
-    SourceUnknown,
-    Stopped,
-)
+from eurekube_sync.model.errors import ConfigurationError, Refused, RegistryError, RegistryUnavailable, Stopped
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.model.sources import Server, Unknown
+from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.installations import nothing_of
-from eurekube_sync.owner.moves import Move, names, observation_time
+from eurekube_sync.owner.moves import Move, known, names, observation_time
 
 T = TypeVar("T")
 _AT_ONCE = 200  # instances that stand twice at a time: all of them are added before the first is cancelled
@@ -54,17 +47,11 @@ class OwnerWorld:
         """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
         if self.cluster is None:
             raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
-        found = self.cluster.identity()
-        if isinstance(found, Unknown):
-            raise SourceUnknown(Server.KUBERNETES, found)
-        return found.data
+        return known(self.cluster.identity(), Server.KUBERNETES)
 
     def listed(self) -> Sequence[ObservedInstance]:
         """All that Eureka lists; raises what keeps it from being known."""
-        answer = self.registry.list_instances()
-        if isinstance(answer, Unknown):
-            raise SourceUnknown(Server.EUREKA, answer)
-        return answer.data
+        return known(self.registry.list_instances(), Server.EUREKA)
 
     def nothing_there(
         self, ownership: Ownership, registered: Iterable[ObservedInstance], to_read: str = "--owner"
