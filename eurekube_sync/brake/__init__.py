@@ -1,4 +1,3 @@
-"""The brake: removals that are too many wait, are renewed, and are reported.
-
-It counts removals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
-all pods unready while they serve). Begin with `braking`."""
+"""The brake: removals that are too many wait, are renewed, and are reported. It counts what callers would lose: a
+cancel of an UP instance, or UP to DOWN (a lost node controller turns all pods unready while they serve). See
+`braking`."""

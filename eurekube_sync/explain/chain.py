@@ -9,7 +9,7 @@ from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Taken, Wanted
+from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
@@ -171,14 +171,10 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
-    rivals = {key: rival for key, rival in claim.rivals.items() if key in subject.verdicts}
-    if not rivals:
-        return
-    key, rival = next(iter(rivals.items()))
-    taken = any(isinstance(claim.verdicts[one], Taken) for one in rivals)
-    text = f"{address_of(key)}: {rival}{and_more(len(rivals))}"
-    cause = f"syncer {rival.syncer} {'registers' if taken else 'has'} its address"
-    yield breaks(Part.RIVALS, "Conflict", text, cause=cause, fix=f"eurekube-sync explain {rival.syncer}")
+    rivals = [(key, rival) for key, rival in claim.rivals.items() if key in subject.verdicts]
+    for key, rival in rivals[:1]:
+        text = f"{address_of(key)}: {rival}{and_more(len(rivals))}"
+        yield breaks(Part.RIVALS, "Conflict", text, cause=str(rival), fix=f"eurekube-sync explain {rival.syncer}")
 
 
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
@@ -205,9 +201,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         before = status.condition("RemovalHeld") if status else None
         if before is not None and before.status is ConditionStatus.TRUE:
-            command = before.message.rpartition(": ")[2]
-            ask = f"if all held removals are right, ask the operator for {command}"
-            fix, cause = ask if command.startswith("eurekube-sync") else "", "its removals are held by the brake"
+            fix, cause = "if all of them are right, ask the operator for it", "its removals are held by the brake"
             yield breaks(Part.BRAKE, before.reason, f"the last pass said: {before.message}", cause=cause, fix=fix)
         return
     mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []

@@ -61,7 +61,7 @@ def everything(
     of_servers = list(servers(seen.servers, world.clock.now()))
     yield from of_servers
     if before and answers:
-        yield from rights(of_an_installation(namespace), (), cluster)
+        yield from rights(TO_INSTALL, [namespace], cluster)
     if before or not answers:
         return
     names = sorted(settings.scope.namespaces or ())
@@ -301,18 +301,16 @@ def of_a_pass(
     return found
 
 
-def of_an_installation(namespace: str) -> Sequence[Needed]:
-    """What whoever installs it needs; `namespace` is where it is to run."""
-    without = {
-        (_DEFINITIONS, ""): "the CRD cannot be installed",
-        ("clusterroles.rbac.authorization.k8s.io", ""): "the program cannot get its rights",
-        ("clusterrolebindings.rbac.authorization.k8s.io", ""): "the program cannot get its rights",
-        ("roles.rbac.authorization.k8s.io", namespace): "the right of the lock cannot be granted",
-        ("rolebindings.rbac.authorization.k8s.io", namespace): "the right of the lock cannot be granted",
-        ("serviceaccounts", namespace): "the program cannot get an account",
-        ("cronjobs.batch", namespace): "the program cannot run as a CronJob",
-    }
-    return [Needed("create", resource, text, where) for (resource, where), text in without.items()]
+TO_INSTALL = (
+    Needed("create", _DEFINITIONS, "the CRD cannot be installed", ""),
+    Needed("create", "clusterroles.rbac.authorization.k8s.io", "the program cannot get its rights", ""),
+    Needed("create", "clusterrolebindings.rbac.authorization.k8s.io", "the program cannot get its rights", ""),
+    Needed("create", "roles.rbac.authorization.k8s.io", "the right of the lock cannot be granted"),
+    Needed("create", "rolebindings.rbac.authorization.k8s.io", "the right of the lock cannot be granted"),
+    Needed("create", "serviceaccounts", "the program cannot get an account"),
+    Needed("create", "cronjobs.batch", "the program cannot run as a CronJob"),
+)
+"""What whoever installs it needs, in the namespace where it is to run."""
 
 
 def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details) -> Iterator[Finding]:

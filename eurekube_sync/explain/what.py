@@ -38,15 +38,11 @@ class What:
     port: int | None = None  # of an address that names one
 
     def __str__(self) -> str:
-        match self.kind:
-            case Kind.SYNCER:
-                return f"{self.namespace}/{self.name}"
-            case Kind.SERVICE | Kind.POD:
-                return f"{self.kind}/{self.namespace}/{self.name}"
-            case Kind.ADDRESS if self.port is not None:
-                return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
-            case _:
-                return self.name
+        if self.kind in (Kind.SYNCER, Kind.SERVICE, Kind.POD):
+            return f"{'' if self.kind is Kind.SYNCER else f'{self.kind}/'}{self.namespace}/{self.name}"
+        if self.port is None:
+            return self.name
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
 
 
 _KINDS = {

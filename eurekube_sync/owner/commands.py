@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from math import inf
@@ -191,12 +190,9 @@ class Purge:
         """What a person should know before: how much of it `run` would never cancel, and what may undo it. A policy is
         for `run` alone."""
         found = []
-        counts = Counter(policy_of(one.metadata) for one in self.instances)
-        kept = [(counts[policy], policy) for policy in (Policy.UPSERT_ONLY, Policy.CREATE_ONLY) if counts[policy]]
-        if kept:
-            shown = " and ".join(f"{number} with policy {policy}" for number, policy in kept)
-            are = one_or_more(kept[0][0], "is", "are")
-            found.append(f"among them {are} {shown}: `run` would never cancel these, a purge does")
+        if kept := sum(policy_of(one.metadata) is not Policy.SYNC for one in self.instances):
+            have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
+            found.append(f"{kept} of them {have}: `run` would never cancel what a purge does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             ago = f"they were renewed {self.renewed_ago:.0f} s ago"
             found.append(f"{ago}: a `run` that still runs would register them again; stop it first")

@@ -11,12 +11,12 @@ import pytest
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.check import (
+    TO_INSTALL,
     clock,
     code_of_check,
     definition,
     drain_time,
     of_a_pass,
-    of_an_installation,
     of_workload,
     reachable,
     rights,
@@ -159,7 +159,7 @@ def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
     """Nor is one of them said to be missing."""
     cluster = Cluster()
     cluster.unknown = GONE
-    found = list(rights(of_an_installation("ops"), (), cluster))
+    found = list(rights(TO_INSTALL, ["ops"], cluster))
     assert [(one.grade, "no right" in one.text) for one in found] == [(Grade.FAILED, False)]
 
 
