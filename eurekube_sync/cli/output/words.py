@@ -1,5 +1,4 @@
-"""A pass in words: its one line, a sentence for everything that a person should see to, or know, and what each syncer
-comes to."""
+"""A pass in words: its one line, a sentence for each thing to see to or to know, and what each syncer comes to."""
 
 from __future__ import annotations
 
@@ -35,14 +34,10 @@ def summary(report: PassReport) -> str:
     changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
     if not changes and report.desired is not None:
         changes = ["nothing to change"]
+    again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
+    doubt = again or report.cut_short or any(unknown_sources(report.view))
     plan = ", ".join([*changes, f"{len(report.plan.renewals)} to renew"]) + _troubles(report)
-    doubts = ["part of Kubernetes could not be read"] if any(unknown_sources(report.view)) else []
-    again = sum(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
-    doubts += [f"{counted(again, 'instance')} could not be read again"] if again else []
-    doubts += ["its time ended before everything was read"] if report.cut_short else []
-    if doubts:
-        return f"dry run incomplete: {' and '.join(doubts)}, so not all changes are known; known: {plan}"
-    return f"dry run: {plan}"
+    return f"dry run{' incomplete, not all changes are known' if doubt else ''}: {plan}"
 
 
 def renewed(report: PassReport) -> int:
@@ -176,15 +171,12 @@ def _of_sources(report: PassReport) -> Iterator[str]:
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
         yield "nothing to renew: are --owner, --cluster, --namespace and --shard right?"
-    identity = report.view.identity if report.view else None
-    whole = identity.cause if isinstance(identity, Unknown) else None
-    by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
+    by_kind: dict[Hashable, list[tuple[str, str]]] = {}
     for name, source in unread(report.view):
-        alone = source.cause is Cause.UNUSABLE and whole is not Cause.UNUSABLE
-        by_cause.setdefault((source.message,) if alone else source.cause, []).append((name, source))
-    for group in by_cause.values():
-        names = ", ".join(name for name, _ in group)
-        yield f"{names}: {group[-1][1].message if whole else group[0][1].message}"
+        kind = source.message if source.cause is Cause.UNUSABLE else source.cause
+        by_kind.setdefault(kind, []).append((name, source.message))
+    for group in by_kind.values():
+        yield f"{', '.join(name for name, _ in group)}: {group[0][1]}"
 
 
 def _nobody_in_scope(report: PassReport) -> Iterator[str]:
@@ -197,12 +189,10 @@ def _nobody_in_scope(report: PassReport) -> Iterator[str]:
         yield from (f"namespace {name} does not exist" for name in report.absent)
         return
     listed = list(every(syncers))
-    names = ", ".join(sorted(scope.namespaces or ()))
-    where = f"{one_or_more(len(scope.namespaces or ()), 'namespace', 'namespaces')} {names}" if names else "the cluster"
     if scope.namespaces and len(report.absent) == len(scope.namespaces):
-        why = f"{where} {one_or_more(len(report.absent), 'does', 'do')} not exist"
+        why = " and ".join(f"namespace {name} does not exist" for name in report.absent)
     elif not listed:
-        why = f"there is none in {where}"
+        why = f"there is none in {', '.join(sorted(scope.namespaces)) if scope.namespaces else 'the cluster'}"
     elif any(class_of(one) == scope.syncer_class for one in listed):
         why = f"none of {len(listed)} is selected by {' '.join(scope.options)}"
     elif scope.syncer_class:
@@ -285,8 +275,7 @@ def _come_to_nothing(report: PassReport) -> Iterator[Sentence]:
 
 
 def _account(claim: Claim) -> tuple[str, str]:
-    """A machine word, and why; empty for one that is not served, or has its own sentence, or of which all is UP, or
-    will be."""
+    """A machine word, and why; empty for one that has a sentence of its own, or of which all is UP, or will be."""
     if not isinstance(claim, Serving):
         return "", ""
     if claim.conduct.suspend:
