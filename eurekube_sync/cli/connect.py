@@ -50,8 +50,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation(EurekaAccess):
-    """Whose instances and which, where both servers are, and how they are called; as much of it as a command needs.
-    Times in seconds."""
+    """Whose instances and which, where both servers are, and how they are called. Times in seconds."""
 
     owner: str = ""
     kubeconfig: str | None = None
@@ -144,8 +143,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
-    """The lock of what these passes do, on a connection of its own; None where there is none. Raises
-    ConfigurationError."""
+    """On a connection of its own; None where these passes need none. Raises ConfigurationError."""
     namespace = installed_in(ours) if ours.lock == "auto" else None
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:

@@ -1,5 +1,4 @@
-"""What a process does beside its passes: ends by signals, has the lock, shows itself to those who watch it, and says
-what it waits for; and when Python looks for reference cycles."""
+"""What a process does beside its passes: signals, the lock, metrics, what it waits for, and looks for cycles."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ _PASSES = 100  # from one look at all that there is to the next
 _PATIENCE = 1.0  # seconds after which a person asks what it is waiting for
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
-"""Told of each pass, with its seconds."""
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]  # told of each pass, with its seconds
 
 
 @contextmanager
@@ -65,12 +63,8 @@ def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.d
 
 
 def look_rarely_for_cycles() -> None:
-    """To be called once, when all is imported; `looking_for_cycles` then looks at all between passes.
-
-    A pass builds hundreds of thousands of objects that live to its end, and hardly a cycle among them. Python's own
-    rule walks all of them again and again while they grow: of 60,000 instances it took a third of the processor time of
-    a pass.
-    """
+    """To be called once, when all is imported. Python's own rule walks all objects of a pass again and again while they
+    grow, and hardly a cycle is among them: of 60,000 instances it took a third of the processor time of a pass."""
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _ALL)
 
@@ -126,9 +120,8 @@ def under_lock(
 ) -> ExitCode:
     """Works while this copy has the lock: waits for it, renews it beside the work, and gives it up at the end.
 
-    A daemon waits as long as another copy has the lock. Other runs wait for a while, and leave the work to it. A daemon
-    that lost the lock begins anew, and remembers nothing: what it saw last may be long gone. Of another run LockLost is
-    raised, unless it never had the lock: then it waits. While the loop does not turn, the lock is not renewed: another
+    A daemon that lost the lock begins anew, and remembers nothing: what it saw last may be long gone. Of another run
+    LockLost is raised, unless it never had the lock. While the loop does not turn, the lock is not renewed: another
     copy takes over.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
@@ -204,8 +197,7 @@ def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
 
 
 class Waits:
-    """Which answer the program waits for just now, in words: for the line that a person at a terminal sees. It stands
-    between the pass and the adapters, and changes no call."""
+    """Which answer the program waits for. It stands between the pass and the adapters, and changes no call."""
 
     def __init__(self) -> None:
         self._open: list[str] = []  # several threads append to it and remove from it, which Python does in one step

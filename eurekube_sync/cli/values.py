@@ -8,7 +8,6 @@ import random
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isnan
 from typing import Any, TypeVar, cast
 
 import click
@@ -29,6 +28,7 @@ _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TEN_YEARS = 87_600 * 3600.0  # seconds: what is longer is a slip of the finger, and too much for some clocks
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]+)?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -65,19 +65,6 @@ class Duration(Value[float]):
         return seconds
 
 
-class Percent(click.FloatRange):
-    """A number from 0 to 100; `nan`, which compares with nothing, would switch off what it limits."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 100)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number = float(super().convert(value, param, ctx))
-        if isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
-
-
 class File(click.Path):
     """The path of a file; whether it is there is another question. Not empty, as a variable of a script may be."""
 
@@ -91,6 +78,12 @@ def _name(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty")
     return text.strip()
+
+
+def _percent(text: str) -> float:
+    if not _PERCENT.fullmatch(text) or float(text) > 100:
+        raise ValueError(f"{text!r} is not a percentage from 0 to 100")
+    return float(text)
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
@@ -143,14 +136,13 @@ def _listen(text: str) -> tuple[str, int]:
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)  # not empty, as it is when a script found nothing to put there
+PERCENT = Value("percent", _percent)
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
 NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
-"""One, or several with commas between."""
 SELECTOR = Value("selector", parse_selector)  # as of `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
 PART = Value("i/n", _part)  # the I-th of N shards, counted from 0; `auto/N` is that of this pod
-NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
-"""Or several with commas between; `*` on either side is any namespace."""
+NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
 LISTEN = Value("[host]:port", _listen)  # where to serve; an empty host is every address of the machine
 WHAT = Value("what", parse_what)  # what `explain` is asked about
 
@@ -161,8 +153,7 @@ _SECONDS = 2.0  # the longest wait for the cluster
 def _quietly(
     words: Callable[[dict[str, Any]], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """The words that begin with what was typed; of a list with commas its last part. None that a terminal would
-    obey."""
+    """The words that begin with what was typed, of a list its last part; none that a terminal would obey."""
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         before, comma, last = typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
@@ -205,6 +196,5 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
 
 
 complete_contexts = _quietly(_contexts)
-complete_namespaces = _quietly(lambda given: (ref.namespace for ref in _syncers(given)))
-"""Those that have a syncer: a scope without any is empty."""
+complete_namespaces = _quietly(lambda given: (ref.namespace for ref in _syncers(given)))  # those with a syncer
 complete_syncers = _quietly(lambda given: map(str, _syncers(given)))

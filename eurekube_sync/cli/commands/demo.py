@@ -91,10 +91,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 
 
 class Story:
-    """The story, in chapters, with `pause(seconds)` between them.
-
-    Raises Stopped as soon as the clock is stopping.
-    """
+    """The story, in chapters, with `pause(seconds)` between them. Raises Stopped as soon as the clock is stopping."""
 
     def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
         self._console, self._playground, self._world, self._pause = console, playground, world, pause

@@ -46,9 +46,8 @@ _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes a file for each pass into a folder, which never grows above its limit. A record that cannot be written is
-    logged once, and changes nothing of the pass. Raises ConfigurationError where a file stands in place of the folder.
-    """
+    """Writes a file for each pass into a folder, which never grows above its limit. Raises ConfigurationError where a
+    file stands in place of the folder."""
 
     def __init__(self, folder: Path, *, most_bytes: int) -> None:
         self._folder, self._most, self._failing = folder, most_bytes, False
@@ -112,8 +111,7 @@ class RecordFile:
     at: datetime
 
     def read(self, *, whole: bool = True) -> Record:
-        """Raises ConfigurationError for one that cannot be read, is too large, or is no record. `whole`: with what it
-        planned from, which is most of it."""
+        """Raises ConfigurationError for what is no record. `whole`: with what it planned from, which is most of it."""
         try:
             with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
                 text = unpacked.read(_MOST_BYTES + 1)

@@ -93,8 +93,7 @@ def text(monitor: Monitor) -> bytes:
 
 
 def write_file(monitor: Monitor, path: Path) -> None:
-    """For the textfile collector of node_exporter, which tells of processes itself. The file is replaced at once; what
-    fails is logged."""
+    """For the textfile collector of node_exporter, which tells of processes itself. What fails is logged."""
     try:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         write_new(path, part, generate_latest(_registry(monitor)), mode=0o644)  # another user collects it

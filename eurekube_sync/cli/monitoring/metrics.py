@@ -1,5 +1,4 @@
-"""Which metrics there are, their values after a pass, from its report alone, and what a process remembers of passes.
-docs/metrics.md is made of this table, and rules and dashboard may name nothing else.
+"""Which metrics there are, of which docs/metrics.md is made, and their values, from the reports of passes alone.
 
 By app, and not by instance or syncer: 6,000 apps are some ten thousand series, which one scrape carries. 60,000
 instances that come and go would be new series each day.
@@ -82,8 +81,7 @@ def scope_text(scope: Scope) -> str:
 
 
 def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
-    """The gauges that the pass knows, whose older values say nothing any more; and what it adds to counters. `now` in
-    Unix seconds, when the pass ended."""
+    """The gauges that the pass knows, whose older values say nothing any more; and what it adds to counters."""
     gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},

@@ -1,8 +1,4 @@
-"""The one way to declare an option: its variable, its heading in `--help`, and groups of options that become one value.
-
-A variable that looks like ours and does nothing is warned of, as an unknown option is refused:
-`EUREKUBE_SYNC_DRYRUN=1 eurekube-sync run` would write, against what its author believes.
-"""
+"""The one way to declare an option: its variable, its heading in `--help`, and groups that become one value."""
 
 from __future__ import annotations
 
@@ -54,12 +50,8 @@ class Option(click.Option):
 
 
 def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
-    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name. Without `section` it stands under that
-    of its group, else among what the command is for.
-
-    Not so without `variable`: what decides something once, such as `--yes`, has to stand in the command itself. A
-    variable that is set for a whole session would decide it for every command.
-    """
+    """A click option, also set by `EUREKUBE_SYNC_` and its long name. Not so without `variable`: what decides something
+    once, such as `--yes`, must not be decided for every command by a variable of the whole session."""
     if variable:
         settings.setdefault("envvar", variable_of(names))
     settings.setdefault("help", HELP.get(next(name for name in names if name.startswith("--"))))
@@ -80,11 +72,8 @@ def on_command_line(parameter: str) -> bool:
 def group(
     name: str, parse: Callable[..., object], *options: Callable[[Any], Any], section: Section | None = None
 ) -> Callable[[F], F]:
-    """Declares the options, in the order of `--help`; the command gets them as one value called `name`.
-
-    `parse` makes it of theirs, which it takes by name, and raises click.UsageError for what does not go together. A
-    parameter without an option keeps its default.
-    """
+    """Declares the options, in the order of `--help`; the command gets them as one value called `name`. `parse` makes
+    it of theirs, which it takes by name. An option without a section stands under that of the group."""
     taken = tuple(signature(parse).parameters)
 
     def decorate(command: F) -> F:
@@ -105,7 +94,8 @@ def group(
 
 
 def warn_of_unknown(environ: Mapping[str, str]) -> None:
-    """Logs a warning for each. Needs a running command: it loads all the others only when there is something to say."""
+    """Logs a warning for each: `EUREKUBE_SYNC_DRYRUN=1 eurekube-sync run` would write, against what its author means.
+    Needs a running command: it loads all the others only when there is something to say."""
     context = click.get_current_context(silent=True)
     if context is None:
         return

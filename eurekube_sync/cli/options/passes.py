@@ -1,5 +1,4 @@
-"""How many passes, how often, and whether they write; how long an instance lives without them; where the brake takes
-hold, and what a person releases; who may watch the process, and whether its passes are recorded."""
+"""How many passes and how often, the leases, the brake and what a person releases, and who may watch the process."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import yaml
 from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import LISTEN, NAME, Duration, File, Percent, Value
+from eurekube_sync.cli.values import LISTEN, NAME, PERCENT, Duration, File, Value
 from eurekube_sync.files import open_named
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
@@ -88,10 +87,10 @@ def _limits(brake_percent: float, brake_count: float, brake_ceiling: float, brak
 brake_options = group(
     "brake",
     _limits,
-    option("--brake-percent", variable=False, type=Percent(), default=_LIMITS.loss_percent),
+    option("--brake-percent", variable=False, type=PERCENT, default=_LIMITS.loss_percent),
     option("--brake-count", variable=False, type=click.IntRange(0), default=_LIMITS.loss_floor),
     option("--brake-ceiling", variable=False, type=click.IntRange(0), default=_LIMITS.loss_ceiling),
-    option("--brake-apps-percent", variable=False, type=Percent(), default=_LIMITS.apps_percent),
+    option("--brake-apps-percent", variable=False, type=PERCENT, default=_LIMITS.apps_percent),
     section=Section.BRAKE,
 )
 """The command gets them as `brake`, one `BrakeLimits`. A variable of a whole session would weaken every command."""
@@ -100,8 +99,7 @@ approve_option = option("--approve", variable=False, section=Section.BRAKE, type
 
 
 def read_approval(text: str, *, now: float) -> Approval:
-    """A plan id is 12 hex digits; whatever else is given is the name of a file. `now` in Unix seconds, when it is
-    given. Raises ConfigurationError."""
+    """A plan id is 12 hex digits; whatever else is given is the name of a file. Raises ConfigurationError."""
     if is_plan_id(text):
         return PlanId(text, given=now)
     try:

@@ -1,5 +1,4 @@
-"""Where both servers are and how they are called; for Eureka also login, TLS and proxy, with the checks that are made
-before anything is sent."""
+"""Where both servers are, how they are called, and Eureka's login, TLS and proxy, checked before anything is sent."""
 
 from __future__ import annotations
 

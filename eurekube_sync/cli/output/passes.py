@@ -43,8 +43,8 @@ _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 
 
 def teller(form: ReportForm, passes: Passes) -> Tell:
-    """Reports a pass. In the first that could read Eureka it also logs whether the passes come too rarely for its
-    self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
+    """Reports a pass. The first that could read Eureka also logs whether passes come too rarely for its
+    self-preservation."""
     # Seconds between two renewals of a lease, as far as this process has it in hand; a daemon renews between its
     # passes, too.
     alone = not passes.many or (passes.daemon and passes.interval > RENEWAL_INTERVAL)
@@ -141,10 +141,7 @@ def as_data(
     *,
     with_renewals: bool = False,
 ) -> dict[str, Any]:
-    """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them.
-    docs/report.schema.json describes it.
-
-    What was merely renewed is a count, unless it is asked for: it would fill a log."""
+    """As docs/report.schema.json describes it. What was merely renewed is a count, unless it is asked for."""
     plan, held, batching = report.plan, report.held, report.batching
     actions = plan.actions if with_renewals else [one for one in plan.actions if not _merely_renewed(one, report)]
     plan_id = None  # what --approve takes

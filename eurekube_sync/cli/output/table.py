@@ -1,5 +1,4 @@
-"""Lines, columns and the rows of a table, the most dangerous first: nothing is padded to the right, and what somebody
-wrote is made printable. And the marks: signs, or letters that every terminal can show."""
+"""Lines, marks and the rows of a table, the most dangerous first: what somebody wrote is made printable."""
 
 from __future__ import annotations
 
@@ -243,8 +242,7 @@ def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
 
 
 class Diff:
-    """The rows as columns where these fit, else under the app and syncer of each group: an id is never broken without
-    need."""
+    """The rows as columns where these fit, else under the app and syncer of each group."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows

@@ -13,7 +13,7 @@ import yaml
 
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.cli.options.passes import read_approval
-from eurekube_sync.cli.values import Percent
+from eurekube_sync.cli.values import PERCENT
 from eurekube_sync.model.errors import ConfigurationError
 
 DRY_RUN = {
@@ -98,11 +98,11 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("12.5", 12.5), ("100", 100), (30.0, 30)])
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
     """Whole or not."""
-    assert Percent().convert(text, None, None) == number
+    assert PERCENT.convert(text, None, None) == number
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "100.1", "30%", "x", ""])
 def test_what_would_switch_the_brake_off_is_refused(text: str) -> None:
     """`nan` is more than nothing and less than nothing."""
     with pytest.raises(click.BadParameter):
-        Percent().convert(text, None, None)
+        PERCENT.convert(text, None, None)
