@@ -165,7 +165,7 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
         since = before.eureka_unknown_since
         unknown_since = now if since is None else min(since, now)
         registered, up, down = before.registered, before.up, before.down
-        if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what is registered
+        if isinstance(claim, Serving) and (claim.conduct.limit is None or claim.conduct.suspend):  # else Eureka decides
             desired = max(len(wanted), desired if claim.incomplete else 0)
         ready_up = min(up, desired) if isinstance(claim, Serving) else up
     else:

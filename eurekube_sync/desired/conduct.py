@@ -1,7 +1,6 @@
 """How a syncer treats what it registers: how much of it, under which policy, and what it leaves alone.
 
-The marks of a limit and a policy are written into the instance: the registry itself then tells under which limit an
-instance was let in, and which policy holds after its syncer is gone.
+The marks in an instance tell under which limit it was let in, and which policy holds after its syncer is gone.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ class Limit:
 
     def places(self, *, pods: int, others: int) -> int | None:
         """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
-        that are not ours.
-
-        Percentages round up, and one above zero gives one place at least: it asks for something.
-        """
+        that are not. Percentages round up, and one above zero gives one place at least: it asks for something."""
         if self.measure is Measure.COUNT:
             return self.value
         if self.measure is Measure.PODS:
@@ -71,11 +67,8 @@ class Limit:
         return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))  # n of n + others
 
     def lowered_since(self, mark: str) -> bool:
-        """Whether an instance with this mark was let in under a higher limit, or one of another kind, or none.
-
-        A number is the same for everybody at any time; what a percentage comes to may fall by itself, when pods go or
-        the data centre shrinks, and takes nothing out.
-        """
+        """Whether an instance with this mark was let in under a higher limit, one of another kind, or none. What a
+        percentage comes to may fall by itself, when pods go, and takes nothing out; a number always counts."""
         return self.measure is Measure.COUNT or not self.let_in(mark)
 
     def let_in(self, mark: str) -> bool:
@@ -98,16 +91,6 @@ class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     def claims_nothing(self) -> bool:
         """Whether it lets nothing in, so that what it selects is free for another syncer."""
         return self.limit is not None and self.limit.value == 0 and not self.suspend
-
-    @property
-    def lets_all_in(self) -> bool:
-        """Whether what it wants does not depend on what is registered."""
-        return self.limit is None or self.suspend
-
-    @property
-    def returns_while_unknown(self) -> bool:
-        """Whether a wanted instance that this process never saw is registered on a 404 while Eureka cannot be read."""
-        return self.limit is None and not self.suspend
 
     @property
     def marks(self) -> Mapping[str, str]:
@@ -138,8 +121,7 @@ def read_mark(mark: str) -> Limit | None:
 
 
 def policy_of(marked: Mapping[str, Any], name: str = POLICY) -> Policy:
-    """The policy that the mark of an instance names, or the field `policy` of a raw spec. One that a later version
-    wrote and this one does not know is taken for the one that never cancels."""
+    """The policy that an instance's mark or a raw spec names. One of a later version counts as never cancelling."""
     named = marked.get(name, Policy.SYNC)
     return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
 

@@ -44,12 +44,9 @@ class Backend:
 
 
 def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
-    """The Service's port that the syncer means; None when this Service has no such port.
-
-    A name is a port's name; a number is the Service's `port`, else a target port that only one port has; nothing is
-    the only port, else the one named `http`. In a Service without ports a number stands for itself. Raises
-    InvalidSyncer(AmbiguousPort).
-    """
+    """The Service's port that the syncer means; None when this Service has no such port: by its name, by its number,
+    else by a target port that only one has; by default the only port, else the one named `http`. In a Service without
+    ports a number stands for itself. Raises InvalidSyncer(AmbiguousPort)."""
     there = service.ports
     if not there and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
         return ServicePort(name="", port=port)
@@ -89,10 +86,8 @@ def backends(
 ) -> tuple[Backend, ...]:
     """The Service's endpoints of one address family (None: of any), one per pod, duplicates merged.
 
-    A pod without the named port stands in a slice without it and is none of ours. But if no slice has the port, or one
-    has none of the Service's ports, the slices are older than the Service, or the port does not exist: that is not "no
-    endpoints". Raises InvalidSyncer(NoSuchPort).
-    """
+    A slice without the port has no pods of ours. But if none has it, or one has none of the Service's ports, they are
+    older than the Service, or the port does not exist: that is not "no endpoints". Raises InvalidSyncer(NoSuchPort)."""
     best: dict[str, Backend] = {}
     of = (service,)
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
@@ -127,13 +122,11 @@ def healthy(endpoint: Endpoint, service: Service) -> bool:
 
 
 def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
-    """That no slice tells of the Service's endpoints of that family (None: of one of its families), in words; empty
-    where all is reported.
+    """Which slices of that family (None: of one of its families) a Service lacks, in words; empty for none.
 
     The cluster makes a slice for each family of a Service with a selector, an empty one where it selects nothing
     (k8s.io/endpointslice, Reconciler.Reconcile): what is not there was not made yet, or was taken away. A Service
-    without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none.
-    """
+    without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none."""
     asked = tuple(one for one in service.ip_families if family in (None, one))
     if service.is_external_name or (service.ip_families and not asked):
         return ""
@@ -153,8 +146,7 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
 
 
 def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
-    """What several Services give, merged: the same pod on the same port is one. By identity, sorted. Raises
-    InvalidSyncer(AmbiguousService) when Services give a pod different ports."""
+    """What several Services give, by identity. Raises InvalidSyncer(AmbiguousService) for one pod on two ports."""
     by_pod: dict[str, list[Backend]] = {}
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)

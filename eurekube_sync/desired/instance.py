@@ -163,8 +163,8 @@ class Builder:
         return (*found, f"and {more} more") if more > 0 else tuple(found)
 
     def _host_name(self, site: Site) -> str:
-        """By `spec.hostName`. An IPv6 address is bracketed, as URLs need it. Before a suffix an address is a label of a
-        DNS name: `-` for `.` and `:`, as in the cluster's own pod names and in services such as sslip.io."""
+        """URLs need brackets around an IPv6 address. Before a suffix an address is a label of a DNS name: `-` for `.`
+        and `:`, as in the cluster's own pod names and in services such as sslip.io."""
         if self.spec.host_name == "ip":
             return f"[{site.host}]" if ":" in site.host else site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)

@@ -67,8 +67,7 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    """The one address family of the syncer's instances: the spec's, else the first that all its Services share, so that
-    a Service of another family does not read as one without endpoints."""
+    """The spec's, else the first that all Services share: one of another family must not read as without endpoints."""
     known = [service.ip_families for service in services if service.ip_families]
     shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
     if spec.address_family is None and shared:
@@ -80,8 +79,7 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
 
 
 def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
-    """The Services whose slices do not list all of their pods, and why. A Service without pods has an empty slice; one
-    without a slice is too young, or its slices are being made anew. Raises InvalidSyncer where all are so."""
+    """The Services whose slices do not list all of their pods, and why. Raises InvalidSyncer where all are so."""
     missing = []
     told = False
     for service in services:

@@ -1,11 +1,9 @@
 """Makes the claims of a pass: every syncer, with its Services and slices, becomes one.
 
-Only a complete catalog makes a claim that could remove anything: `_serve` and `_delete` take `Complete`, and the type
-checker holds callers to it.
+Only a complete catalog makes a claim that could remove anything: `_serve` and `_delete` take `Complete`.
 
-A claim of the pass before is taken again where nothing changed that it was made of. Nothing is trusted for that: all
-was listed anew, and an object is the same one only while its bytes are (`adapters/kubernetes/calls`). So a claim that
-was made of the same objects is the one that would be made again.
+A claim of the pass before is taken again where it would be made of the same objects. All was listed anew, and an object
+is the same one only while its bytes are (`adapters/kubernetes/calls`).
 """
 
 from __future__ import annotations
@@ -104,8 +102,8 @@ class EarlierClaims:
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
-    """One claim for each syncer that was listed and is in scope. A broken one does not affect the others. What several
-    claim, one of them gets. What the pass before made of the same objects is taken from `earlier`."""
+    """One claim for each syncer that was listed and is in scope; a broken one does not affect the others. What the pass
+    before made of the same objects is taken from `earlier`."""
     earlier = earlier if earlier is not None else EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
     earlier.begin(naming)
@@ -215,8 +213,8 @@ def _delete(
 def _serve_again(
     syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
 ) -> Serving | NotServed:
-    """As `_serve`, which is spared where the syncer, its Services and slices are the same, and the claim was made of
-    nothing else. Drains are part of every claim, where they are read. Raises SourceUnknown."""
+    """As `_serve`, spared where the claim was made of the same syncer, Services and slices, and of nothing else. Raises
+    SourceUnknown."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
@@ -245,8 +243,7 @@ def _serve_again(
 
 
 def _spec(syncer: SyncerObject) -> Syncer | NotServed:
-    """What it asks for. Of one that is being deleted only the keys count, and whose they are: what an instance looks
-    like, and when it is UP, has no part in that."""
+    """What it asks for. Of one that is being deleted only the keys count, and whose they are."""
     try:
         asked = parse(syncer)
     except InvalidSyncer as error:
@@ -287,9 +284,8 @@ def _serve(
 
 
 def better(one: Found, other: Found) -> Found:
-    """The one to keep where two endpoints give one key, as while a new pod takes over an address: a wanted one before
-    one that is not known, before one that leaves; of two wanted ones the UP one, then by pod, so that the order of
-    slices does not matter. Of two others the later."""
+    """The one to keep where two endpoints give one key, as while a new pod takes over an address: wanted before not
+    known before leaving; of two wanted ones the UP one, then by pod: slices have no order. Of two others the later."""
     if isinstance(one, Wanted) and isinstance(other, Wanted):
         up = InstanceStatus.UP
         return min(one, other, key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())))

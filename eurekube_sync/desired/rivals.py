@@ -1,9 +1,8 @@
 """Who has an address and port that several syncers claim for one app. Pure.
 
 Within a namespace age decides. Between namespaces it does not: whoever may write a host name, an external IP or a slice
-of his own could name the addresses of another team. There an address is a namespace's own where the cluster gave it:
-to its pods, or to a Service as ClusterIP, node port or load balancer. Its own it always has. For any other address the
-first that is registered has it. Whatever is registered stays in either case.
+of his own could name the addresses of another team. A namespace has what the cluster gave its pods, or a Service of its
+own. Any other address the first has that is registered. Whatever is registered stays in either case.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     """What each claim comes to beside the others.
 
     Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
-    namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
-    stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
-    is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands."""
+    namespace before one of another, then the older, then by name. The other registers nothing new there. A syncer with
+    limit 0 holds nothing that another wants: what is registered of it changes hands, and is UP all the while."""
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
     serving.sort(key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim)))
     claims = dict(made)

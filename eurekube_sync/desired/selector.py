@@ -117,10 +117,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:
-    """A label selector as `kubectl get --selector` takes it: `team=a,tier!=db,zone in (x, y),!canary`.
-
-    Raises ValueError with a sentence that names the part that is wrong.
-    """
+    """A label selector as `kubectl get --selector` takes it. Raises ValueError with a sentence that names the part."""
     return tuple(_expression(part.strip()) for part in _COMMA.split(text))
 
 

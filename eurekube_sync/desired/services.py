@@ -96,11 +96,8 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
 
 
 def _ports_of(service: Service, spec: Syncer) -> Ports | None:
-    """The ports to use; None when the Service lacks one of them. Raises InvalidSyncer(AmbiguousPort).
-
-    Behind a fixed host name, or an external one, a number is the port that callers use there: an Ingress listens on
-    443, whatever the Service does.
-    """
+    """The ports to use; None when the Service lacks one of them. Behind a fixed host name, or an external one, a number
+    is the port that callers use there, such as an Ingress's 443. Raises InvalidSyncer(AmbiguousPort)."""
 
     def port_of(asked: str | int | None) -> ServicePort | None:
         if isinstance(asked, int) and _is_elsewhere(service, spec):
@@ -133,8 +130,7 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
 
 
 def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
-    """Where the Service is reached; never empty. A text says why it has no address yet, and is to get one. `nodes` are
-    read for a node port only. Raises InvalidSyncer."""
+    """Where the Service is reached; never empty. A text says why it has no address yet. Raises InvalidSyncer."""
     plain, secure = (port.port if port else None for port in ports)
     host, label = spec.service.hostname, f"Service {service.name}"
     site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)

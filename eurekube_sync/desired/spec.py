@@ -1,5 +1,4 @@
-"""What one EurekaSyncer asks for: `parse` makes a `Syncer` of its raw spec, or raises an `InvalidSyncer` that says why
-not.
+"""What one EurekaSyncer asks for: `parse` makes a `Syncer` of its raw spec, or raises an `InvalidSyncer`.
 
 The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. A field
 that this version does not know is refused by name: a syncer is never silently served without one.

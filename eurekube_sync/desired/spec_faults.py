@@ -1,7 +1,4 @@
-"""How a spec is refused, and what is wrong with the shape of one: unknown and missing fields, wrong types and words.
-
-The shape is looked at only when a spec could not be read. The types are those that it is read into.
-"""
+"""How a spec is refused, and what is wrong with the shape of one that cannot be read, by the types it is read into."""
 
 from __future__ import annotations
 
@@ -39,8 +36,7 @@ _NAMES_OF_VALUES: Mapping[type, str] = {str: "string", int: "integer", bool: "bo
 
 
 class Faults(dict[Fault, str]):
-    """What is wrong with a spec, each fault with its reason. A parse adds to it and goes on, so that a person hears of
-    all of it at once."""
+    """What is wrong with a spec, each fault with its reason: all of it, so that a person hears of it at once."""
 
     def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
         """`path` leads from the spec to the field."""

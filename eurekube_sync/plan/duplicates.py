@@ -1,5 +1,4 @@
-"""Instances that pods registered themselves: which they are, whether callers need no more than these, and what then
-becomes of ours. Pure."""
+"""Instances that pods registered themselves: whether callers need no more, and what then becomes of ours. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ from eurekube_sync.plan.value import Blocked, Obstacle
 
 
 def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
-    """By our key of it, the instance that is registered at the same address and port for the same app, and that no
-    installation of this program wrote. Beside it ours would be a second one of the same process, and get twice the
-    calls. Of several, one that lacks nothing."""
+    """By our key, what is registered at the same address and port for the same app, and no installation of this program
+    wrote: beside it ours would be a second one of the same process. Of several, one that lacks nothing."""
     selves: dict[tuple[str, str, int], list[ObservedInstance]] = {}
     for key, other in observed.others.items():
         its = other.instance
@@ -86,8 +84,8 @@ def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey,
 def beside_its_own(
     key: InstanceKey, other: ObservedInstance, desired: Desired, observed: Observed
 ) -> Iterator[Blocked | Action]:
-    """Ours, beside the `other` that its pod registered itself: it gives way once callers need no more than that one,
-    by uncached reads of both. Until then it stays as it is wanted, or they could lose both."""
+    """Ours gives way to the `other` that its pod registered itself, once callers need no more than that one by uncached
+    reads of both. Until then it stays as it is wanted, or they could lose both."""
     claim, found, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
     assert claim is not None  # it is wanted
     assert found is not None

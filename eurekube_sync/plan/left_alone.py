@@ -1,11 +1,8 @@
 """What the syncer of an instance asks not to be done to it.
 
 The instances of a suspended syncer are renewed as they are. One that Eureka lost comes back if this process saw it UP
-lately, for the same pod. A process that just began brings nothing back: a list cannot tell what Eureka lost from what
-was cancelled before.
-
-A policy other than Sync cancels nothing. The policy of an instance whose syncer is gone is the one that its mark names.
-Pure."""
+lately: a list cannot tell what Eureka lost from what was cancelled before. A policy other than Sync cancels nothing; of
+an instance whose syncer is gone it is the one that its mark names. Pure."""
 
 from __future__ import annotations
 
@@ -58,8 +55,7 @@ def is_suspended(claim: Claim | None) -> bool:
 
 
 def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """The instances of suspended syncers that come back: they are ready, this process saw them UP (`last_up`), and
-    Eureka does not have them."""
+    """The ready instances of suspended syncers that this process saw UP and Eureka lost: they come back."""
     return frozenset(
         key
         for key in last_up
@@ -71,8 +67,7 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
 
 
 def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
-    """What is left of an action on a suspended syncer's instance: a renewal that finds no lease registers only what
-    this process last saw UP."""
+    """What is left of an action: a renewal that registers, if it finds no lease, only what this process last saw UP."""
     if isinstance(action, Renew):
         return action if seen_up else replace(action, if_gone=None)
     assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
@@ -106,8 +101,7 @@ def _by_policy(
 
 
 def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
-    """The spec's; and of a syncer that ends, or cannot be served, the mark's as well: what either never cancels is not
-    cancelled."""
+    """The spec's; of one that ends or cannot be served also the mark's: what either never cancels is not cancelled."""
     if isinstance(claim, Serving):
         return claim.conduct.policy
     marked = policy_of(registered.metadata) if registered is not None else Policy.SYNC
@@ -131,8 +125,8 @@ def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted |
 
 
 def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
-    """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what is registered: it
-    is marked here at the latest, or the end of the syncer would be the end of the policy."""
+    """DOWN instead of cancelled, and from now on not renewed. The policy is marked here at the latest, or the end of
+    the syncer would be the end of the policy."""
     marks = {GONE: "true", POLICY: policy.value}
     down = registered.unchanged()
     pairs = [(f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()]

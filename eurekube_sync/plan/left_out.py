@@ -1,10 +1,8 @@
-"""Rules of the first list: which of the wanted instances are not registered, or only DOWN. Pure.
+"""Which of the wanted instances are not registered, or only DOWN. Pure.
 
-If several namespaces claim an address that the cluster gave to none of them, the first that is registered has it. While
-nobody can read what is drained, what was drained before stays DOWN. Where a syncer has a limit, who stands stays, then
-come newcomers in an order that never changes: raising a limit only adds, lowering it only takes away, and a substitute
-stays until it dies. What a percentage comes to is worked out anew in each pass, and takes nothing out when it falls by
-itself: only an instance whose mark names a higher limit than the spec may go."""
+Within a limit who is registered stays, then come newcomers in an order that never changes: raising a limit only adds,
+lowering it only takes away, and a substitute stays until it dies. What a percentage comes to takes nothing out when it
+falls by itself: only an instance whose mark names a higher limit than the spec may go."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 
 
 def first_registered(desired: Desired, observed: Observed) -> Desired:
-    """The claims, of which one may register at each such address: the one that is registered there, else the one that
-    would be now, of the older syncer first."""
+    """Of an address that the cluster gave to none of the namespaces that claim it, the first has it: who is registered
+    there, else who would be now, of the older syncer first."""
     bidding = {
         Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets_of(wanted.instance), allotted=False): claim
         for claim in desired.claims.values()
@@ -79,9 +77,9 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:
-    """The claims, with DOWN what was drained by a Pod or a Node of which nothing could be read now. All else is as if
-    nobody drained it: a right that is missing must not stop a rollout. The mark of a pod is found under whatever key:
-    it may move to another name or port meanwhile. It is not registered there, and what bears its mark stays."""
+    """The claims, with DOWN what was drained by a Pod or a Node of which nothing can be read now. All else is as if
+    nobody drained it: a right that is missing must not stop a rollout. A pod's mark counts under whatever key: it may
+    move to another name or port meanwhile."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for one in observed.ours.values():
@@ -120,8 +118,7 @@ def _down(
 
 
 def _kept(claim: Serving, marked: Iterable[ObservedInstance]) -> Iterator[tuple[InstanceKey, Verdict]]:
-    """A cancel would forget the mark, and the instance come up with the next pod that is ready, or under the pod's new
-    key."""
+    """A cancel would forget the mark, and the instance come up with the next ready pod, or under the pod's new key."""
     verdicts = claim.verdicts.values()
     drain_unknown = {pod: one.drain_unknown for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
     drain_unknown |= {
@@ -242,8 +239,7 @@ class _Callers:
                 self._by_name.setdefault(name, []).append(vip)
 
     def others(self, claim: Serving) -> int:
-        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be. Of others' none is
-        looked at: there may be as many as there are claims."""
+        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be."""
         names = {name for wanted in claim.wanted.values() for name in vip_names(wanted.instance.vip_address)}
         vips = {vip for name in names for vip in self._by_name.get(name, ())}
         own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}

@@ -72,15 +72,14 @@ def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
 def plan_blind(
     desired: Desired, last_up: Collection[InstanceKey] = (), beyond_quota: Collection[InstanceKey] = ()
 ) -> Plan:
-    """The plan while the registry cannot be read but its writes may work: nothing is removed. Where a limit lets only
-    some in, or nobody knows what is drained, or a syncer is suspended, only that comes back which this process knows
-    to have stood; and nothing that is `beyond_quota`."""
+    """The plan while the registry cannot be read but its writes may work: nothing is removed, and nothing comes back
+    that is `beyond_quota`; where it may not be wanted any more, only what this process last saw UP."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is not None and wanted is not None:
-            returns = claim.conduct.returns_while_unknown and not wanted.drain_unknown and wanted.rival is None
-            returns = returns or key in last_up
+            returns = claim.conduct.limit is None and not claim.conduct.suspend
+            returns = (returns and not wanted.drain_unknown and wanted.rival is None) or key in last_up
             returns = returns and wanted.instance.status is InstanceStatus.UP and key not in beyond_quota
             why = f"Eureka could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
@@ -110,8 +109,7 @@ def _of_registered(
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """The older syncer that is not served now, or does not know all that it wants: a younger one does not take over its
-    instance, because it may be served again."""
+    """The older syncer of an instance that a younger one may not take over, because it may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
     held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))
@@ -155,8 +153,7 @@ def _of_missing(
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
-    """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
-    is another owner's."""
+    """What a deleting syncer could have written since the list is deleted unseen, unless it is another owner's."""
     written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
     for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others

@@ -1,7 +1,6 @@
 """What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why.
 
-An update leaves what others set: a person's OUT_OF_SERVICE or other override, and metadata. A renewal of the last plan
-is taken again where it would be made of the same verdict and the same registered instance."""
+An update leaves what others set: a person's OUT_OF_SERVICE or other override, and metadata."""
 
 from __future__ import annotations
 
@@ -166,9 +165,9 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
-    """Whether a person's or a tool's override stands against the wanted status: it is left alone and reported.
-    OUT_OF_SERVICE always (a register of UP would be ignored, InstanceStatusOverrideRule); any other override only
-    against an UP: a DOWN of ours is trusted first (DownOrStartingRule) and must reach the callers."""
+    """Whether a person's or a tool's override stands against the wanted status. OUT_OF_SERVICE always (a register of UP
+    would be ignored, InstanceStatusOverrideRule); any other only against an UP: a DOWN of ours is trusted first
+    (DownOrStartingRule) and must reach the callers."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return True
     forced = override_of(observed) is not None
@@ -215,8 +214,7 @@ class EarlierPlan:
         return known[2]
 
     def planned(self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed) -> Plan:
-        """All that a plan comes to, sorted: the last plan itself, if it came to the same. What it does not renew is
-        forgotten."""
+        """The plan: the last one itself, if it came to the same. What it does not renew is forgotten."""
         known = [self.renewals.get(one.key) for one in found]
         plain = all(was is not None and was[2] is one for was, one in zip(known, found, strict=True))
         self._made_of = _made_of(desired, observed) if plain and not observed.unread else None

@@ -26,8 +26,7 @@ _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 def within_quota(
     desired: Desired, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
 ) -> tuple[Desired, Plan]:
-    """Both without what has no place. A shard has its share of the places. What `braked` does not cancel of the plan
-    stays; without it all goes that the plan cancels."""
+    """Both without what has no place. A shard has its share of places. If `braked`, only that goes which it cancels."""
     most, changing = _places(observed.scope), len(plan.actions) - len(plan.renewals)
     if not changing or len(observed.ours) + len(observed.others) + len(plan.blocked) + changing <= most:
         return desired, plan  # so it is nearly always
@@ -107,10 +106,9 @@ def _without_place(
     cancelled: Collection[InstanceKey],
     most: int,
 ) -> Iterator[InstanceKey]:
-    """What replaces a cancelled instance of its app has its place, also while more are registered than may be. To what
-    else comes all counts that stays, but to an app that has instances that are not UP, or whose removal is held, only
-    what is UP: its pods are replaced, first where one turns DOWN now. These may stay for ever, so in all there are at
-    most twice as many as there are places."""
+    """What replaces a cancelled instance of its app has its place. To all else that comes everything counts that stays;
+    but only what is UP to an app that has instances that are not UP, or whose removal is held: its pods are replaced,
+    first where one turns DOWN now. These may stay for ever, so in all there are at most twice as many as places."""
     going, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
     for key, status in held.items():
         action = changes.get(key)
