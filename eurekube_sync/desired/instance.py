@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from sys import intern
@@ -18,7 +18,6 @@ from eurekube_sync.desired.spec import (
     MOST_METADATA,
     NO_PATHS,
     ZONE,
-    MetadataFrom,
     Syncer,
     check_app_name,
     host_name_warning,
@@ -85,13 +84,13 @@ class Builder:
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
     """As of `Serving`."""
-    _apps: set[str] = field(default_factory=set)
+    apps: set[str] = field(default_factory=set)
     _warnings: dict[str, None] = field(default_factory=dict)
 
     def app_name(self, service: Service) -> str:
         """The syncer's own name, else the Service's. Raises InvalidSyncer for one that Eureka could not hold."""
         name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
-        self._apps.add(name.upper())
+        self.apps.add(name.upper())
         return name
 
     def key(self, app: str, site: Site) -> InstanceKey:
@@ -144,20 +143,9 @@ class Builder:
         """Something that a person should know although it works; the same is said once."""
         self._warnings |= dict.fromkeys(warnings)
 
-    @property
-    def apps(self) -> tuple[str, ...]:
-        """The app names met so far, sorted."""
-        return tuple(sorted(self._apps))
-
-    @property
-    def vip_address(self) -> str:
-        """The VIP to show: the spec's, or that of the first app."""
-        return self.spec.vip_address or (self.apps[0].lower() if self._apps else "")
-
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self, vip_address: str) -> tuple[str, ...]:
         """What a person should know although it works."""
-        vips = [name for name in self.vip_address.split(",") if name]
-        found = [warning for name in vips if (warning := host_name_warning(name))]
+        found = [warning for name in vip_address.split(",") if name and (warning := host_name_warning(name))]
         more = len(self._warnings) - _MOST_WARNINGS
         found += sorted(self._warnings)[:_MOST_WARNINGS]
         return (*found, f"and {more} more") if more > 0 else tuple(found)
@@ -172,12 +160,11 @@ class Builder:
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
             raise InvalidSyncer("NoHostName", f"{site.label} is at a host name, and has no IP to put before {suffix}")
-        name = {"ip": site.host, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
+        address = re.sub(r"[.:]", "-", site.host)
+        address = f"{'0' * address.startswith('-')}{address}{'0' * address.endswith('-')}"
+        name = {"ip": address, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
         if not name:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {base}: set spec.hostName to ip")
-        if base == "ip":
-            name = re.sub(r"[.:]", "-", name)
-            name = f"{'0' * name.startswith('-')}{name}{'0' * name.endswith('-')}"
         name += suffix
         if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
             raise InvalidSyncer(
@@ -203,10 +190,13 @@ class Builder:
         )
 
     def _metadata(self, site: Site) -> dict[str, str]:
-        found = dict(self.spec.metadata)
+        found, pod = dict(self.spec.metadata), site.pod_metadata
         size = size_of(found) if self.spec.metadata_from else 0
         for entry in self.spec.metadata_from:
-            value = next((texts[name] for name, texts in _texts(entry, site) if name in texts), None)
+            texts = [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)] if pod else []
+            for service in site.services:
+                texts += [(entry.service_label, service.labels), (entry.service_annotation, service.annotations)]
+            value = next((known[name] for name, known in texts if name is not None and name in known), None)
             if value is None:
                 continue
             more = size_of({entry.key: value})
@@ -228,20 +218,6 @@ class Builder:
 @lru_cache(maxsize=1024)  # all instances of an app have the same
 def _on(port: int) -> Port:
     return Port(port, True)
-
-
-def _texts(entry: MetadataFrom, site: Site) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The name to look for, and the labels or annotations to look in; the first that has it counts."""
-    pod = site.pod_metadata
-    if pod and entry.pod_label is not None:
-        yield entry.pod_label, pod.labels
-    if pod and entry.pod_annotation is not None:
-        yield entry.pod_annotation, pod.annotations
-    for service in site.services:
-        if entry.service_label is not None:
-            yield entry.service_label, service.labels
-        if entry.service_annotation is not None:
-            yield entry.service_annotation, service.annotations
 
 
 def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:

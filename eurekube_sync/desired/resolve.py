@@ -69,10 +69,11 @@ class EarlierClaims:
     """Changed by each pass, which takes out of `made` what it takes again or makes anew, and puts in what it made."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
+    anew: bool = False
+    """Whether any was made anew since they were weighed against each other."""
     _marks: tuple[Ownership, LeaseTimes] | None = None
-    _serving: Mapping[SyncerRef, Serving] = field(default_factory=dict)
     _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
-    """What these came to beside each other, and who wanted what."""
+    """What they came to beside each other, and who wanted what."""
     services: Mapping[str, Sequence[Service]] = field(default_factory=dict)
     """By namespace, as of `Catalogs`."""
 
@@ -87,17 +88,14 @@ class EarlierClaims:
         """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""
         for ref in self.made.keys() - made.keys():
             del self.made[ref]
-        before, serving = self._serving, {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
-        pairs = ((before[ref], claim) for ref, claim in serving.items())
-        if before.keys() == serving.keys() and all(
-            was.verdicts is now.verdicts and was.syncer is now.syncer for was, now in pairs
-        ):
-            after, wanted_by = self._shared
+        after, wanted_by = self._shared
+        serving = {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
+        if not self.anew and after.keys() == serving.keys():
             changed = {ref: claim for ref, claim in serving.items() if after[ref] is not claim.verdicts}
             return {**made, **{ref: replace(claim, verdicts=after[ref]) for ref, claim in changed.items()}}, wanted_by
         claims, wanted_by = shared_out(made)
         after = {ref: claim.verdicts for ref, claim in claims.items() if isinstance(claim, Serving)}
-        self._serving, self._shared = serving, (after, wanted_by)
+        self._shared, self.anew = (after, wanted_by), False
         return claims, wanted_by
 
 
@@ -157,14 +155,14 @@ def _claim(
                 f"{namespace}; the operator may allow it with --allow-namespace {syncer.namespace}:{namespace}",
             )
         if isinstance(catalog, Unknown):
-            return _unknown(syncer, catalog)
+            return _unknown(syncer, catalog.message)
         return _granted(_serve_again(syncer, catalog, naming, earlier), view)
     except SourceUnknown as error:
-        return _unknown(syncer, error.unknown)
+        return _unknown(syncer, error.unknown.message)
 
 
-def _unknown(syncer: SyncerObject, source: Unknown, reason: str = "SourceUnknown") -> NotServed:
-    return NotServed(syncer=syncer, reason=reason, message=source.message, unknown=True)
+def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") -> NotServed:
+    return NotServed(syncer=syncer, reason=reason, message=message, unknown=True)
 
 
 def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
@@ -174,15 +172,14 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
         return claim
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
     if isinstance(found, Unknown):
-        return _unknown(syncer, found)
+        return _unknown(syncer, found.message)
     if not found.data:
-        message = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
-        return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
+        why = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
+        return _unknown(syncer, why)
     annotations = found.data[0].annotations
-    why = refusal(claim, annotations)
-    if why is None:
-        return replace(claim, granted_by=annotations)
-    return NotServed(syncer=syncer, reason="NotGranted", message=why, refused=claim)
+    if refused := refusal(claim, annotations):
+        return NotServed(syncer=syncer, reason="NotGranted", message=refused, refused=claim)
+    return replace(claim, granted_by=annotations)
 
 
 def _delete(
@@ -195,9 +192,9 @@ def _delete(
     """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known.
     Raises SourceUnknown."""
     if isinstance(crd_live, Unknown):
-        return _unknown(syncer, crd_live, crd_live.cause.value)
+        return _unknown(syncer, crd_live.message, crd_live.cause.value)
     if isinstance(catalog, Unknown):
-        return _unknown(syncer, catalog)
+        return _unknown(syncer, catalog.message)
     served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
     verdicts, wanted = (served.verdicts, served.wanted) if isinstance(served, Serving) else ({}, {})
     pods = frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
@@ -233,6 +230,7 @@ def _serve_again(
     if known is not None and undrained and known.of_the_same(objects):
         claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
     else:
+        earlier.anew = True
         try:
             claim = _serve(syncer, spec, services, catalog, naming)
         except InvalidSyncer as error:
@@ -268,6 +266,8 @@ def _serve(
     verdicts: dict[InstanceKey, Found] = {}
     for key, found in serve(spec, services, catalog.data, builder):
         verdicts[key] = better(verdicts[key], found) if key in verdicts else found
+    apps = tuple(sorted(builder.apps))
+    vip_address = spec.vip_address or apps[0].lower()
     return Serving(
         syncer=syncer,
         proof=catalog.proof,
@@ -275,10 +275,10 @@ def _serve(
         unplaced=builder.unplaced,
         incomplete=tuple(builder.incomplete),
         services=tuple(sorted(service.name for service in services)),
-        apps=builder.apps,
-        vip_address=builder.vip_address,
+        apps=apps,
+        vip_address=vip_address,
         max_removal_percent=spec.max_removal_percent,
-        warnings=builder.warnings(),
+        warnings=builder.warnings(vip_address),
         conduct=spec,
     )
 

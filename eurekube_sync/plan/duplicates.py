@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import sockets_of
-from eurekube_sync.model.actions import Action, Cancel, Grounds
+from eurekube_sync.model.actions import Action, Grounds
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.ours import for_ours, override_of
+from eurekube_sync.plan.ours import cancel, for_ours, override_of
 from eurekube_sync.plan.value import Blocked, Obstacle
 
 
@@ -101,14 +101,8 @@ def beside_its_own(
     if stays is not None:
         yield for_ours(key, desired, observed)
     else:
-        yield Cancel(
-            key=key,
-            syncer=claim.syncer.ref,
-            why=f"its pod registers itself as {other.key.id}",
-            grounds=Grounds.DUPLICATE,
-            proof=claim.proof,
-            was=instance.status,
-        )
+        gone = cancel(instance, f"its pod registers itself as {other.key.id}", Grounds.DUPLICATE, claim.proof)
+        yield replace(gone, syncer=claim.syncer.ref)
 
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:

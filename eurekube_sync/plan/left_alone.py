@@ -17,6 +17,7 @@ from eurekube_sync.model.actions import Action, Cancel, Change, Register, Renew,
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.ours import renewal
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
@@ -72,13 +73,8 @@ def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | No
         return action if seen_up else replace(action, if_gone=None)
     assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
-    return Renew(
-        key=action.key,
-        syncer=action.syncer,
-        why=f"suspended; {action.why}",
-        if_gone=registered.unchanged() if returns else None,
-        status=registered.status,
-    )
+    renews = renewal(registered, f"suspended; {action.why}")
+    return replace(renews, syncer=action.syncer, if_gone=registered.unchanged() if returns else None)
 
 
 _OURS = "eurekube."
@@ -121,18 +117,17 @@ def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted |
     if changes:
         return replace(action, instance=instance, changes=changes)
     if_gone = wanted.if_gone if wanted is not None else None
-    return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
+    return replace(renewal(registered, action.why), syncer=action.syncer, if_gone=if_gone)
 
 
 def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
     """DOWN instead of cancelled, and from now on not renewed. The policy is marked here at the latest, or the end of
     the syncer would be the end of the policy."""
-    marks = {GONE: "true", POLICY: policy.value}
-    down = registered.unchanged()
+    marks, status = {GONE: "true", POLICY: policy.value}, InstanceStatus.DOWN
     pairs = [(f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()]
-    pairs.append(("status", registered.status.value, InstanceStatus.DOWN.value))
+    pairs.append(("status", registered.status.value, status.value))
     return Update(
-        instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
+        instance=replace(registered.unchanged(), status=status, metadata={**registered.metadata, **marks}),
         syncer=action.syncer,
         why=f"{action.why}; policy {policy} cancels nothing",
         changes=tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes),

@@ -68,14 +68,14 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
-        return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
+        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
     uid, living = pod_uid_of(instance), desired.living_pods.get(pod_namespace_of(instance) or "")
     awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
     if awaits and uid is not None and living is not None and uid not in living.data:
-        return _cancel(instance, "its pod is gone", Grounds.POD_GONE, living.proof)
+        return cancel(instance, "its pod is gone", Grounds.POD_GONE, living.proof)
     match claim:
         case Deleting():
-            return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
+            return cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
         case NotServed():
             return renewal(instance, f"not served: {claim.reason}")
         case Serving():
@@ -85,7 +85,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             why = f"there is no syncer {syncer}"
             if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # it may be yet to come, and want it
                 return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
-            return _cancel(instance, why, Grounds.ORPHANED, listed.proof)
+            return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -101,18 +101,18 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
         case OverLimit(why=why):
             return _unless_put_out(instance, why, Grounds.OVER_LIMIT, proof)
         case Leaving(why=why, terminating=True):
-            return _cancel(instance, why, Grounds.TERMINATING, proof)
+            return cancel(instance, why, Grounds.TERMINATING, proof)
         case Leaving(why=why):
             return _unless_put_out(instance, why, Grounds.ABSENCE, proof)
         case _:
-            return _cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
+            return cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
     """Its pod lives and may be wanted again: what a person put out of service is then still to be."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
         return renewal(instance, f"{why}; it is kept, because a cancel would lose a person's OUT_OF_SERVICE")
-    return _cancel(instance, why, grounds, proof)
+    return cancel(instance, why, grounds, proof)
 
 
 def renewal(instance: ObservedInstance, why: str) -> Renew:
@@ -120,7 +120,8 @@ def renewal(instance: ObservedInstance, why: str) -> Renew:
     return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
 
 
-def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
+def cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
+    """What removes it."""
     syncer = syncer_of(instance)
     assert syncer is not None
     return Cancel(key=instance.key, syncer=syncer, why=why, grounds=grounds, proof=proof, was=instance.status)

@@ -67,11 +67,11 @@ def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, objec
 
 
 def test_without_a_name_of_its_own_the_app_is_the_service() -> None:
-    """Each Service then is an app, and the first gives the VIP that is shown."""
+    """Each Service then is an app."""
     build = builder(selector={"matchLabels": {"team": "a"}})
-    assert (build.apps, build.vip_address) == ((), "")
+    assert build.apps == set()
     assert [build.app_name(service(name)) for name in ("web", "db")] == ["web", "db"]
-    assert (build.apps, build.vip_address) == (("DB", "WEB"), "db")
+    assert build.apps == {"DB", "WEB"}
 
 
 def test_a_services_name_that_is_no_app_name_is_refused() -> None:
@@ -82,13 +82,13 @@ def test_a_services_name_that_is_no_app_name_is_refused() -> None:
 
 def test_what_works_and_may_surprise_is_a_warning() -> None:
     """A VIP that Feign refuses; and what was met on the way, each thing once, a long list cut."""
-    assert builder(vipAddress="rating").warnings() == ()
-    build = builder(vipAddress="ra_ting,ok,al_so")
-    assert len(build.warnings()) == 2
+    assert builder().warnings("rating") == ()
+    build, vips = builder(), "ra_ting,ok,al_so"
+    assert len(build.warnings(vips)) == 2
     for warning in "gfedcba":
         build.warn(warning)
         build.warn(warning)
-    assert build.warnings()[2:] == (*"abcde", "and 2 more")
+    assert build.warnings(vips)[2:] == (*"abcde", "and 2 more")
 
 
 def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> None:
