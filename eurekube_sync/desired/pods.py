@@ -19,10 +19,9 @@ def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
     """What each pod comes to; the builder is told what is not complete. Raises InvalidSyncer, SourceUnknown."""
-    plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
-    secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port, field="securePort")
-    chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
-    apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
+    asked = {field: chosen_ports(services, port, field=field) for field, port in spec.ports.items()}
+    chosen = {service.name: service for found in asked.values() for service, _ in found}
+    apps = {service.name: builder.app_name(service) for service, _ in next(iter(asked.values()))}
     family = _family(spec, list(chosen.values()))
     missing = _missing(chosen.values(), catalog, family)
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
@@ -31,18 +30,18 @@ def serve_pods(
         message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
         builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
     builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
-    on_plain = None if plain is None else _listening(plain, catalog, family, cut)
-    on_secure = None if secure is None else _listening(secure, catalog, family, cut)
-    main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
-    assert main is not None  # without a secure port there is a plain one
+    listening = {field: _listening(found, catalog, family, cut) for field, found in asked.items()}
+    main = next(iter(listening.values()))
+    secure = listening.get("securePort", {})
+    beside = secure if len(listening) > 1 else None
     perhaps = [service for service, _ in missing]
     for identity, backend in main.items():
         endpoint = backend.endpoint
         lacking = beside is not None and identity not in beside
         site = Site(
             host=endpoint.address,
-            port=backend.port if on_plain is not None else None,
-            secure_port=on_secure[identity].port if on_secure is not None and not lacking else None,
+            port=backend.port if "port" in listening else None,
+            secure_port=secure[identity].port if identity in secure else None,
             pod=endpoint.pod,
             node=endpoint.node,
             zone=_zone(spec, endpoint, catalog),
@@ -51,10 +50,10 @@ def serve_pods(
             allotted=endpoint.pod is not None,
         )
         key = builder.key(_app(backend, apps), site)
-        found = _found(backend, site, key, catalog, builder, perhaps)
-        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is still to come
-            found = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
-        yield key, found
+        verdict = _found(backend, site, key, catalog, builder, perhaps)
+        if lacking and not isinstance(verdict, Leaving):  # it lacks that port, or a slice is still to come
+            verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
+        yield key, verdict
     for identity, backend in beside.items() if beside is not None else ():
         if identity not in main and not backend.endpoint.terminating:
             builder.unplaced[identity] = _lacks(backend, spec.port, builder)

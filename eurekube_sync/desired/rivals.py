@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from eurekube_sync.desired.claims import Claim, Kept, Right, Rival, Serving, Taken, Wanted, seniority
+from eurekube_sync.desired.claims import Claim, Kept, Right, Rival, Serving, Taken, Verdict, Wanted, seniority
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
@@ -37,8 +37,6 @@ class Bid(NamedTuple):
 
 
 class _Holder(NamedTuple):
-    """Who holds a place."""
-
     syncer: SyncerObject
     idle: bool
     """It does not register there, so that nothing that is registered goes for it."""
@@ -73,13 +71,13 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
         held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
         idle = {key for key, one in held.items() if one.idle and key not in wanted_by}
         if held and not claim.conduct.claims_nothing:  # its limit takes all of that out, and that is no conflict
-            taken_away: dict[InstanceKey, Wanted | Taken] = {}
+            verdicts = dict(claim.verdicts)
             for key, one in held.items():
                 at_home = _away(claim.syncer) and not _away(one.syncer)
                 rival = Rival(one.syncer.ref, Right.HOME if at_home else Right.AGE)
                 in_vain = Taken(wanted=wanted[key], rival=rival)
-                taken_away[key] = replace(wanted[key], rival=rival) if key in idle else in_vain
-            claims[ref] = replace(claim, verdicts={**claim.verdicts, **taken_away})
+                verdicts[key] = replace(wanted[key], rival=rival) if key in idle else in_vain
+            claims[ref] = replace(claim, verdicts=verdicts)
         for key, taken in places.items():
             if key not in held or key in idle:
                 wanted_by[key] = ref
@@ -88,7 +86,7 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
                 if not claim.conduct.claims_nothing:
                     bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
         for key, kept in claim.of(Kept).items():
-            for place in _places(key, namespace, ((key.app, kept.host, kept.port),)):
+            for place in _places(key, namespace, _sockets(key, kept)):
                 holders.setdefault(place, _Holder(claim.syncer, idle=True))
     rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
     for bid, rival in outdone(bids):
@@ -101,27 +99,21 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
 
 
 def _away(syncer: SyncerObject) -> bool:
-    """Whether it selects in another namespace than its own."""
     return selected_namespace(syncer) != syncer.namespace
 
 
 def _claimed_twice(serving: Iterable[Serving]) -> bool:
     """Whether any key, or any address and port of an app, is claimed or kept more than once."""
-    keys: set[InstanceKey] = set()
-    sockets: set[Socket] = set()
-    claimed = taken = 0
-    for claim in serving:
-        for key, one in claim.verdicts.items():
-            if isinstance(one, Wanted):
-                of_this = sockets_of(one.instance)
-            elif isinstance(one, Kept):
-                of_this = ((key.app, one.host, one.port),)
-            else:
-                continue
-            keys.add(key)
-            sockets.update(of_this)
-            claimed, taken = claimed + 1, taken + len(of_this)
-    return len(keys) < claimed or len(sockets) < taken
+    claimed = [(key, _sockets(key, one)) for claim in serving for key, one in claim.verdicts.items()]
+    keys = [key for key, sockets in claimed if sockets]
+    taken = [socket for _, sockets in claimed for socket in sockets]
+    return len(set(keys)) < len(keys) or len(set(taken)) < len(taken)
+
+
+def _sockets(key: InstanceKey, verdict: Verdict) -> tuple[Socket, ...]:
+    if isinstance(verdict, Wanted):
+        return sockets_of(verdict.instance)
+    return ((key.app, verdict.host, verdict.port),) if isinstance(verdict, Kept) else ()
 
 
 def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:

@@ -88,9 +88,8 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
     if not found:
         host = host or next((service.external_name for service in candidates if service.external_name), "")
         where = f"callers use at {host}" if host else "its pods listen on"
-        fields: list[tuple[str, str | int | None]] = [("port", spec.port), ("securePort", spec.secure_port)]
-        for name, port in [(name, port) for name, port in fields if port] or fields[:1]:
-            chosen_ports(candidates, port, field=name, where=where)  # says which are there
+        for field, port in spec.ports.items():
+            chosen_ports(candidates, port, field=field, where=where)  # says which are there
         raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
     return found
 
@@ -98,18 +97,13 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
 def _ports_of(service: Service, spec: Syncer) -> Ports | None:
     """The ports to use; None when the Service lacks one of them. Behind a fixed host name, or an external one, a number
     is the port that callers use there, such as an Ingress's 443. Raises InvalidSyncer(AmbiguousPort)."""
-
-    def port_of(asked: str | int | None) -> ServicePort | None:
-        if isinstance(asked, int) and _is_elsewhere(service, spec):
-            return ServicePort(name="", port=asked)
-        return choose_port(service, asked)
-
-    secure_alone = spec.secure_port is not None and spec.port is None
-    plain = None if secure_alone else port_of(spec.port)
-    secure = None if spec.secure_port is None else port_of(spec.secure_port)
-    if (plain is None and not secure_alone) or (secure is None and spec.secure_port is not None):
-        return None
-    return plain, secure
+    found = {
+        field: ServicePort(name="", port=asked)
+        if isinstance(asked, int) and _is_elsewhere(service, spec)
+        else choose_port(service, asked)
+        for field, asked in spec.ports.items()
+    }
+    return None if None in found.values() else (found.get("port"), found.get("securePort"))
 
 
 def _is_elsewhere(service: Service, spec: Syncer) -> bool:
@@ -178,8 +172,8 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
         host = next((address for address in addresses if family_of(address) == family), None)
         if host is not None and not node.excluded:
             label = f"Service {service.name} on node {node.name}"
-            site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label, node=node.name)
-            found.append(replace(site, allotted=True))
+            site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label)
+            found.append(replace(site, node=node.name, allotted=True))
     if not found:
         usable = kind or "InternalIP or ExternalIP"
         raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
@@ -194,11 +188,11 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
     found: dict[str, _Behind] = {}
     same: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
+    asked = next(iter(spec.ports.values()))
     for service, (plain, secure) in chosen:
         # What is left of a Service that became a name elsewhere nobody looks at any more.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        asked = spec.secure_port if spec.port is None else spec.port
         if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # that is no port of the Service
             endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
             serving = [(one, healthy(one, service)) for one in endpoints]

@@ -104,7 +104,6 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     secure_vip_address: str | None = None
     port: str | int | None = None
     secure_port: str | int | None = None
-    """With no `port` beside it, the plain port is off."""
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
     metadata_from: tuple[MetadataFrom, ...] = ()
     zone: Zone = NO_ZONE
@@ -126,6 +125,12 @@ class Syncer(Spec, frozen=True, kw_only=True):
     namespace: str
     """Of its Services."""
     limit: Limit | None
+
+    @property
+    def ports(self) -> Mapping[str, str | int | None]:
+        """The ports that it asks for, the main one first, by field. Beside a secure one alone the plain one is off."""
+        secure = {} if self.secure_port is None else {"securePort": self.secure_port}
+        return secure if secure and self.port is None else {"port": self.port, **secure}
 
     @property
     def needs_pods(self) -> bool:

@@ -7,8 +7,9 @@ falls by itself: only an instance whose mark names a higher limit than the spec 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from zlib import crc32
 
@@ -148,10 +149,9 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
     to_read: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
-    callers: _Callers | None = None
+    callers = cache(lambda: _Callers(observed))
     for ref, claim in desired.claims.items():
         if isinstance(claim, Serving) and claim.conduct.limit and not claim.conduct.suspend:
-            callers = callers or _Callers(observed)
             held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
             limited[ref], unread = _choose(claim, claim.conduct.limit, observed, callers, held)
             to_read += unread
@@ -166,31 +166,30 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
 
 
 def _choose(
-    claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
+    claim: Serving, limit: Limit, observed: Observed, callers: Callable[[], _Callers], held: Collection[InstanceKey]
 ) -> tuple[Serving, list[InstanceKey]]:
-    """The claim, and what is to be read uncached. `held`: what bears its mark, and may stay without being wanted."""
+    """The claim, and what is to be read uncached. `held`: what has its mark, and may stay without being wanted."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
     ready = [key for key in up if not wanted[key].rival or _stands(key, observed)]
     # The same order in every pass and after every restart, and no favour to low addresses.
     ready.sort(key=lambda key: (crc32(key.id.encode()), key))
     registered = [key for key in ready if _stands(key, observed)]
-    # What stays although nobody knows this time that it is wanted has a place, or the limit would be exceeded for good
-    # once it is seen again.
+    # What stays although it may not be wanted has a place, or the limit would be exceeded once it is seen again.
     gone = (key for key in held if not claim.wanted_at(key) and _stands(key, observed))
     unseen = sum(claim.keeps(observed.ours[key]) is not None for key in gone)
     pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
-    others = callers.others(claim) if limit.measure is Measure.SHARE else 0
+    others = callers().others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
-    staying = [key for key in registered if not limit.lowered_since(_mark(key, observed))]
+    marks = {key: observed.ours[key].metadata.get(LIMIT, "") for key in registered}
+    staying = [key for key in registered if not limit.lowered_since(marks[key])]
     # What could not be read may be registered: nobody comes in for it. It may also be gone: nobody goes for it.
     drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
-    # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
-    # very limit: a lowered one would leave them nobody.
+    # Whom callers reach comes before whom a person put out of service, unless that one was let in under this limit.
     rest = [key for key in registered if key not in staying and key not in drain_unknown]
-    served = [key for key in rest if _is_up(key, observed)]
+    served = [key for key in rest if observed.ours[key].status is InstanceStatus.UP]
     put_out = [key for key in rest if key not in served]
-    kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
+    kept = [key for key in put_out if limit.let_in(marks[key])]
     newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
     free = len(ready) if places is None else max(0, places - len(staying))
     taken = len(served) + len(kept) + len(drain_unknown) + (0 if places is None else unseen)
@@ -208,14 +207,6 @@ def _choose(
 
 def _stands(key: InstanceKey, observed: Observed) -> bool:
     return key in observed.ours and observed.ours[key].status in _STANDING
-
-
-def _is_up(key: InstanceKey, observed: Observed) -> bool:
-    return observed.ours[key].status is InstanceStatus.UP
-
-
-def _mark(key: InstanceKey, observed: Observed) -> str:
-    return observed.ours[key].metadata.get(LIMIT, "")
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:

@@ -4,7 +4,7 @@ An update leaves what others set: a person's OUT_OF_SERVICE or other override, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import is_
 from typing import assert_never
@@ -13,7 +13,7 @@ from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
@@ -139,18 +139,8 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     there = observed.instance
     if instance is there or instance == there:  # nearly all are, in nearly every pass
         return ()
-    pairs = [
-        ("hostName", there.host_name, instance.host_name),
-        ("ipAddr", there.ip_addr, instance.ip_addr),
-        ("port", _shown(there.port), _shown(instance.port)),
-        ("securePort", _shown(there.secure_port), _shown(instance.secure_port)),
-        ("vipAddress", there.vip_address, instance.vip_address),
-        ("secureVipAddress", there.secure_vip_address, instance.secure_vip_address),
-        ("homePageUrl", there.home_page_url, instance.home_page_url),
-        ("statusPageUrl", there.status_page_url, instance.status_page_url),
-        ("healthCheckUrl", there.health_check_url, instance.health_check_url),
-        ("lease", _seconds(there.lease), _seconds(instance.lease)),
-    ]
+    fields = _fields(instance)
+    pairs = [(name, was, fields[name]) for name, was in _fields(there).items()]
     names = our_keys(there.metadata) - our_keys(instance.metadata)
     keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE, DRAINED}
     pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
@@ -183,12 +173,19 @@ def override_of(observed: ObservedInstance) -> InstanceStatus | None:
     return None if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP) else kept
 
 
-def _shown(port: Port) -> str:
-    return str(port.number) if port.enabled else "off"
-
-
-def _seconds(lease: LeaseTimes) -> str:
-    return f"{lease.renewal}/{lease.duration} s"
+def _fields(one: Instance) -> Mapping[str, str]:
+    return {
+        "hostName": one.host_name,
+        "ipAddr": one.ip_addr,
+        "port": str(one.port.number) if one.port.enabled else "off",
+        "securePort": str(one.secure_port.number) if one.secure_port.enabled else "off",
+        "vipAddress": one.vip_address,
+        "secureVipAddress": one.secure_vip_address,
+        "homePageUrl": one.home_page_url,
+        "statusPageUrl": one.status_page_url,
+        "healthCheckUrl": one.health_check_url,
+        "lease": f"{one.lease.renewal}/{one.lease.duration} s",
+    }
 
 
 @dataclass(slots=True)
