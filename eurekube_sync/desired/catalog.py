@@ -43,7 +43,6 @@ class Drain:
     """In the order of `Kind`; empty while nobody drains it."""
     why: str = ""
     drain_unknown: frozenset[Kind] = frozenset()
-    """Whether one of these is drained could not be read."""
     ignored: tuple[str, ...] = ()
     """What is wrong with annotations that say neither."""
 
@@ -140,7 +139,6 @@ class Catalog:
         self.services: Sequence[Service] = services.data
         self.drains = drains
         self.asked = 0
-        """How often pods, nodes or readiness were asked for."""
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}

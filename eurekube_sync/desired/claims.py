@@ -48,7 +48,6 @@ class Wanted:
     instance: Instance
     why: str
     drained: bool = False
-    """A person asked for it to be DOWN."""
     drain_unknown: frozenset[Kind] = frozenset()
     """Whether one of these is drained could not be read."""
     allotted: bool = False
@@ -96,7 +95,6 @@ class Leaving:
     terminating: bool
     """Positive evidence; an endpoint that is merely not ready is none."""
     drain_unknown: frozenset[Kind] = frozenset()
-    """As of `Wanted`."""
     pod_uid: str | None = None
     """Of one that is not ready; None where the endpoint has no pod."""
 
@@ -133,7 +131,6 @@ class Serving:
     proof: Proof
     """Of its Services and slices."""
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
-    """Of each instance that its endpoints could give."""
     unplaced: Mapping[str, str] = field(default_factory=dict)
     """By pod UID, or bare address, whose port and key are not known this time: why what is registered of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
@@ -145,7 +142,6 @@ class Serving:
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
-    """What its limit comes to."""
     over_quota: str = ""
     """What its namespace has no place for; empty where it has one for all."""
     granted_by: Mapping[str, str] | None = None
@@ -174,14 +170,12 @@ class Serving:
     @cached_property
     def unready(self) -> Mapping[InstanceKey, str]:
         """Why each endpoint that nobody drains or ends is not ready."""
-        found = {}
-        for key, one in self.verdicts.items():
-            match one:
-                case Wanted(instance=instance) if instance.status is not InstanceStatus.UP and not one.drained:
-                    found[key] = one.why
-                case Leaving(terminating=False):
-                    found[key] = one.why
-        return found
+        return {
+            key: one.why
+            for key, one in self.verdicts.items()
+            if (isinstance(one, Wanted) and one.instance.status is not InstanceStatus.UP and not one.drained)
+            or (isinstance(one, Leaving) and not one.terminating)
+        }
 
     @property
     def endpoints(self) -> int:
@@ -272,7 +266,6 @@ class Deleting:
     keys: frozenset[InstanceKey] = frozenset()
     """What its endpoints would have given, listed or not; none once our finalizer is off, for then all was gone."""
     policy: Policy = Policy.SYNC
-    """As its spec has it, when that can be read."""
     gated: frozenset[str] = frozenset()
     """UIDs of the pods whose readiness gate waits for it."""
 

@@ -23,7 +23,6 @@ class Backend:
     endpoint: Endpoint
     port: int
     ready: bool
-    """Whether it takes calls (`healthy`)."""
 
     @property
     def identity(self) -> str:

@@ -53,14 +53,12 @@ class Site:
     """Where one instance is, and what is known of that place."""
 
     host: str
-    """An IP address, or a host name."""
     port: int | None
     secure_port: int | None
     pod: PodRef | None = None
     node: str = ""
     zone: str = ""
     services: Sequence[Service] = ()
-    """Behind which it is registered, by name."""
     pod_metadata: Pod | None = None
     label: str = ""
     """What a person calls it."""
@@ -83,7 +81,6 @@ class Builder:
     naming: Naming
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
-    """As of `Serving`."""
     apps: set[str] = field(default_factory=set)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -175,7 +172,6 @@ class Builder:
         return name
 
     def _urls(self, site: Site, host_name: str) -> tuple[str, str, str]:
-        """Of home page, status page and health check; empty for none."""
         paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""

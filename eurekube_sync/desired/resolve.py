@@ -50,11 +50,9 @@ class Made:
 
     syncer: SyncerObject
     spec: Syncer | NotServed
-    """The latter where it is wrong."""
     all_services: Sequence[Service]
     """Of its namespace, among which its selector was looked for."""
     services: tuple[Service, ...]
-    """Those that it selects."""
     objects: Sequence[object]
     """Its Services and their slices, in the order in which they were read."""
     claim: Serving | NotServed

@@ -29,8 +29,6 @@ balancer is none: several cloud controllers copy it from an annotation of the Se
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What is registered behind a Service."""
-
     ready: bool
     nodes: Mapping[str, bool]
     """Each node that has an endpoint, and whether one of them is ready."""
@@ -73,7 +71,6 @@ def serve_services(
 
 
 def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
-    """The Services that have what is asked for, by name."""
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address: it is the twin of another, or stands behind a fixed host name.
     addressed = [service for service in named if not service.headless]

@@ -59,7 +59,6 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     node_address: Literal["InternalIP", "ExternalIP"] | None = None
     """When it is not said, the external one of a node that has one."""
     hostname: str | None = None
-    """The one address, such as an Ingress's."""
 
 
 class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -123,7 +122,6 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
     ref: SyncerRef
     namespace: str
-    """Of its Services."""
     limit: Limit | None
 
     @property
@@ -141,13 +139,17 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
 def parse(syncer: SyncerObject) -> Syncer:
     """The syncer's spec with its meaning. Raises InvalidSyncer."""
-    spec, wrong = _read(syncer.spec), Faults()
-    _check_combinations(spec, wrong, at_given=syncer.spec.get("service") is not None)
+    raw, wrong = _written(syncer.spec), Faults()
+    try:
+        spec = msgspec.convert(raw, Spec)
+    except msgspec.ValidationError as error:
+        raise misshapen(raw, Spec, error) from error
+    _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
     _check_names_and_numbers(spec, wrong)
     _check_metadata(spec, wrong)
     _check_metadata_from(spec, wrong)
-    limit = parse_limit(_written(spec.limit), wrong)
+    limit = parse_limit(spec.limit, wrong)
     if wrong:
         raise wrong.refusal()
     asked, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
@@ -216,17 +218,6 @@ def size_of(metadata: Mapping[str, str]) -> int:
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
-def _read(spec: Mapping[str, Any]) -> Spec:
-    try:
-        return msgspec.convert(spec, Spec)
-    except msgspec.ValidationError:
-        spec = _written(spec)
-    try:
-        return msgspec.convert(spec, Spec)
-    except msgspec.ValidationError as error:
-        raise misshapen(spec, Spec, error) from error
-
-
 def _written(value: Any) -> Any:
     """As the API server reads it: null is no value, and 8080.0, which it stores as it came, is the number 8080."""
     if isinstance(value, dict):
@@ -237,7 +228,6 @@ def _written(value: Any) -> Any:
 
 
 def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
-    """Adds which fields exclude each other."""
     at, pods = spec.service, spec.mode == "pod"
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
     same_port = f"securePort must differ from port (both are {spec.port})"
@@ -256,7 +246,6 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
 
 
 def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
-    """Adds which of them Eureka, a URL or a network cannot have."""
     at, paths = spec.service, spec.paths
     if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
         wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")

@@ -57,7 +57,6 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
     to_read: list[InstanceKey] = []
 
     def comes_in(bid: Bid) -> bool:
-        """Whether it would be registered if nobody else claimed its address."""
         wanted = bidding[bid].wanted_at(bid.key)
         up = wanted is not None and wanted.instance.status is InstanceStatus.UP
         return up and not bidding[bid].conduct.suspend
@@ -217,8 +216,6 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
 
 
 class _Callers:
-    """What callers find under a VIP."""
-
     def __init__(self, observed: Observed) -> None:
         registered = chain(observed.ours.items(), observed.others.items())
         self._vips = {key: one.instance.vip_address for key, one in registered if one.status is InstanceStatus.UP}

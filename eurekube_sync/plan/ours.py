@@ -91,7 +91,6 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
 
 
 def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
-    """What is registered of a syncer that is served, and that it does not want."""
     proof = claim.proof
     if why_kept := claim.keeps(instance):
         return renewal(instance, why_kept)
@@ -226,7 +225,6 @@ class EarlierPlan:
 
 
 def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
-    """What decides a plan that only renews what is wanted."""
     claims = [claim.verdicts if isinstance(claim, Serving) else claim for claim in desired.claims.values()]
     ours, others = ([one.instance for one in some.values()] for some in (observed.ours, observed.others))
     return [desired.wanted_by, *claims, *ours, None, *others]

@@ -25,7 +25,6 @@ class Obstacle(StrEnum):
     DUPLICATE = "Duplicate"
     """The pod registers itself, under an id of its own: its image still has a Eureka client."""
     UNREAD = "Unread"
-    """An uncached read failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
