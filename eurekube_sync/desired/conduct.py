@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from eurekube_sync.desired.spec_faults import Faults
+from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.values import dataclass
 

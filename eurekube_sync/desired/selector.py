@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from eurekube_sync.desired.spec_faults import Faults
+from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.kubernetes import Service
 from eurekube_sync.model.wording import shown
 

@@ -14,10 +14,9 @@ import msgspec
 
 from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_selector
-from eurekube_sync.desired.spec_faults import Faults, misshapen
-from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.wording import Path, cut
+from eurekube_sync.model.wording import Path, cut, shape_faults
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
@@ -143,7 +142,9 @@ def parse(syncer: SyncerObject) -> Syncer:
     try:
         spec = msgspec.convert(raw, Spec)
     except msgspec.ValidationError as error:
-        raise misshapen(raw, Spec, error) from error
+        for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [((), str(error))]:
+            wrong.add(path, fault, reason="InvalidSpec")
+        raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
     _check_names_and_numbers(spec, wrong)

@@ -7,7 +7,10 @@ A message is one sentence for a person and says what to do; it never holds a cre
 from __future__ import annotations
 
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.wording import Fault
+from eurekube_sync.model.wording import Fault, Path, counted, written
+
+_SHOWN = 3
+"""How many faults a sentence has."""
 
 
 class EurekubeError(Exception):
@@ -29,6 +32,24 @@ class InvalidSyncer(EurekubeError):
         super().__init__(message)
         self.reason = reason
         self.faults = faults
+
+
+class Faults(dict[Fault, str]):
+    """What is wrong with a spec, each fault with its reason: all of it, so that a person hears of it at once."""
+
+    def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
+        """`path` leads from the spec to the field."""
+        self[("spec", *path), fault] = reason
+
+    def refusal(self) -> InvalidSyncer:
+        """Its reason is that of the first fault."""
+        told = []
+        for path, fault in list(self)[:_SHOWN]:
+            between = " " if fault.startswith("must ") else ": "
+            told.append(f"{written(path).removeprefix('.')}{between}{fault}")
+        more = len(self) - _SHOWN
+        told += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+        return InvalidSyncer(next(iter(self.values())), "; ".join(told), faults=tuple(self))
 
 
 class ClusterError(EurekubeError):

@@ -6,9 +6,11 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
+
+from msgspec import inspect
 
 
 def counted(number: float, noun: str, more: str | None = None) -> str:
@@ -133,3 +135,50 @@ def unknown_field(name: str, unused: Iterable[str]) -> str:
 def missing_field(name: str) -> str:
     """A field that has to be given."""
     return f'field "{name}" is missing'
+
+
+_NAMES: Mapping[type[inspect.Type], str] = {
+    inspect.StrType: "string",
+    inspect.EnumType: "string",
+    inspect.LiteralType: "string",
+    inspect.IntType: "integer",
+    inspect.BoolType: "boolean",
+    inspect.VarTupleType: "array",
+    inspect.FrozenSetType: "array",
+    inspect.DictType: "object",
+    inspect.StructType: "object",
+}
+"""The types of a spec in the words of JSON Schema."""
+_NAMES_OF_VALUES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
+
+
+def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
+    """What of a value cannot be read as this type of msgspec: unknown and missing fields, wrong types and words."""
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    named = {_NAMES[type(one)]: one for one in kinds if type(one) in _NAMES}
+    if not named:  # anything is right here
+        return
+    found = named.get(_NAMES_OF_VALUES.get(type(value), ""))
+    match found:
+        case None:
+            yield path, wrong_type(value, named)
+        case inspect.StructType(fields=fields):
+            known = {field.encode_name: field for field in fields}
+            for name, item in value.items():
+                if name in known:
+                    yield from shape_faults(item, known[name].type, (*path, name))
+                else:
+                    yield (*path, name), unknown_field(name, [other for other in known if other not in value])
+            for name, field in known.items():
+                if field.required and name not in value:
+                    yield (*path, name), missing_field(name)
+        case inspect.DictType(value_type=inner):
+            for key, item in value.items():
+                yield from shape_faults(item, inner, (*path, key))
+        case inspect.VarTupleType(item_type=inner) | inspect.FrozenSetType(item_type=inner):
+            for index, item in enumerate(value):
+                yield from shape_faults(item, inner, (*path, index))
+        case inspect.EnumType() | inspect.LiteralType():
+            choices = [*found.cls] if isinstance(found, inspect.EnumType) else found.values
+            if value not in choices:
+                yield path, not_one_of(value, choices)
