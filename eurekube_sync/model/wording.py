@@ -71,13 +71,14 @@ Path: TypeAlias = tuple[str | int, ...]  # keys and indexes from an object's roo
 Fault: TypeAlias = tuple[Path, str]  # where a value is that may not be, and one clause that says why
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_TYPES: Mapping[str, str] = {
-    "integer": "a whole number",
-    "string": "a string",
-    "boolean": "true or false",
-    "object": "a mapping",
-    "array": "a list",
+_TYPES: Mapping[str, tuple[str, type, tuple[type[inspect.Type], ...]]] = {
+    "integer": ("a whole number", int, (inspect.IntType,)),
+    "string": ("a string", str, (inspect.StrType, inspect.EnumType, inspect.LiteralType)),
+    "boolean": ("true or false", bool, (inspect.BoolType,)),
+    "object": ("a mapping", dict, (inspect.DictType, inspect.StructType)),
+    "array": ("a list", list, (inspect.VarTupleType, inspect.FrozenSetType)),
 }
+"""By their names in JSON Schema: the words, the type of a value, and what msgspec reads such values into."""
 
 
 def written(path: Path) -> str:
@@ -109,7 +110,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def wrong_type(value: Any, wanted: Collection[str]) -> str:
     """What the type should be, in the words of JSON Schema, and how to write it."""
-    types = [words for name, words in _TYPES.items() if name in wanted]
+    types = [words for name, (words, _, _) in _TYPES.items() if name in wanted]
     text = f"must be {' or '.join(types)}, not {shown(value)}"
     if "string" in wanted and isinstance(value, bool):
         return f"{text} (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
@@ -137,29 +138,13 @@ def missing_field(name: str) -> str:
     return f'field "{name}" is missing'
 
 
-_NAMES: Mapping[type[inspect.Type], str] = {
-    inspect.StrType: "string",
-    inspect.EnumType: "string",
-    inspect.LiteralType: "string",
-    inspect.IntType: "integer",
-    inspect.BoolType: "boolean",
-    inspect.VarTupleType: "array",
-    inspect.FrozenSetType: "array",
-    inspect.DictType: "object",
-    inspect.StructType: "object",
-}
-"""The types of a spec in the words of JSON Schema."""
-_NAMES_OF_VALUES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
-
-
 def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
     """What of a value cannot be read as this type of msgspec: unknown and missing fields, wrong types and words."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    named = {_NAMES[type(one)]: one for one in kinds if type(one) in _NAMES}
+    named = {name: one for one in kinds for name, (_, _, types) in _TYPES.items() if isinstance(one, types)}
     if not named:  # anything is right here
         return
-    found = named.get(_NAMES_OF_VALUES.get(type(value), ""))
-    match found:
+    match found := next((one for name, one in named.items() if type(value) is _TYPES[name][1]), None):
         case None:
             yield path, wrong_type(value, named)
         case inspect.StructType(fields=fields):
