@@ -22,13 +22,10 @@ from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 
-REGISTRY_UNKNOWN = "RegistryUnknown"
-"""The reason of Synced while Eureka cannot be read."""
-PARTLY_FAILED = "PartlyFailed"
-"""The reason of Synced while calls for the syncer fail."""
+REGISTRY_UNKNOWN = "RegistryUnknown"  # the reason of Synced while Eureka cannot be read
+PARTLY_FAILED = "PartlyFailed"  # the reason of Synced while calls for the syncer fail
 _SUSPENDED = "Suspended"
-_UNCLEAR = "EndpointUnclear"
-"""Too little is known of an endpoint to say what should be registered."""
+_UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to say what should be registered
 _DIFFERS = "Differs"
 """Eureka and the cluster are not equal, and nobody has to do anything: a policy, or a person's override."""
 _BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
@@ -47,12 +44,9 @@ class Tally:
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
-    hold: Hold | None = None
-    """The first that has some of its removals."""
-    awaited: Hold | None = None
-    """The first of those that await their confirmation."""
-    confirmed: list[Removal] = field(default_factory=list)
-    """Those that were confirmed, and failed."""
+    hold: Hold | None = None  # the first that has some of its removals
+    awaited: Hold | None = None  # the first of those that await their confirmation
+    confirmed: list[Removal] = field(default_factory=list)  # those that were confirmed, and failed
 
     @property
     def troubled(self) -> bool:
@@ -73,16 +67,12 @@ class PassResult:
     held: Held | None
     confirmed: Sequence[Removal] = ()
     outcomes: Outcomes
-    now: float
-    """Unix."""
+    now: float  # Unix
     unseen: Sequence[str] | None = None
     """The other Eureka servers that did not show what they hold; None when they were not asked."""
-    options: Sequence[str] = ()
-    """What a command to paste has to say of its scope."""
-    cache: float = CACHE_SECONDS
-    """How old Eureka's lists may be."""
-    expires_after: float = 2 * OUR_LEASE.duration
-    """How long an instance lives after its last renewal."""
+    options: Sequence[str] = ()  # what a command to paste has to say of its scope
+    cache: float = CACHE_SECONDS  # how old Eureka's lists may be
+    expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
 
 
 def tallies(

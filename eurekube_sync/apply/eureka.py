@@ -27,8 +27,7 @@ from eurekube_sync.observe.eureka import Unread
 A = TypeVar("A")
 R = TypeVar("R")
 C = TypeVar("C", bound=Action)
-Reading: TypeAlias = ObservedInstance | Unread | None
-"""Of an uncached read; None: it is not there."""
+Reading: TypeAlias = ObservedInstance | Unread | None  # of an uncached read; None: it is not there
 _ANOTHERS = "another owner's instance is registered under our id"
 
 

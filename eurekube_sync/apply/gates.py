@@ -30,8 +30,7 @@ from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 
-_LONGEST_UNKNOWN = 300
-"""Seconds that a rollout waits for a registry that cannot be read."""
+_LONGEST_UNKNOWN = 300  # seconds that a rollout waits for a registry that cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,7 @@ class Opening:
     pod: PodReadiness
     reason: str
     message: str
-    confirm: tuple[InstanceKey, ...] = ()
-    """What has to be UP first, by uncached reads."""
+    confirm: tuple[InstanceKey, ...] = ()  # what has to be UP first, by uncached reads
 
 
 def openings(

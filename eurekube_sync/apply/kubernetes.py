@@ -62,8 +62,7 @@ class Write:
     """What is to be written of one syncer."""
 
     syncer: SyncerObject
-    status: SyncerStatus | None = None
-    """None: its finalizer goes, because its deletion may end."""
+    status: SyncerStatus | None = None  # None: its finalizer goes, because its deletion may end
     events: Sequence[EventRecord] = ()
     """Of conditions that flipped; of a deletion that a person abandoned, what it leaves."""
 
@@ -73,8 +72,7 @@ class Unsettled:
     """What there is to write."""
 
     writes: tuple[Write, ...]
-    all_statuses: Mapping[SyncerRef, SyncerStatus]
-    """Of all that go on, changed or not."""
+    all_statuses: Mapping[SyncerRef, SyncerStatus]  # of all that go on, changed or not
 
 
 def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None) -> Unsettled:

@@ -23,8 +23,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 _FORGOTTEN_AFTER = 20
 """Periods: 10 minutes, as long as an instance lives by default that nobody renews. Eureka may be away as long, come
 back empty, and not be readable for a while."""
-_JITTER = 0.8
-"""Of an interval: less than the whole, for passes do not begin to the second."""
+_JITTER = 0.8  # of an interval: less than the whole, for passes do not begin to the second
 
 
 class RenewalLedger:
@@ -34,14 +33,12 @@ class RenewalLedger:
         """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
         lease that would fall due right after a pass is not left for the next."""
         self.period = period
-        self.slack = slack
-        """May change from pass to pass: half the time to the next chance to renew."""
+        self.slack = slack  # may change from pass to pass: half the time to the next chance to renew
         self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
         self._forgotten_at: float | None = None
-        self._again: set[InstanceKey] = set()
-        """Of these, what the next pass renews in any case."""
+        self._again: set[InstanceKey] = set()  # of these, what the next pass renews in any case
 
     def due(self, key: InstanceKey, now: float) -> bool:
         """Whether the lease is to be renewed in this pass."""

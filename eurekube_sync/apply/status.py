@@ -45,8 +45,7 @@ _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
 """The CRD takes 1,024 of an error. The command that releases removals stands at the end of its condition."""
-_PATIENCE = frozenset({"AddressPending"})
-"""Reasons that nobody has to see to: time will."""
+_PATIENCE = frozenset({"AddressPending"})  # reasons that nobody has to see to: time will
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 

@@ -26,8 +26,7 @@ from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 
-_TRIES = 3
-"""How often it is read and written again when somebody else was first."""
+_TRIES = 3  # how often it is read and written again when somebody else was first
 RENEW_WITHIN = 10.0
 """Seconds after the beginning of its last renewal for which the holder works. Less than `LOCK_SECONDS`: it stops before
 another one begins, however different their clocks go."""
@@ -61,10 +60,8 @@ class Lock:
         self._store = store
         self._clock = clock
         self._one_at_a_time = threading.Lock()
-        self._record: LockRecord | None = None
-        """As it was last read; None: there was no object, or nobody looked."""
-        self._since = -inf
-        """Since when no renewal of it was seen, in monotonic seconds."""
+        self._record: LockRecord | None = None  # as it was last read; None: there was no object, or nobody looked
+        self._since = -inf  # since when no renewal of it was seen, in monotonic seconds
         self._held_until = -inf
         self.term = 0
         """How often this copy tried to take it, for a try whose answer is lost may have taken it: the same number
@@ -206,8 +203,7 @@ class UnderLock:
         """`only_while` is given what must be true for any call to begin."""
         self._lock = lock
         self._only_while = only_while
-        self._term: int | None = None
-        """The lock's, when this pass began; None while it may only renew."""
+        self._term: int | None = None  # the lock's, when this pass began; None while it may only renew
 
     def one_pass(self, make: Callable[[Unknown | None], PassReport]) -> PassReport:
         """Gives `make` what `before` gives. A pass that could do nothing because the lock ended meanwhile is followed

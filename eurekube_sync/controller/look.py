@@ -23,8 +23,7 @@ from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
-Reading = ObservedInstance | Unknown | None
-"""What an uncached read of one server gave; None: it is not there."""
+Reading = ObservedInstance | Unknown | None  # what an uncached read of one server gave; None: it is not there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +32,7 @@ class LookWorld:
 
     world: World
     details: Details
-    servers: Mapping[str, EurekaServer] = field(default_factory=dict)
-    """Each Eureka server, by its address."""
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server, by its address
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
     """The locks that an installation of this owner and scope may use; none where it uses none."""
 
@@ -44,40 +42,27 @@ class Heartbeat:
     """What the lock of the installation says of its last good pass."""
 
     name: str
-    found: LockRecord | Unknown | None
-    """None: there is no such object."""
+    found: LockRecord | Unknown | None  # None: there is no such object
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
 class Look:
     """All that was seen."""
 
-    report: PassReport
-    """Of the installation's own scope, or of the one namespace that may be read."""
-    asked: Scope
-    """The scope that the options give."""
-    others: tuple[PassReport, ...] = ()
-    """Of syncers in these namespaces that are out of that scope."""
-    identity: Source[str]
-    """UID of the namespace kube-system, as far as it may be read."""
-    owner: str
-    """Empty where nobody named it, and nothing in Eureka tells."""
-    listed: Source[tuple[ObservedInstance, ...]]
-    """Eureka's cached list, as callers get it."""
-    list_seconds: float = 0.0
-    """How long it took."""
-    heartbeat: Heartbeat | None = None
-    """None where the installation uses no lock, or its owner is not known."""
-    narrowed: str = ""
-    """The one namespace that could be read, where the cluster could not; else empty."""
-    at: float
-    """Unix seconds."""
-    pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)
-    """By namespace."""
+    report: PassReport  # of the installation's own scope, or of the one namespace that may be read
+    asked: Scope  # the scope that the options give
+    others: tuple[PassReport, ...] = ()  # of syncers in these namespaces that are out of that scope
+    identity: Source[str]  # UID of the namespace kube-system, as far as it may be read
+    owner: str  # empty where nobody named it, and nothing in Eureka tells
+    listed: Source[tuple[ObservedInstance, ...]]  # Eureka's cached list, as callers get it
+    list_seconds: float = 0.0  # how long it took
+    heartbeat: Heartbeat | None = None  # None where the installation uses no lock, or its owner is not known
+    narrowed: str = ""  # the one namespace that could be read, where the cluster could not; else empty
+    at: float  # Unix seconds
+    pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
     selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
     """What the Services of a namespace select."""
-    readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)
-    """Uncached, by server."""
+    readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)  # uncached, by server
 
     @property
     def reports(self) -> tuple[PassReport, ...]:

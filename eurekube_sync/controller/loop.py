@@ -50,8 +50,7 @@ class Outages:
     pass did not ask for goes on."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[float, str]] = {}
-        """Since when, and for which cause."""
+        self._known: dict[str, tuple[float, str]] = {}  # since when, and for which cause
 
     def note(self, report: PassReport) -> list[Change]:
         """What changed with this pass."""
@@ -104,15 +103,12 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
 class Schedule:
     """How often, and what counts as failure."""
 
-    passes: int | None = 1
-    """None: until a signal."""
-    interval: float = 30
-    """Seconds from the start of a pass to the start of the next."""
+    passes: int | None = 1  # None: until a signal
+    interval: float = 30  # seconds from the start of a pass to the start of the next
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
-    watched: bool = False
-    """A person reads the report as it comes: what it says of a single pass is not logged as well."""
+    watched: bool = False  # A person reads the report as it comes: what it says of a single pass is not logged as well
 
     def exit_code(self, report: PassReport) -> ExitCode:
         """Of a pass."""
@@ -172,14 +168,11 @@ def run_passes(
             return ExitCode.OK if schedule.passes is None else ExitCode.INCOMPLETE
 
 
-MANY = 250
-"""Leases; fewer are one short burst, and are renewed by the pass alone, whose report then tells of each."""
+MANY = 250  # leases; fewer are one short burst, and are renewed by the pass alone, whose report then tells of each
 _ABOUT = 0.1
 """Part of a period by which passes may renew a lease early or late: Eureka's self-preservation allows 15 % fewer."""
-_STRETCH = 5.0
-"""Seconds: what falls due in it is spread over all of it, so that a lease is early or late by less."""
-_STEP = 0.1
-"""Seconds from one group of single calls to the next."""
+_STRETCH = 5.0  # seconds: what falls due in it is spread over all of it, so that a lease is early or late by less
+_STEP = 0.1  # seconds from one group of single calls to the next
 
 
 class BetweenPasses:

@@ -61,8 +61,7 @@ class EurekaWorld:
     clock: Clock
     workers: Workers
     renewals: RenewalLedger
-    time_limit: TimeLimit
-    """The one that the adapters keep."""
+    time_limit: TimeLimit  # the one that the adapters keep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +85,13 @@ class PassSettings:
     """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
     named: tuple[str, ...] = ()
     """Options of the command line beside the scope without which a command to paste would be another one."""
-    renew_only: Unknown | None = None
-    """Why nothing may be changed: nobody knows who has the lock."""
+    renew_only: Unknown | None = None  # why nothing may be changed: nobody knows who has the lock
     dry_run: bool = False
     looks: bool = False
     """Of a dry run for a person who may not read which cluster it is: it goes on with the cluster that the marks in
     Eureka name."""
     deadline: float = 120
-    registry_cache: float = CACHE_SECONDS
-    """How long Eureka's lists may hide what was written."""
+    registry_cache: float = CACHE_SECONDS  # how long Eureka's lists may hide what was written
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -115,11 +112,9 @@ class Basis:
     scope: Scope
     lease: LeaseTimes
     view: ClusterView
-    registry: Complete[Observed] | Unknown
-    """With the uncached reads."""
+    registry: Complete[Observed] | Unknown  # with the uncached reads
     brake: Brake
-    last_up: frozenset[InstanceKey]
-    """Wanted instances that the process last saw UP, where that matters."""
+    last_up: frozenset[InstanceKey]  # wanted instances that the process last saw UP, where that matters
     braked: Braked
 
 
@@ -128,46 +123,32 @@ class PassReport:
     """All that a pass found and did, for the table, the summary line and the exit code."""
 
     settings: PassSettings
-    cluster: str | None
-    """UID; None while it is not known, and for `keepalive` of every cluster."""
-    at: float
-    """When it began, in Unix seconds."""
+    cluster: str | None  # UID; None while it is not known, and for `keepalive` of every cluster
+    at: float  # when it began, in Unix seconds
     plan: Plan
     registry: Complete[Observed] | Unknown
-    view: ClusterView | None
-    """None when no cluster was asked, by `keepalive`."""
+    view: ClusterView | None  # None when no cluster was asked, by `keepalive`
     desired: Desired | None = None
     """None when the cluster did not tell who it is, another cluster uses our name, or another owner stops us."""
     clashes: tuple[str, ...] = ()
-    other_owners: tuple[OtherOwner, ...] = ()
-    """Those that serve our syncers in this cluster."""
-    absent: tuple[str, ...] = ()
-    """Namespaces of the scope that do not exist."""
-    unserved: tuple[Unserved, ...] = ()
-    """Syncers that left our scope and came into nobody's."""
+    other_owners: tuple[OtherOwner, ...] = ()  # those that serve our syncers in this cluster
+    absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
+    unserved: tuple[Unserved, ...] = ()  # syncers that left our scope and came into nobody's
     held: Held | None = None
-    confirmed: tuple[Removal, ...] = ()
-    """Removals that a second pass saw, and that failed: the next tries them again."""
+    confirmed: tuple[Removal, ...] = ()  # removals that a second pass saw, and that failed: the next tries them again
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
-    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
-    """Those of them that were written."""
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)  # those of them that were written
     cluster_errors: tuple[ClusterError, ...] = ()
-    approved: Approval | None = None
-    """What a person released ..."""
-    approval_refused: str | None = None
-    """... why that cannot be meant for this pass ..."""
-    released: frozenset[InstanceKey] = frozenset()
-    """... and the removals of this pass that it released."""
+    approved: Approval | None = None  # what a person released ...
+    approval_refused: str | None = None  # ... why that cannot be meant for this pass ...
+    released: frozenset[InstanceKey] = frozenset()  # ... and the removals of this pass that it released
     batching: Batching | None = None
     """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
-    renewed_between: int = 0
-    """Leases that a daemon of many renewed since the pass before."""
-    cut_short: bool = False
-    """The pass's time was over, or it was asked to stop, before all was tried."""
-    basis: Basis | None = None
-    """None where the pass could not plan, or did not follow its plan."""
+    renewed_between: int = 0  # leases that a daemon of many renewed since the pass before
+    cut_short: bool = False  # the pass's time was over, or it was asked to stop, before all was tried
+    basis: Basis | None = None  # None where the pass could not plan, or did not follow its plan
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
@@ -214,8 +195,7 @@ class Found(Renewed):
     desired: Desired
     unseen: tuple[str, ...] | None = None
     """The other Eureka servers that did not show what they hold; None when none was asked."""
-    absent: tuple[str, ...] = ()
-    """Namespaces of the scope that do not exist."""
+    absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
 
 
 class Ends:

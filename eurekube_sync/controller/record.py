@@ -53,8 +53,7 @@ _CLASSES: Mapping[str, type] = {
 }
 
 
-_OURS = "eurekube."
-"""How each mark in an instance's metadata, and each annotation that means something to us, begins."""
+_OURS = "eurekube."  # how each mark in an instance's metadata, and each annotation that means something to us, begins
 _LOGIN_IN_URL = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
 
 
@@ -62,13 +61,10 @@ _LOGIN_IN_URL = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
 class Record:
     """One pass: its report as data, and what it planned from, if it could plan."""
 
-    version: str
-    """Of the program that wrote it."""
-    at: float
-    """Unix seconds."""
+    version: str  # of the program that wrote it
+    at: float  # Unix seconds
     report: Mapping[str, Any]
-    decided: Sequence[tuple[str, str, str, str]]
-    """As `decisions` gives them."""
+    decided: Sequence[tuple[str, str, str, str]]  # as `decisions` gives them
     basis: Basis | None
 
 

@@ -28,8 +28,7 @@ class Unread:
     """An uncached read that failed: the instance may be there or not."""
 
     why: str
-    late: bool = False
-    """The pass ended before it was tried."""
+    late: bool = False  # the pass ended before it was tried
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
@@ -38,18 +37,14 @@ class Observed:
 
     ownership: Ownership
     scope: Scope
-    ours: Mapping[InstanceKey, ObservedInstance]
-    """Owner and cluster match, and the syncer is in scope."""
+    ours: Mapping[InstanceKey, ObservedInstance]  # owner and cluster match, and the syncer is in scope
     others: Mapping[InstanceKey, ObservedInstance]
     """Never changed: foreign, or ours in another scope, or with an unreadable mark."""
-    clashes: tuple[str, ...] = ()
-    """UIDs of other clusters under our owner name."""
+    clashes: tuple[str, ...] = ()  # UIDs of other clusters under our owner name
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
     """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to expire."""
-    unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
-    """Keys whose uncached read failed."""
-    asked: float
-    """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
+    unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)  # keys whose uncached read failed
+    asked: float  # when the list was asked for, in Unix seconds; the server's cache may have made it somewhat before
     newest: float = 0.0
     """The latest renewal in the list, in Unix seconds of the server's clock. A quiet server's list may be minutes old,
     so how long nobody renewed an instance is reported by what is registered beside it."""
@@ -195,10 +190,8 @@ def held_by_owner(
     )
 
 
-EXPECTED_INTERVAL = 30.0
-"""Seconds: `expectedClientRenewalIntervalSeconds`."""
-THRESHOLD = 0.85
-"""`renewalPercentThreshold`."""
+EXPECTED_INTERVAL = 30.0  # seconds: `expectedClientRenewalIntervalSeconds`
+THRESHOLD = 0.85  # `renewalPercentThreshold`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

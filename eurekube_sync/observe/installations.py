@@ -34,8 +34,7 @@ for its end would be a gap for callers."""
 _SILENT = 150.0
 """Seconds: five renewals. A restart of the other installation takes less, and leases are four times as long. What
 another owner would serve seems left over before: so it may come to serve it."""
-AGAIN = 600.0
-"""Seconds without a sight of a syncer that nobody serves after which a process tells a second time."""
+AGAIN = 600.0  # seconds without a sight of a syncer that nobody serves after which a process tells a second time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +42,10 @@ class OtherOwner:
     """An owner that serves syncers which this installation is to serve."""
 
     name: str
-    ours: str
-    """Our own owner's name."""
-    registered: int
-    """How many of its instances stand where ours would, and are renewed."""
-    twice: int
-    """How many of ours stand beside them."""
-    stops_us: bool
-    """Whether this installation may do nothing but renew."""
+    ours: str  # our own owner's name
+    registered: int  # how many of its instances stand where ours would, and are renewed
+    twice: int  # how many of ours stand beside them
+    stops_us: bool  # whether this installation may do nothing but renew
 
     @property
     def sentence(self) -> str:

@@ -160,8 +160,7 @@ class Needs:
     """What has to be read beside Services and slices, or where the drain annotation is looked for."""
 
     pods: frozenset[str] = frozenset()
-    readiness: frozenset[str] = frozenset()
-    """Of these namespaces."""
+    readiness: frozenset[str] = frozenset()  # of these namespaces
     nodes: bool = False
 
 
