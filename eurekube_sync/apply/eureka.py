@@ -84,12 +84,10 @@ class Applier:
         return dict(self._shortened(wanted, free.__contains__, absent, read, self._reads, as_given=True))
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
-        """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
-        ago, whoever owns it, so that passes cut short never starve the same ones. A rotation alone meets the same ones
-        again and again where passes take a time that fits it, and turns renew those of a small namespace in every pass
-        while those of a large one expire. Goes on to the deadline whatever fails. Leases are counted from pass to pass:
-        one that a slow pass renews late must not be found too fresh in the pass that is to renew it next, and be left
-        for the one after."""
+        """Renews each lease that is due, to the deadline whatever fails; the others have no outcome. Begins with what
+        the list says was renewed longest ago, whoever owns it: passes that are cut short would starve the same ones by
+        a rotation that fits their time, and those of a large namespace by turns. Leases are counted from pass to pass:
+        one that a slow pass renews late must not seem too fresh to the next."""
         due = frozenset(self.due(action.key for action in renewals))
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
@@ -129,9 +127,8 @@ class Applier:
         return self._shortened(actions, lambda one: one.key in free, self._register_many, change, self._changes)
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
-        """Of what was not renewed in this pass, being not due, what a Eureka server lacks that was away and is written
-        to again: an instance that came meanwhile has to be there before the one that it replaced goes there. No other
-        server is asked."""
+        """Of what was not due in this pass, what a Eureka server lacks that was away: an instance that came meanwhile
+        has to be there before the one that it replaced goes there. No other server is asked."""
         batches = self._registry.batches()
         if batches is None or not batches.returned():
             return []
@@ -141,9 +138,8 @@ class Applier:
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
-        the outcomes that this changes. What a person overrode is renewed singly: its server replicates that, and a
-        server that lacks the instance then gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews all
-        again that is not done, and so finds whether it has come."""
+        the outcomes that this changes. What a person overrode is renewed singly: its server replicates it as it is
+        (`PeerEurekaNode.heartbeat`). The next pass renews again what is not done, and so finds whether it has come."""
         batches, ours = self._registry.batches(), self._ours
         lacking = [
             (outcome, action, action.if_gone)
@@ -202,9 +198,8 @@ class Applier:
         *,
         as_given: bool = False,
     ) -> list[R]:
-        """What comes of each: of what `fits` into batches by `many`, while the registry takes them, and by a `single`
-        call where that gives None; of the others by single calls beside the batches, by turns, so that many batches do
-        not delay them. In turn, or in the order given."""
+        """What comes of each, in turn or in the order given: by `many` of what `fits` into batches, while the registry
+        takes them, and by a `single` call of the others and where a batch gives None; batches delay no single call."""
 
         def ordered(some: Sequence[A]) -> Sequence[A]:
             return some if as_given else keys_in_turn(some, attrgetter("key"))

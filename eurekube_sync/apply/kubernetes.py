@@ -145,9 +145,8 @@ def failure(call: Callable[[], object]) -> ClusterError | None:
 def look_elsewhere(
     deleting: Collection[SyncerObject], observed: Observed, *, cache_seconds: float
 ) -> frozenset[SyncerRef]:
-    """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
-    one may come to its end; before that none. What is registered on another alone no list shows, and its ids are
-    nobody's once its endpoints are gone."""
+    """The deleted syncers that the other servers have to be asked about: all, as soon as one may come to its end. What
+    is registered there alone no list shows, and its ids are nobody's once its endpoints are gone."""
     ends = any(
         CLEANUP_FINALIZER in syncer.finalizers
         and not abandoned(syncer)
@@ -160,9 +159,8 @@ def look_elsewhere(
 
 def waits_for(claim: Deleting, result: PassResult) -> str | None:
     """Why the finalizer has to stay, as a sentence; None when it may go: nothing of the syncer is listed on any server,
-    every id it could have written answered a DELETE, and the deletion is older than the server's cache, so that the
-    lists cannot hide a late register. A server that does not show what it holds is waited for until that has
-    expired."""
+    every id it could have written answered a DELETE, and the deletion is older than the server's cache, which could
+    hide a late register. A server that does not show what it holds is waited for until that has expired."""
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data

@@ -61,9 +61,8 @@ class RenewalLedger:
         return sorted((key for key in old if key in keys and key not in self._again), key=old.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
-        """Remember that the lease was renewed. The first time counts as if it had been some other time, for each key
-        its own: what came in one pass then falls due in all the passes of a period alike, and all through the time
-        between them, not 60,000 at once in every third."""
+        """Remember a renewal. The first time counts as some other time, for each key its own: what came
+        in one pass then falls due in all the passes of a period alike, and all through the time between them."""
         self._again.discard(key)
         if key not in self._last:  # some whole passes ago, more or less a part of one
             chance, passes = divmod(crc32(key.id.encode()), self._passes)

@@ -1,7 +1,6 @@
 """What a pass reports of each syncer: counts and conditions, and the events of those that flipped.
 
-Pure: the same pass gives the same status, and one that changes nothing equals the one that is there, so that it is not
-written.
+Pure: the same pass gives the same status, and one that changes nothing equals the one that is there.
 
 A server that fails may say so differently each time, with a request id or the moment. To copy each of these sentences
 into every status would be a write per syncer and pass, to an API server that may be failing itself."""
@@ -197,9 +196,8 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
 
 
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
-    """The mark of the removal that waits for a second pass, and when it was first seen; or of what is left of one that
-    a second pass confirmed. Another removal begins its wait anew, and so does one whose time lies ahead, by another
-    machine's clock: it would wait too long."""
+    """The mark of the removal that waits for a second pass, or of what is left of one that was confirmed, and when it
+    was first seen. Another removal begins its wait anew, and so does one whose time lies ahead, by another's clock."""
     since, awaited = before.unconfirmed_since, tally.awaited
     known = since is not None and since <= now
     if awaited is not None:

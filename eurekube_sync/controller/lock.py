@@ -2,9 +2,8 @@
 
 A copy writes only while its own monotonic clock says that nobody else can have the lock yet, so no two machines compare
 their clocks. The holder stops `RENEW_WITHIN` after the beginning of its last renewal that worked. Another copy begins
-when the holder has not renewed it for `LOCK_SECONDS`, which is longer. The duration in the object is for people.
-That one works at a time spares calls and keeps Eureka's self-preservation exact; what a pass may remove never rests on
-it.
+when the holder has not renewed it for `LOCK_SECONDS`, which is longer. It spares calls and keeps Eureka's
+self-preservation exact; what a pass may remove never rests on it.
 
 While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else."""
 
@@ -174,9 +173,8 @@ def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
 def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
-    """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile. `waits` is called
-    after each look. After `patience` it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it
-    was asked to stop."""
+    """Waits until this copy has it, or nobody knows who has it; `waits` is called after each look. After `patience`
+    it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it was asked to stop."""
     begun, told, looked = clock.monotonic(), "", inf
     while not clock.stopping():
         lock.attempt()

@@ -1,8 +1,7 @@
 """A dry pass for a person who asks what is registered, and why not: it writes nothing, and goes on where rights end.
 
 Who may list the whole cluster sees what the installation sees. Who may not sees one namespace: then the brake, which
-weighs all namespaces, is not judged. Beside the pass it reads what only a person needs: Pods, and each Eureka server.
-"""
+weighs all namespaces, is not judged. Beside the pass it reads what a person needs: Pods, and each Eureka server."""
 
 from __future__ import annotations
 

@@ -130,9 +130,8 @@ def run_passes(
     between: Between | None = None,
 ) -> ExitCode:
     """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
-    the last. A signal ends it between two calls. An outage is logged when it begins and when it ends. A bug that ends a
-    pass, or its report, ends the process only if it was the last: leases must be renewed. Raises LockLost when
-    `one_pass` does."""
+    the last. A signal ends it between two calls. A bug that ends a pass, or its report, ends the process only if it was
+    the last: leases must be renewed. Raises LockLost when `one_pass` does."""
     done = renewed = 0
     outages = Outages()
     while True:
@@ -178,12 +177,10 @@ _STEP = 0.1  # seconds from one group of single calls to the next
 class BetweenPasses:
     """Called after each pass of a daemon: renews evenly, while it waits for the next, the leases that fall due by then.
 
-    Of many leases a pass would send all that are due as fast as it can, and then nothing for the rest of its interval;
-    and spread within the pass they would delay its adds and removals. So they are renewed in the time that is left
-    over, each when it is a period old. What is not renewed by then, a pass renews at once, before anything else: on
-    time comes before even. Where batches are safe, and one holds all that falls due from pass to pass, the passes renew
-    it: spread, it would be many calls instead of one. Passes renew alone only where a whole number of intervals is
-    about a period. A process that makes one pass, or a number of them, knows of no lease when it was renewed.
+    Many leases in a pass would be one burst, and spread within it they would delay its adds and removals. So they are
+    renewed in the time that is left over, each when it is a period old. What is not renewed by then, a pass renews at
+    once, before anything else: on time comes before even. Passes renew alone where leases are few, or fit into one
+    batch, if a whole number of intervals is about a period.
 
     Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
     gone, or that some servers lack, is due in the next pass, which knows what is desired."""
@@ -196,9 +193,8 @@ class BetweenPasses:
         self._many = many
 
     def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
-        """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins. A pass
-        that came late, or took all of its interval, leaves no time for it; the next then renews what falls due before
-        the one after, as it does where leases are few. Gives how many were renewed."""
+        """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins, and
+        gives how many. Where no time is left, the next pass renews what falls due before the one after."""
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
         batches = self._world.registry.batches()

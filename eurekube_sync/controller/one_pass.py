@@ -45,9 +45,8 @@ class Memory:
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     observed: Observed | None = None
-    """What the pass before made of its lists, as the next three: to take again what would be made of the same objects.
-    Each pass lists all anew, and an object is the same one only while it is equal. The simulation compares what is
-    taken with what is made anew."""
+    """What the pass before made of its lists, as the next three: the same would be made of the same objects. The
+    simulation compares what is taken again with what is made anew."""
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)
     statuses: EarlierStatuses = field(default_factory=EarlierStatuses)

@@ -33,11 +33,10 @@ from eurekube_sync.plan.value import Plan
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
-    """What was found, with the uncached reads and the limits applied; and the report of a pass that is to carry out the
-    plan, with what it follows from. The plan is drafted from the list, and made again from uncached reads of
-    all that the draft would change, and of what is to stay UP beside it. What this process cancelled a moment ago is
-    read too: a list may still show it, and it must take no other's place. Where the brake would hold something, the
-    pods of that are listed, and it is braked again."""
+    """What was found, with the uncached reads and the limits applied; and the report of a pass that is to carry out its
+    plan. That is drafted from the list, and made again from uncached reads of all that the draft would change, of what
+    is to stay UP beside it, and of what this process cancelled a moment ago, which must take no other's place. Where
+    the brake would hold something, the pods of that are listed, and it is braked again."""
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
@@ -154,10 +153,9 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
 def renew_ours(
     world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
 ) -> list[Outcome]:
-    """Renews all of ours that is registered, whatever the cluster will say of it: a lease costs nothing. While
-    Eureka cannot be read, what this process renewed before; never what it has `cancelled` a moment ago. Another
-    class's mark may be out of date, so what bears one waits for the cluster; so does what may be registered twice,
-    under another owner."""
+    """Renews all of ours that is registered, whatever the cluster will say of it: a lease costs nothing. While Eureka
+    cannot be read, what this process renewed before; never what it has `cancelled` a moment ago. What bears another
+    class's mark waits for the cluster, and so does what may be registered twice, under another owner."""
     if isinstance(registry, Unknown):
         lately = sorted(world.renewals.renewed_lately())
         return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])

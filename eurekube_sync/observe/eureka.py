@@ -2,8 +2,7 @@
 others'. And what this process remembers of it: what it wrote a moment ago, and what it last saw UP.
 
 A list is up to 30 s old by the server's cache, so whatever a pass would change is read again, uncached, and laid over
-the list (`Observed.refreshed`). Only a daemon has memories, and no removal rests on them.
-"""
+the list (`Observed.refreshed`). Only a daemon has memories, and no removal rests on them."""
 
 from __future__ import annotations
 
@@ -73,9 +72,8 @@ class Observed:
         return replace(self._laid_over(known), unread={**self.unread, **unread})
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
-        """The same with our own late writes laid over it. Another owner's instance that the list shows under our id
-        is younger than our write; and what was cancelled and is still listed may have come back, so that it stays to
-        be read again."""
+        """The same with our late writes laid over it, but under another owner's instance, which is younger. What was
+        cancelled and is still listed may have come back: it stays, to be read again."""
         return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
 
     def beside(self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]) -> Observed:
@@ -281,9 +279,8 @@ class LastSeen:
         self._up: Mapping[InstanceKey, Instance] = {}
 
     def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired) -> None:
-        """Remember what such a pass left, and forget all else. What Eureka has no more is remembered while this process
-        renewed it lately: it may come back in a later pass. But not where it was to be cancelled: another process did
-        that."""
+        """Remember what such a pass left, and forget all else. What Eureka has no more may come back in a later pass
+        while this process renewed it lately; but not where it was to be cancelled, as another process did then."""
         ours = observed.ours
         up = {key: one.instance for key, one in ours.items() if one.status is InstanceStatus.UP}
         if lost := [key for key in self._up if key not in ours]:
@@ -299,9 +296,8 @@ class LastSeen:
         self._up = up
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
-        """What was UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
-        and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
-        cancel since."""
+        """What of the lately `renewed` was UP, and is wanted for the same pod and under the same limit: another limit
+        may leave fewer places, and the mark of what comes back would hide that."""
         found = set()
         for key in renewed:
             up, one = self._up.get(key), desired.wanted(key)

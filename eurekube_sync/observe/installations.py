@@ -6,8 +6,7 @@ have, it is the one that came later. An installation that has anything which the
 
 A syncer that left this installation's scope, by a label or its class, may have come into no other's. Nobody can know
 the other scopes. But whoever serves a syncer renews its instances, and has put its class into them. What is without
-such a sign of life is renewed here, rarely enough that another's sign is seen, and is reported to a person.
-"""
+such a sign of life is renewed here, rarely enough that another's sign is seen, and is reported to a person."""
 
 from __future__ import annotations
 

@@ -246,8 +246,7 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
     """The view with the pods of each namespace that has instances of a syncer that is not served, or that awaits slices
-    or an address: nothing else says which of them still live. A namespace that the syncer may not select from is not
-    read."""
+    or an address, and may select there: nothing else says which of them still live."""
     registered = observed.keys_by_syncer
     namespaces = {
         namespace
