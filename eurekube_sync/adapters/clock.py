@@ -37,7 +37,6 @@ class SystemClock:
         return self._stopping
 
     def stop(self) -> None:
-        """Begin nothing new from now on."""
         self._stopping = True
         self._bell.put(None)
 

@@ -38,9 +38,7 @@ _OF_CONNECTIONS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class NoAnswer(NamedTuple):
-    """Why there was none; `why` is a clause without a full stop."""
-
-    why: str
+    why: str  # a clause without a full stop
     look: str = ""  # what to look at, another clause
     cause: Cause = Cause.UNAVAILABLE  # UNUSABLE: the address is wrong; DENIED: the login or the certificate is
     again: bool = False  # whether another try may help
@@ -111,7 +109,6 @@ def _of_proxy(found: list[BaseException]) -> NoAnswer:
 
 
 def _of_tls(error: ssl.SSLError) -> NoAnswer:
-    """The reasons are those of OpenSSL."""
     name = (error.reason or "").upper()
     said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):

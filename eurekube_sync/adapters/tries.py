@@ -124,7 +124,6 @@ class AnswerTime:
         self._end = clock.monotonic() + seconds
 
     def bounded(self, seconds: float) -> float:
-        """The shorter of a timeout and what is left."""
         return max(_SHORTEST_WAIT, min(seconds, self._left()))
 
     @contextmanager

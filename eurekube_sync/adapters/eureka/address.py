@@ -113,7 +113,6 @@ class ConnectionOptions:
 
     @property
     def credentials(self) -> Login | None:
-        """Who we are: as the address says, else as `login` does."""
         own = self.address.login
         return (lambda: own) if own is not None else self.login
 

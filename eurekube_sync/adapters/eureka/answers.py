@@ -26,13 +26,11 @@ _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
 class Answer(NamedTuple):
-    """One whole answer. `body` is unzipped; the names of headers may be asked for in any case."""
-
     method: str
     url: str
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str]  # asked for by a name in any case
+    body: bytes  # unzipped
 
     @property
     def call(self) -> str:
@@ -44,7 +42,6 @@ class Answer(NamedTuple):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a web page, whatever its status."""
         return "html" in self.content_type or self.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
 
     @property
@@ -135,9 +132,7 @@ def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
     return errors.RegistryUnusable(f"{answer.call} was redirected {where}: {fix}")
 
 
-class _SpringError(msgspec.Struct):
-    """What Spring Boot answers in place of Eureka's text; its `timestamp` would make every sentence another."""
-
+class _SpringError(msgspec.Struct):  # in place of Eureka's text; its `timestamp` would make every sentence another
     error: str
     message: str = ""
 

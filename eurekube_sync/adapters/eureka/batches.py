@@ -80,7 +80,6 @@ class BatchingRegistry:
         return self._inner.cancel(key, ours=ours)
 
     def batches(self) -> Batches | None:
-        """While they are safe, and every answer had the known form."""
         on = self.batching().on and not self._dry_run and self._batches.usable()
         return self._batches if on else None
 

@@ -122,7 +122,6 @@ class EurekaClient(Registry):
         return replication.decode_status(self._expect(answer, 200))
 
     def ahead(self) -> float:
-        """By the header `Date` of a read that costs nothing."""
         begun = self._clock.now()
         answer = self._call("GET", _PROBE)
         found = ahead(answer.headers.get("Date", ""), begun, self._clock.now())
@@ -200,8 +199,6 @@ class _Session(requests.Session):
 
 
 class _Pool(HTTPAdapter):
-    """Connections that end an answer with its time."""
-
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
         bound_answers(self.poolmanager)

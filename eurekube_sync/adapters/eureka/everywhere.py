@@ -134,7 +134,6 @@ class EverywhereBatches:
         return True
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Those of which each server that can be reached says 404."""
         answers = self._everywhere({key: replication.question(key) for key in keys})
         return frozenset(key for key, codes in answers.items() if set(codes.values()) == {404})
 
@@ -151,7 +150,6 @@ class EverywhereBatches:
         return not self._returned.isdisjoint(self._used)
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """A heartbeat of each to the servers that are back, and to no other: what they lack of these."""
         names = [name for name in self.usable() if name in self._returned]
         heartbeats = {key: replication.heartbeat(key) for key in keys}
         found: set[InstanceKey] = set()
@@ -315,12 +313,10 @@ class EverywhereBatches:
 
 
 def probed(server: EurekaClient) -> int:
-    """The answer to a batch of one heartbeat that renews nothing."""
     return server.replicate([replication.heartbeat(_PROBE)])[0]
 
 
 def refused(error: RegistryError) -> str:
-    """Why a batch was not answered in the known form, and what to do about it."""
     said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
         fix = "let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."

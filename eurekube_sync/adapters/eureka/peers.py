@@ -156,7 +156,6 @@ class EurekaPeers(Registry):
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """On the first peer, which replicates it."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
         self._settle(instance.key)
@@ -201,7 +200,6 @@ class EurekaPeers(Registry):
         return done
 
     def unreached(self) -> tuple[str, ...]:
-        """Those that the last list, or a cancel since, passed over."""
         return tuple(name for name in self._peers if name in self._passed_over)
 
     def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
@@ -259,7 +257,6 @@ class EurekaPeers(Registry):
         return [name for name, held in self._strays.items() if key in held]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
-        """One copy of each."""
         found: dict[InstanceKey, ObservedInstance] = {}
         for held in self._strays.values():
             found = held | found

@@ -64,7 +64,6 @@ def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def decode_answers(body: bytes, *, items: int) -> list[int]:
-    """The status code of each item. RegistryUnusable unless there are as many as items."""
     try:
         replies = msgspec.json.decode(body, type=_Replies).response_list
     except UNREADABLE:

@@ -17,9 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a peer, from its first failure until it works. Times are monotonic seconds."""
-
-    since: float
+    since: float  # the first failure, in monotonic seconds; it ends when the peer works
     failed: float  # when it failed last
     length: float  # of its rest, which began then
     refusing: bool  # it answered, but not as Eureka does to us: 401, 403, a web page

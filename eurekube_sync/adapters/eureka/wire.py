@@ -41,9 +41,7 @@ class _Lease(msgspec.Struct, rename="camel", gc=False):
     last_renewal_timestamp: int | str | None = None
 
 
-class _Document(msgspec.Struct, rename="camel", gc=False):
-    """What a pass needs of an instance; everything else is skipped unread."""
-
+class _Document(msgspec.Struct, rename="camel", gc=False):  # everything else is skipped unread
     instance_id: str | None = None
     host_name: str | None = None
     app: str | None = None
@@ -68,9 +66,7 @@ class _One(msgspec.Struct):
 
 
 class _Application(msgspec.Struct):
-    """Without `instance` it is none."""
-
-    instance: list[_Document] | _Document
+    instance: list[_Document] | _Document  # without it, it is none
     name: str | None = None
 
 

@@ -46,12 +46,10 @@ _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
 class Readable(Protocol[T_co]):
-    """An item of a list, decoded. `read` gives None for one that is not ours to see."""
-
     @property
     def metadata(self) -> objects.Meta: ...
 
-    def read(self) -> T_co | None: ...
+    def read(self) -> T_co | None: ...  # None for one that is not ours to see
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,6 @@ class Kind(Generic[T]):
     namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
-        """The path of the list; None for the whole cluster."""
         scope = f"/namespaces/{namespace}" if namespace is not None else ""
         return f"{self.prefix}{scope}/{self.plural}"
 
@@ -84,10 +81,8 @@ class ListMeta(msgspec.Struct):
 
 
 class RawPage(msgspec.Struct):
-    """One page of any list, its items still as bytes. `items` is required: a page without is no list."""
-
     kind: str
-    items: list[msgspec.Raw] | None
+    items: list[msgspec.Raw] | None  # required: a page without is no list
     metadata: ListMeta
 
 
@@ -277,7 +272,6 @@ def decoded(call: Call, answer: Answer, type_: type[T], what: str) -> T:
 
 
 def refusal(call: Call, answer: Answer) -> ClusterError:
-    """The error for an answer that is not what was asked for."""
     if answer.status == 403:
         return ClusterDenied(f"the Kubernetes API forbids {call}: {said(answer)}")
     return ClusterRejected(_answered(call, answer))

@@ -54,7 +54,6 @@ class KubernetesCluster:
         endpoints_source: EndpointsSource = "slices",
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`endpoints_source` is `endpoints` for clusters without EndpointSlices; the others are those of `Tries`."""
         bounds = limit or TimeLimit(clock)
         self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
         self._endpoints_source = endpoints_source
@@ -95,7 +94,6 @@ class KubernetesCluster:
         return Listed(by_namespace=by_namespace, elsewhere=_flat(found.elsewhere))
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
-        """The metadata of all Pods; neither their specs nor their statuses are sent."""
         return self._calls.list_all(_PODS, namespaces)
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[model.Drainable]:
@@ -154,7 +152,6 @@ class KubernetesCluster:
         return Complete(data=(found.data.read(),))
 
     def crd_live(self) -> Source[float]:
-        """When the CRD that lives was created: no later change of it moves that time."""
         what = "the CustomResourceDefinition"
         found = self._calls.read_object(DEFINITION, Decoder(syncers.DefinitionItem).decode, what, absent=CRD_MISSING)
         if isinstance(found, Unknown):

@@ -152,7 +152,6 @@ class KubernetesDetails:
             return unknown_from(error)
 
     def ahead(self) -> Source[float]:
-        """By the header `Date`."""
         begun = self._clock.now()
         answer = self._calls.read_one("/version")
         if isinstance(answer, Unknown):

@@ -37,12 +37,10 @@ def names_program(paths: str, context: str) -> bool:
 
 
 def context_names(paths: str) -> Sequence[str]:
-    """The contexts of the kubeconfig, sorted. Raises ConfigurationError."""
     return sorted({name for one in _documents(paths) for name, _ in _named(one, "contexts", "context")})
 
 
 def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
-    """Each file of several that are joined by the path separator, in their order."""
     import yaml
 
     found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]

@@ -1,5 +1,5 @@
 """`LeaseObject`: the `LockStore` port on a Lease of coordination.k8s.io. A merge patch that insists on the
-resourceVersion leaves labels and annotations of others as they are."""
+resourceVersion leaves labels and annotations of others as they are. Safe in several threads."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class _LeaseItem(objects.Wire):
 
 
 class LeaseObject:
-    """May be used from several threads."""
-
     def __init__(
         self,
         connection: Connection,
@@ -74,7 +72,6 @@ class LeaseObject:
         return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
     def _record(self, call: Call, *, none: tuple[int, ...]) -> LockRecord | None:
-        """What the answer says; None for these statuses."""
         answer = self._calls.send(call)
         if answer.status in none:
             return None

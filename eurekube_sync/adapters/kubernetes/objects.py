@@ -167,14 +167,11 @@ class _EndpointPort(Wire):
 
 
 class SliceItem(Item):
-    """`endpoints` and `ports` are null when there are none [real 1.36]."""
-
     address_type: str
-    endpoints: list[_Endpoint] | None = None
+    endpoints: list[_Endpoint] | None = None  # null when there are none, as the next [real 1.36]
     ports: tuple[_EndpointPort, ...] | None = None
 
     def read(self) -> model.EndpointSlice | None:
-        """None for one that belongs to no Service."""
         meta = self.metadata
         service = (meta.labels or {}).get(SERVICE_NAME)
         if not service:
@@ -267,8 +264,6 @@ class NodeItem(Item):
 
 
 class NodeDrainItem(Item):
-    """A Node's metadata alone; so are the next three."""
-
     def read(self) -> model.Drainable:
         return drainable(self.metadata.name, self.metadata.annotations or {})
 

@@ -27,10 +27,8 @@ class WholeMeta(objects.Meta):
 
 
 class SyncerItem(objects.Wire):
-    """`spec` has no type here, `status` is read apart: neither can spoil a list."""
-
     metadata: WholeMeta
-    spec: Any = None
+    spec: Any = None  # without a type, and the status is read apart: neither can spoil a list
     status: msgspec.Raw = msgspec.Raw(b"null")
 
     def read(self) -> SyncerObject:
