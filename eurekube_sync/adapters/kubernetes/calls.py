@@ -161,17 +161,13 @@ class Calls:
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
         """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in ""."""
         earlier = {} if earlier is None else earlier
-        if namespaces is not None:
-            return Listed(by_namespace=self._one_by_one(kind, namespaces, earlier), elsewhere=NOT_READ)
-        try:
-            found, read = self._walk(kind, None, earlier)
-        except ClusterError as error:
-            return Listed(by_namespace={}, elsewhere=unknown_from(error))
-        earlier[kind.item] = {None: read}
-        return Listed(by_namespace=found, elsewhere=Complete(data=()))
-
-    def _one_by_one(self, kind: Kind[T], namespaces: Sequence[str], earlier: Earlier) -> _Sources[T]:
-        """A server that gives one of them no answer is not asked for the next: each would take all tries."""
+        if namespaces is None:
+            try:
+                found, of_all = self._walk(kind, None, earlier)
+            except ClusterError as error:
+                return Listed(by_namespace={}, elsewhere=unknown_from(error))
+            earlier[kind.item] = {None: of_all}
+            return Listed(by_namespace=found, elsewhere=Complete(data=()))
         sources: dict[str, Source[tuple[T, ...]]] = {}
         read: dict[str | None, Read] = {}
         for name in dict.fromkeys(namespaces):
@@ -180,12 +176,12 @@ class Calls:
                 sources[name] = found.get(name, Complete(data=()))
             except ClusterError as error:
                 sources[name] = unknown_from(error)
-                if isinstance(error, ClusterUnavailable):
+                if isinstance(error, ClusterUnavailable):  # for each of them a silent server would take all tries
                     message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
-                    return dict.fromkeys(namespaces, rest) | sources
+                    return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
         earlier[kind.item] = read
-        return sources
+        return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
     def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
         known = earlier.get(kind.item, {}).get(namespace, {})

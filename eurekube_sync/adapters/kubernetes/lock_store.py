@@ -97,8 +97,8 @@ class LeaseObject:
 def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
     annotations = {}
     if record.good is not None:
-        annotations = {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
-        annotations = {LAST_GOOD_PASS: rfc_3339(record.good.at), **annotations}
+        told = {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
+        annotations = {LAST_GOOD_PASS: rfc_3339(record.good.at), **told}
     spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
