@@ -228,7 +228,7 @@ def defects() -> tuple[Defect, ...]:
             name="the cached list is trusted for a removal", patches=((Plan, "suspects", property(_only_what_adds)),)
         ),
         Defect(
-            name="a pass is always cut at the same tail",
+            name="a pass that is cut always leaves the same leases",
             about="slow",
             patches=((apply, "oldest_first", _as_it_came), (apply, "rotated", _as_it_came)),
         ),

@@ -48,13 +48,13 @@ def mistaken() -> tuple[Defect, ...]:
     return (
         Defect(name="an instance of Eureka's list is known by its id", patches=((Decoded, "reading", _by_its_id),)),
         Defect(
-            name="a list with as many instances is divided as before",
+            name="a list that is as long as the last one is taken for the same",
             patches=((reconcile, "observe", _as_before(vars(reconcile)["observe"])),),
         ),
         Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda self, objects: True),)),
         Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),
         Defect(
-            name="a status that is not written yet stands",
+            name="a status that is not written yet is taken for written",
             patches=((status, "_stands", lambda claim, status: True),),
         ),
     )

@@ -65,7 +65,7 @@ def neglects() -> tuple[Defect, ...]:
     stage = Deadline.stage
     return (
         Defect(
-            name="a status says the minute",
+            name="a status changes each minute",
             about="an expiry",
             patches=((status, "_condition", _with_the_minute(vars(status)["_condition"])),),
         ),

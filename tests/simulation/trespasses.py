@@ -88,7 +88,7 @@ def trespasses() -> tuple[Defect, ...]:
             patches=((resolve, "pods_by_socket", _of_any_namespace(pods_by_socket)),),
         ),
         Defect(
-            name="a heartbeat shows whether an id is free",
+            name="an id is free if its heartbeat is a 404",
             about="taken ids",
             patches=((EverywhereBatches, "absent", _by_heartbeats),),
         ),
