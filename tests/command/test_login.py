@@ -163,7 +163,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
         {"USERNAME": "a", "PASSWORD": "b", "PASSWORD_FILE": "f"},
         "The password of Eureka is given twice",
     ),
-    "no password": ({"USERNAME": "a"}, "--eureka-username needs --eureka-password-file, or"),
+    "no password": ({"USERNAME": "a"}, "--eureka-username needs --eureka-password-file or"),
     "no user": ({"PASSWORD": "b"}, "EUREKUBE_SYNC_EUREKA_PASSWORD needs --eureka-username"),
     "no user beside a file": ({"PASSWORD_FILE": "f"}, "--eureka-password-file needs --eureka-username"),
     "user with a colon": ({"USERNAME": "a:b", "PASSWORD": "c"}, "holds a colon"),

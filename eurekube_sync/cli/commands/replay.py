@@ -38,7 +38,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, rfc_3339
 
-_NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
+_NAME = re.compile(r"pass-\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A part is a record that is being written, or was when its process was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
 _MOST_BYTES = 512 * 1024 * 1024  # of one record, unpacked: more than a pass of 100,000 instances takes
@@ -91,16 +91,14 @@ class Recorder:
 
     def _prune(self, written: Path) -> None:
         """What was just written stays, whatever its size. One of a wrong clock, which seems later, may go alone."""
-        kept = written.stat().st_size
-        for one in (file.path for file in reversed(_files(self._folder))):
+        left = self._most - written.stat().st_size
+        for one in (file.path for file in reversed(_files(self._folder)) if file.path != written):
             with suppress(FileNotFoundError):  # another process works here, too
-                size = 0 if one == written else one.stat().st_size
-                if kept + size <= self._most or one == written:
-                    kept += size
-                    continue
-                one.unlink()
-                if one < written:
-                    kept = self._most + 1
+                if (size := one.stat().st_size) <= left:
+                    left -= size
+                else:
+                    one.unlink()
+                    left = left if one > written else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +142,11 @@ def _files(folder: Path) -> list[RecordFile]:
     """By time, which is how their names sort; with those that are being written. A link is not followed."""
     with os.scandir(folder) as entries:
         names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
-    return [RecordFile(folder / name, at) for name in names if (at := _moment(name))]
-
-
-def _moment(name: str) -> datetime | None:
-    found = _NAME.fullmatch(name)
-    try:
-        return datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) if found else None
-    except ValueError:  # no such day
-        return None
+    found = []
+    for name in filter(_NAME.fullmatch, names):
+        with suppress(ValueError):  # no such day
+            found.append(RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)))
+    return found
 
 
 _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")

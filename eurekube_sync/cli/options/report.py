@@ -46,10 +46,9 @@ class ReportForm:
         """Writes a report; that it cannot be written changes no exit code. `one_of_many`: of JSON one line."""
         try:
             match self.output:
-                case "json" if one_of_many:
-                    click.echo(json_printable(json.dumps(data(), separators=(",", ":"), ensure_ascii=False)))
                 case "json":
-                    click.echo(json_printable(json.dumps(data(), indent=2, ensure_ascii=False)))
+                    space: dict[str, Any] = {"separators": (",", ":")} if one_of_many else {"indent": 2}
+                    click.echo(json_printable(json.dumps(data(), ensure_ascii=False, **space)))
                 case "yaml":
                     click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
                 case "markdown" if markdown is not None:

@@ -104,12 +104,11 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     user_by, password_by = _one_of(users, "The user name of Eureka"), _one_of(passwords, "The password of Eureka")
     if user_by and any(address.login for address in addresses):
         raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
-    if password_by and not user_by:
-        raise ConfigurationError(f"{password_by} needs --eureka-username or --eureka-username-file beside it.")
-    if user_by and not password_by:
-        raise ConfigurationError(f"{user_by} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
-    if not user_by or not password_by:
+    if not user_by and not password_by:
         return None
+    for by, others in ((user_by, users), (password_by, ("--eureka-password-file", PASSWORD_VARIABLE))):
+        if not by:
+            raise ConfigurationError(f"{user_by or password_by} needs {' or '.join(others)} beside it.")
     secret = partial(SecretFile, clock=clock)
     return make_login(
         user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
