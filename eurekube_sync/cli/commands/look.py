@@ -195,23 +195,19 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say
     its version: only whether it answers is shown."""
-    said: dict[str, Source[str]] = {}
     try:
-        if not client:
-            said |= _versions(installation)
+        said = {} if client else _versions(installation)
     except ConfigurationError as error:
-        said["Kubernetes"] = Unknown(cause=Cause.CONFIGURATION, message=str(error))
+        said = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
+    unknown = [(name, source.cause) for name, source in said.items() if isinstance(source, Unknown)]
     code = ExitCode.OK
-    for name, source in reversed(said.items()):  # the first that is unknown counts
-        if isinstance(source, Unknown):
-            server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
-            code = ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_cause(server, source.cause)
-    data = {
-        name.lower(): {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
-        for name, source in said.items()
-    }
-    ours = {"version": __version__, "python": platform.python_version()}
-    return form.answer(code, lambda: _version_lines(said), lambda: {**ours, **data})
+    for name, cause in unknown[:1]:
+        server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
+        code = ExitCode.CONFIGURATION if cause is Cause.CONFIGURATION else of_cause(server, cause)
+    data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
+    for name, source in said.items():
+        data[name.lower()] = {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
+    return form.answer(code, partial(_version_lines, said), lambda: data)
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
@@ -223,12 +219,10 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
             same = isinstance(schema, Complete) and schema.data == object_schema()
             said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
         if urls := ", ".join(installation.printable_urls):
-            listed = seen.world.registry.list_instances()
-            said["Eureka"] = (
-                listed
-                if isinstance(listed, Unknown)
-                else Complete(data=f"{urls} answers, with {counted(len(listed.data), 'instance')}")
-            )
+            found: Source[Any] = seen.world.registry.list_instances()
+            if isinstance(found, Complete):
+                found = Complete(data=f"{urls} answers, with {counted(len(found.data), 'instance')}")
+            said["Eureka"] = found
     return said
 
 

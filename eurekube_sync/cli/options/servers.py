@@ -100,15 +100,15 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
     password_file = access.eureka_password_file
     users = {"--eureka-username": access.eureka_username, "--eureka-username-file": user_file}
-    passwords = {PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}
+    passwords = {"--eureka-password-file": password_file, PASSWORD_VARIABLE: password}
     user_by, password_by = _one_of(users, "The user name of Eureka"), _one_of(passwords, "The password of Eureka")
     if user_by and any(address.login for address in addresses):
         raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
     if not user_by and not password_by:
         return None
-    for by, others in ((user_by, users), (password_by, ("--eureka-password-file", PASSWORD_VARIABLE))):
-        if not by:
-            raise ConfigurationError(f"{user_by or password_by} needs {' or '.join(others)} beside it.")
+    if not user_by or not password_by:
+        missing = " or ".join(passwords if user_by else users)
+        raise ConfigurationError(f"{user_by or password_by} needs {missing} beside it.")
     secret = partial(SecretFile, clock=clock)
     return make_login(
         user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",

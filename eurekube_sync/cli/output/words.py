@@ -140,7 +140,6 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
     yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
-    yield from _come_to_nothing(report)
     if report.cut_short:
         left = not_tried(report)
         goes_on = f"{left} not tried; the next pass tries them" if left else "the next pass continues"
@@ -237,6 +236,8 @@ def _of_failures(report: PassReport) -> Iterator[str]:
 
 
 def _of_claims(report: PassReport) -> Iterator[Sentence]:
+    """What to see to of each syncer; and a note for one that is served, and has less UP than its Services endpoints."""
+    rows = {action.key for action in (*report.plan.changes, *(report.held.removals if report.held else ()))}
     told = {source.message for _, source in unread(report.view)}
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
@@ -253,23 +254,15 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in untold)
                 rivals = claim.rivals.items()
                 yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
+                reason, message = _account(claim)
+                if reason and not (reason == "NotReady" and claim.unready.keys() <= rows):
+                    yield _of_syncer(ref, reason, message, note=True)
             case Deleting():
                 status = report.all_statuses.get(ref)
                 if status and not report.settings.dry_run and (synced := status.condition("Synced")):
                     yield Sentence(f"syncer {ref}: deleting: {synced.message}")
             case _:  # pragma: no cover
                 assert_never(claim)
-
-
-def _come_to_nothing(report: PassReport) -> Iterator[Sentence]:
-    """A note for each syncer that is served and has less UP than its Services have endpoints, and why."""
-    planned = {action.key for action in report.plan.changes}
-    planned |= {action.key for action in report.held.removals} if report.held else set()
-    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
-        reason, message = _account(claim)
-        told = isinstance(claim, Serving) and reason == "NotReady" and claim.unready.keys() <= planned  # by its rows
-        if reason and not told:
-            yield _of_syncer(ref, reason, message, note=True)
     for ref, message in _of_other_classes(report) if report.settings.dry_run else ():
         yield _of_syncer(ref, "OtherClass", message, note=True)
 
@@ -307,10 +300,8 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         status = report.all_statuses.get(ref)
         ready = status.condition("Ready") if status else None
-        reason, message = _account(claim)
-        if isinstance(claim, NotServed):
-            reason, message = claim.reason, claim.message
-        elif not reason and ready is not None:
+        reason, message = (claim.reason, claim.message) if isinstance(claim, NotServed) else _account(claim)
+        if not reason and ready is not None:
             reason, message = ready.reason, ready.message
         yield {
             "syncer": str(ref),
