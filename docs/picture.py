@@ -56,7 +56,7 @@ def draw() -> Console:
             _pass(console, world, "eurekube-sync run")
             playground.set_ready(NAMESPACE, "rating-2", ready=False)
             _pass(console, world, "eurekube-sync run", "pod rating-2 has stopped being ready")
-            playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
+            playground.delete("Pod", NAMESPACE, "rating-2")
             playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
             _pass(console, world, "eurekube-sync run", "it is gone, and rating-3 has taken its place")
             story.set_selector(playground, "bad-release")

@@ -68,10 +68,9 @@ class Playground:
         if status := manifest.get("status"):
             self._expect("PATCH", f"{path}/{metadata['name']}/status", {"status": status})
 
-    def delete(self, kind: str, namespace: str, name: str, *, grace_seconds: int | None = None) -> None:
-        """Deletes an object; a pod with a grace period stays, terminating."""
-        query = {} if grace_seconds is None else {"gracePeriodSeconds": str(grace_seconds)}
-        self._expect("DELETE", f"{_path(kind, namespace)}/{name}", None, **query)
+    def delete(self, kind: str, namespace: str, name: str) -> None:
+        """Deletes an object."""
+        self._expect("DELETE", f"{_path(kind, namespace)}/{name}", None)
 
     def change(self, kind: str, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         """Merges into an object."""
@@ -117,8 +116,8 @@ class Playground:
         found = self.eureka.registry.applications().get(app.upper(), [])
         return sorted((f"{one['hostName']}:{one['port']['$']}", one["status"]) for one in found)
 
-    def _expect(self, method: str, path: str, body: Any, **query: str) -> None:
-        status, answer = self.kubernetes.call(method, path, body, **query)
+    def _expect(self, method: str, path: str, body: Any) -> None:
+        status, answer = self.kubernetes.call(method, path, body)
         if status >= 300:
             raise ValueError(f"{method} {path}: {status} {answer}")
 

@@ -36,6 +36,7 @@ from tests.embedded.strict import (
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OPEN_PATHS = ("/readyz", "/livez", "/healthz")
 """What nobody needs a login for, as for the version."""
+_RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _GZIP_ABOVE = 128 * 1024
 _IPV6 = ip_network("fd00:10:96::/112")
@@ -47,6 +48,10 @@ class FullObjects(Objects):
     derive_endpoints = False
     """Whether Services get Endpoints beside their slices."""
     families: tuple[str, ...] = ("IPv4",)
+    grace: int | None = None
+    """Seconds that a DELETE asks for."""
+    gone: Resource | None = None
+    """What the object was of that the last DELETE took; None for one that stays for a while."""
     patching = False
     """Whether the body of an update is the outcome of a patch."""
     _of_ipv6 = 0
@@ -76,11 +81,20 @@ class FullObjects(Objects):
     def _is_ending(self, resource: Resource, name: str) -> bool:
         return "deletionTimestamp" in self.get(resource, "", name)["metadata"]
 
-    def delete(self, resource: Resource, stored: Object, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
-        """A definition goes with the last of its objects."""
+    def delete(self, resource: Resource, stored: Object, *, grace: int = 0) -> Object:
+        """A Pod takes its time, and a definition goes with the last of its objects."""
+        grace = _grace_seconds(stored, self.grace) if resource == resources.PODS else 0
         metadata = stored["metadata"]
-        if resource != resources.DEFINITIONS or not metadata.get("finalizers") or "deletionTimestamp" in metadata:
-            return super().delete(resource, stored, grace_seconds=grace_seconds)
+        if resource == resources.DEFINITIONS and metadata.get("finalizers") and "deletionTimestamp" not in metadata:
+            deleted = self._begin_to_end(resource, stored)
+        else:
+            deleted = super().delete(resource, stored, grace=grace)
+        is_gone = self.store.get(resource.key, namespace_of(stored), metadata["name"]) is None
+        self.gone = resource if is_gone else None
+        return deleted
+
+    def _begin_to_end(self, resource: Resource, stored: Object) -> Object:
+        metadata = stored["metadata"]
         ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
         conditions = [*stored["status"]["conditions"], condition(*ending, self.time())]
         changed = {**metadata, "deletionTimestamp": self.time()}
@@ -89,7 +103,7 @@ class FullObjects(Objects):
         for one, held in self._held_by(metadata["name"]):
             self.delete(one, held)
         self._end_definition(metadata["name"])
-        return marked, self.store.get(resource.key, "", metadata["name"]) is None
+        return marked
 
     def remove(self, resource: Resource, stored: Object) -> None:
         super().remove(resource, stored)
@@ -224,7 +238,22 @@ class FullKubernetes(EmbeddedKubernetes):
                 self._check(user, request, group, rest)
             case ["api", _, *rest] if rest:
                 self._check(user, request, "", rest)
-        return super().answer(request)
+        if request.method != "DELETE":
+            return super().answer(request)
+        options = msgspec.json.decode(request.body) if request.body else {}
+        grace = options.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
+        self.objects.grace, self.objects.gone = None if grace is None else int(grace), None
+        return self._deleted(super().answer(request))
+
+    def _deleted(self, response: Response) -> Response:
+        """Of most objects that are gone the answer is no object, but a Status."""
+        gone = self.objects.gone
+        if gone is None or gone.kind in _RETURNED_WHEN_GONE:
+            return response
+        metadata = msgspec.json.decode(response.body)["metadata"]
+        found = {**errors.details(gone.plural, gone.group, metadata["name"]), "uid": metadata["uid"]}
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": found}
+        return replace(response, body=msgspec.json.encode(status) + b"\n")
 
     def page(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
@@ -276,3 +305,10 @@ def _complete_slice(endpoint_slice: Object) -> None:
     endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
     ports = [{"name": "", "protocol": "TCP", **port} for port in endpoint_slice.get("ports") or ()]
     endpoint_slice["endpoints"], endpoint_slice["ports"] = endpoints or None, ports or None
+
+
+def _grace_seconds(pod: Mapping[str, Any], asked: int | None) -> int:
+    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
+    if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return asked if asked is not None else int(pod["spec"]["terminationGracePeriodSeconds"])

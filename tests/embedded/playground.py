@@ -40,6 +40,14 @@ class TestedPlayground(Playground):
         self.kubeconfig.write_text(yaml.safe_dump(document))
         return self
 
+    def delete(self, kind: str, namespace: str, name: str, *, grace_seconds: int = 0) -> None:
+        """A pod with a grace period stays, terminating."""
+        path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
+        if kind != "Pod":
+            super().delete(kind, namespace, name)
+        else:
+            assert self.kubernetes.call("DELETE", path, gracePeriodSeconds=str(grace_seconds))[0] == 200
+
     def served(self, handler: Handler) -> LoopbackServer:
         """Every call is searched for secrets, and kept."""
 

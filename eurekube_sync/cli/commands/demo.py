@@ -124,7 +124,7 @@ class Story:
         self._run(shows=True)
 
         self.chapter("It dies, and another replaces it")
-        playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
+        playground.delete("Pod", NAMESPACE, "rating-2")
         playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
         self._run(shows=True)
 

@@ -98,15 +98,14 @@ class Objects:
         self.follow(resource, old, self.store.put(resource.key, obj))
         return obj
 
-    def delete(self, resource: Resource, stored: Object, *, grace_seconds: int | None = None) -> tuple[Object, bool]:
-        """Delete, or begin to; the object and whether it is gone."""
+    def delete(self, resource: Resource, stored: Object, *, grace: int = 0) -> Object:
+        """Delete, or begin to; `grace` is the seconds that it may take to end."""
         metadata = stored["metadata"]
-        grace = _grace_seconds(resource, stored, grace_seconds)
         if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
             self.remove(resource, stored)
-            return stored, True
+            return stored
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
-            return stored, False
+            return stored
         changed = {**metadata, "deletionTimestamp": self.time(later=grace), "deletionGracePeriodSeconds": grace}
         changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
         obj = {**stored, "metadata": changed}
@@ -116,7 +115,7 @@ class Objects:
         self.follow(resource, stored, marked)
         if resource == resources.NAMESPACES:
             self._empty(metadata["name"])
-        return marked, self.store.get(resource.key, namespace_of(stored), metadata["name"]) is None
+        return marked
 
     def remove(self, resource: Resource, stored: Object) -> None:
         """Forget an object, and do what waited for that."""
@@ -257,12 +256,3 @@ def _given(metadata: Mapping[str, Any]) -> Object:
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
     """What metadata.generation counts the changes of."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-
-
-def _grace_seconds(resource: Resource, obj: Mapping[str, Any], asked: int | None) -> int:
-    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
-    if resource != resources.PODS:
-        return 0
-    if not obj["spec"].get("nodeName") or obj["status"].get("phase") in ("Succeeded", "Failed"):
-        return 0
-    return asked if asked is not None else int(obj["spec"]["terminationGracePeriodSeconds"])

@@ -21,7 +21,6 @@ from eurekube_sync.embedded.kubernetes.store import Object, namespace_of, select
 
 VERSION = "v1.36.3"
 REVIEWS = ["selfsubjectaccessreviews"]
-_RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
 
 
 class Target(NamedTuple):
@@ -126,7 +125,7 @@ class EmbeddedKubernetes:
                 asked = {"strict": _strict(request), "status": bool(subresource)}
                 return _json(200, objects.update(resource, stored, body, **asked))
             case "DELETE", name, "" if name:
-                return _delete(request, objects, resource, objects.get(resource, target.namespace, name))
+                return _json(200, objects.delete(resource, objects.get(resource, target.namespace, name)))
         message = "the server does not allow this method on the requested resource"
         raise errors.ApiError(405, "MethodNotAllowed", message, {})
 
@@ -203,19 +202,6 @@ def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
     """The answer to a SelfSubjectAccessReview."""
     head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
     return _json(201, {**head, "spec": body.get("spec") or {}, "status": {"allowed": allowed}})
-
-
-def _delete(request: Request, objects: Objects, resource: Resource, stored: Object) -> Response:
-    body = bodies.decoded(request.body) if request.body else {}
-    grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
-    obj, gone = objects.delete(resource, stored, grace_seconds=None if grace is None else int(grace))
-    if not gone or resource.kind in _RETURNED_WHEN_GONE:
-        return _json(200, obj)
-    found = {
-        **errors.details(resource.plural, resource.group, stored["metadata"]["name"]),
-        "uid": obj["metadata"]["uid"],
-    }
-    return _json(200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": found})
 
 
 def _dry_run(request: Request) -> bool:
