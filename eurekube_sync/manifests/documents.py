@@ -45,8 +45,9 @@ class Finding:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part)
-        return f"{place + ': ' if place else ''}{self.severity}: {self.path}: {self.reason}"
+        place = "".join(f"{part}:" for part in (self.file, self.line) if part)
+        document = f"document {self.document}: " if self.document else ""
+        return f"{place} {self.severity}: {document}{self.path}: {self.reason}".lstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,8 @@ def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bo
             yaml = parse_yaml(part)
             document = _document(file, number, yaml, yaml.problems if yaml else (), offset)
         except Unparsable as error:
-            document = _document(file, number, None, [error.problem], offset)
+            reason, line = error.args
+            document = _document(file, number, None, [Problem(line, (), reason)], offset)
         yield replace(document, template=None if is_json else _template_line(part, offset))
 
 

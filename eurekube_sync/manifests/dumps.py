@@ -95,10 +95,9 @@ def _items(document: Any) -> Iterator[Dumped]:
 
 def _object(one: dict[str, Any]) -> Dumped:
     metadata = one.get("metadata")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        raise ConfigurationError(" has an item without metadata.name: it is no object of Kubernetes")
-    if not isinstance(one.get("kind"), str) or not isinstance(one.get("apiVersion"), str):
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not all(isinstance(text, str) for text in (one.get("apiVersion"), one.get("kind"), name)):
         raise ConfigurationError(
-            " has an item without apiVersion and kind: write it with kubectl get -o json or -o yaml"
+            " has an item without apiVersion, kind or metadata.name: write it with kubectl get -o json or -o yaml"
         )
     return one

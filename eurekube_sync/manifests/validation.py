@@ -24,11 +24,6 @@ Cause: TypeAlias = tuple[str, str, str]
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 
 
-def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Check one object as it came from the cluster or a program: no file, no lines."""
-    return tuple(_of_syncer(Document(file="", number=1, value=obj), (), obj))
-
-
 def validate_text(text: str, file: str) -> Report:
     """Check all EurekaSyncers of a YAML stream or of JSON, and count what else is in it."""
     findings: list[Finding] = []
@@ -44,7 +39,7 @@ def validate_text(text: str, file: str) -> Report:
                 others += 1
             else:  # of our kind or of our group: one of the two may be a slip
                 syncers += 1
-                found.extend(_of_syncer(document, path, obj))
+                found.extend(findings_of(document, path, obj))
         if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
             found = [document.finding((), _TEMPLATE, line=document.template)]
         findings.extend(found)
@@ -68,7 +63,7 @@ def _kind(obj: Any) -> str | None:
     return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND) else None
 
 
-def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
+def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """All that is wrong with one EurekaSyncer, and advice if nothing is."""
     found = [document.finding(path + below, reason) for below, reason in faults(obj)]
     if not found:
@@ -140,16 +135,12 @@ def _json_schema() -> dict[str, Any]:
 def _advice(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """What is allowed in an object without faults, and still likely to disappoint."""
     spec = conformed(obj, object_schema())[0]["spec"]
-    # The fields that give VIPs: callers put these into a URL as its host.
-    vips: list[tuple[Path, str]] = [
-        ((field,), spec[field]) for field in ("vipAddress", "secureVipAddress") if field in spec
-    ]
-    if "vipAddress" not in spec and "appName" in spec:
-        vips.append((("appName",), spec["appName"]))
-    elif "vipAddress" not in spec and "app" in spec["selector"]:
-        vips.append((("selector", "app"), spec["selector"]["app"]))
-    for path, text in vips:
-        for name in text.split(","):
+    # Callers put VIPs into a URL as its host.
+    own: list[tuple[Path, str | None]] = [((field,), spec.get(field)) for field in ("vipAddress", "appName")]
+    own.append((("selector", "app"), spec["selector"].get("app")))
+    given = [(path, text) for path, text in own if text][:1]
+    for path, text in (*given, (("secureVipAddress",), spec.get("secureVipAddress", ""))):
+        for name in filter(None, text.split(",")):
             if warning := host_name_warning(name.partition(":")[0]):
                 yield ("spec", *path), warning
     if spec.get("service", {}).get("address") == "ClusterIP":

@@ -47,11 +47,7 @@ class Problem(NamedTuple):
 
 
 class Unparsable(Exception):
-    """A document that cannot be read. Lines are 1-based within the text that was given."""
-
-    def __init__(self, reason: str, line: int) -> None:
-        super().__init__(reason)
-        self.problem = Problem(line, (), reason)
+    """A document that cannot be read: the reason, and the line, 1-based within the text that was given."""
 
 
 class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders

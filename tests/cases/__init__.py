@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eurekube_sync.manifests.documents import read_documents
+from eurekube_sync.manifests.documents import Document, Finding, read_documents
+from eurekube_sync.manifests.validation import findings_of
 
 _TABLE = Path(__file__).parent / "eurekasyncer.yaml"
 
@@ -43,3 +44,8 @@ def syncer_cases() -> list[Case]:
         )
         for row in document.value
     ]
+
+
+def validate_object(obj: dict[str, Any]) -> tuple[Finding, ...]:
+    """What `validate` says of an object that is in no file."""
+    return tuple(findings_of(Document(file="", number=1, value=obj), (), obj))

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.manifests.crd import crd_text, load_crd
 from eurekube_sync.manifests.documents import Severity, read_documents
-from eurekube_sync.manifests.validation import refusal, validate_object
-from tests.cases import Case, manifest_of, syncer_cases
+from eurekube_sync.manifests.validation import refusal
+from tests.cases import Case, manifest_of, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
 from tests.servers.kube import KubernetesServers

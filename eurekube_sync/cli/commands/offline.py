@@ -67,10 +67,7 @@ def _write(report: Report, output: str) -> None:
             click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
         case _:
             for finding in report.findings:
-                place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
-                document = f"document {finding.document}: " if finding.document else ""
-                line = f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}"
-                click.echo(printable(line.lstrip()))
+                click.echo(printable(str(finding)))
             verdict = "valid" if report.ok else counted(report.errors, "error")
             warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
             others = f", {counted(report.others, 'other object')} skipped" if report.others else ""

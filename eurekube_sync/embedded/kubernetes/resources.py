@@ -203,17 +203,15 @@ def _age(created: str, now: float) -> str:
     return f"{max(seconds, 0)}s"
 
 
-def table(resource: Resource, objects: Iterable[Mapping[str, Any]], include: str, now: float) -> dict[str, Any]:
+def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
     """A `meta.k8s.io/v1` Table: the columns of a custom resource that `kubectl get` shows. Of other kinds kubectl
-    shows name and age by itself. `include` is the query's includeObject: Metadata, Object or None."""
+    shows name and age by itself."""
     columns = (_NAME, *resource.columns)
     rows: list[dict[str, Any]] = []
     for obj in objects:
         values = [(column["type"], _read(obj, column["jsonPath"])) for column in columns]
-        row: dict[str, Any] = {"cells": [_age(value, now) if type_ == "date" else value for type_, value in values]}
-        if include != "None":
-            row["object"] = obj if include == "Object" else metadata_of(obj)
-        rows.append(row)
+        cells = [_age(value, now) if type_ == "date" else value for type_, value in values]
+        rows.append({"cells": cells, "object": metadata_of(obj)})
     unset = {"format": "", "description": "", "priority": 0}
     definitions = [{**unset, **{key: column[key] for key in column if key != "jsonPath"}} for column in columns]
     return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": definitions, "rows": rows}

@@ -156,9 +156,7 @@ class EmbeddedKubernetes:
         self, request: Request, resource: Resource, found: Sequence[Object], metadata: Mapping[str, Any]
     ) -> Response:
         if _wants(request, "Table") and resource.columns:
-            include = request.query.get("includeObject", "Metadata")
-            table = resources.table(resource, found, include, self._now())
-            return _json(200, {**table, "metadata": metadata})
+            return _json(200, {**resources.table(resource, found, self._now()), "metadata": metadata})
         if _wants(request, "PartialObjectMetadataList"):
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             items = [resources.metadata_of(stored) for stored in found]

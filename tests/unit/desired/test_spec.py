@@ -13,9 +13,8 @@ from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.desired.spec import check_app_name, host_name_warning, parse
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import conformed
-from eurekube_sync.manifests.validation import validate_object
 from eurekube_sync.model.errors import InvalidSyncer
-from tests.cases import Case, syncer_cases
+from tests.cases import Case, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.unit.worlds.build import NS, REF, service, syncer
 

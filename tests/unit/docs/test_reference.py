@@ -13,8 +13,7 @@ import yaml
 
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.documents import Severity
-from eurekube_sync.manifests.validation import validate_object
-from tests.cases import manifest_of
+from tests.cases import manifest_of, validate_object
 
 ROOT = Path(__file__).parents[3]
 SPEC = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.documents import Severity
-from eurekube_sync.manifests.validation import refusal, validate_object
-from tests.cases import Case, manifest_of, syncer_cases
+from eurekube_sync.manifests.validation import refusal
+from tests.cases import Case, manifest_of, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
 

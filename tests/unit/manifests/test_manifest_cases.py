@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.manifests.documents import Severity
-from eurekube_sync.manifests.validation import validate_object
-from tests.cases import Case, syncer_cases
+from tests.cases import Case, syncer_cases, validate_object
 
 CASES = syncer_cases()
 

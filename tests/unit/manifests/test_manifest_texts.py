@@ -158,5 +158,5 @@ def test_json_streams() -> None:
 def test_a_finding_prints_as_one_line() -> None:
     """A finding is printed as file, line, severity, path and reason."""
     finding = Finding(file="a.yaml", document=1, line=3, path="$.spec", reason="is odd")
-    assert str(finding) == "a.yaml:3: error: $.spec: is odd"
-    assert str(Finding(file="", document=1, line=None, path="$", reason="is odd")) == "error: $: is odd"
+    assert str(finding) == "a.yaml:3: error: document 1: $.spec: is odd"
+    assert str(Finding(file="", document=1, line=None, path="$", reason="is odd")) == "error: document 1: $: is odd"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.manifests.documents import Report, Severity
-from eurekube_sync.manifests.validation import refusal, validate_object, validate_text
+from eurekube_sync.manifests.validation import refusal, validate_text
 from eurekube_sync.manifests.yaml_text import resolve
-from tests.cases import manifest_of
+from tests.cases import manifest_of, validate_object
 from tests.cases.specs import specs
 
 HEAD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec:\n"
