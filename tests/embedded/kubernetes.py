@@ -13,8 +13,7 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
-from eurekube_sync.embedded.kubernetes.admission import condition, next_address
-from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
+from eurekube_sync.embedded.kubernetes.objects import Objects, Validate, condition, next_address
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import REVIEWS, review, target_of
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
@@ -95,8 +94,8 @@ class FullObjects(Objects):
 
     def _begin_to_end(self, resource: Resource, stored: Object) -> Object:
         metadata = stored["metadata"]
-        ending = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-        conditions = [*stored["status"]["conditions"], condition(*ending, self.time())]
+        ending = condition("Terminating", "InstanceDeletionInProgress", self.time())
+        conditions = [*stored["status"]["conditions"], ending]
         changed = {**metadata, "deletionTimestamp": self.time()}
         obj = {**stored, "metadata": changed, "status": {**stored["status"], "conditions": conditions}}
         marked = self.store.put(resource.key, obj)

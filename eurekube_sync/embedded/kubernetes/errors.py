@@ -75,7 +75,7 @@ def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiErr
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()) -> ApiError:
-    """403, by RBAC or by an admission plugin."""
+    """403, by RBAC or because a namespace ends."""
     named = f' "{name}"' if name else ""
     found = details(resource.plural, resource.group, name, causes)
     return ApiError(403, "Forbidden", f"{resource.qualified}{named} is forbidden: {why}", found)

@@ -1,17 +1,19 @@
 """The rules of writing: what create, update and delete do to an object, and what follows from it.
 
-Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces, and the slice
-controller's turn after each write. Knows no HTTP; refusals are `ApiError`.
+Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces, the slice controller's
+turn after each write, and the defaults of built-in kinds, as far as somebody here reads them. Custom resources are
+judged by the functions that the server is given. Knows no HTTP; refusals are `ApiError`.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import admission, errors, resources, slices
+from eurekube_sync.embedded.kubernetes import errors, resources, slices
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 
@@ -20,6 +22,8 @@ Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[erro
 Conform = Callable[[Object, Mapping[str, Any]], tuple[Object, Sequence[str]]]
 """(custom resource, schema) -> as it is stored, and the names of the unknown fields that are left out."""
 
+_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+_OF_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _SET_BY_SERVER = (
     *("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"),
     "managedFields",
@@ -126,7 +130,10 @@ class Objects:
 
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """The body as an object of its kind, a custom one in the form of its schema."""
-        obj = admission.typed(resource, body)
+        if not isinstance(body, dict):
+            raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+        head = {"kind": resource.kind, "apiVersion": resource.api_version}
+        obj: Object = {**body, **head, "metadata": body.get("metadata") or {}}
         if not resource.schema:
             return obj
         obj, unknown = self._conform(obj, resource.schema)
@@ -158,13 +165,18 @@ class Objects:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
         match resource:
             case resources.SERVICES:
-                admission.complete_service(obj, old, self.given)
+                _complete_service(obj, old, self.given)
             case resources.PODS:
-                admission.complete_pod(obj)
+                obj["spec"] = {"terminationGracePeriodSeconds": 30, **(obj.get("spec") or {})}
+                obj.setdefault("status", {"phase": "Pending", "qosClass": "BestEffort"})
             case resources.NAMESPACES:
-                admission.complete_namespace(obj)
+                name = {"kubernetes.io/metadata.name": obj["metadata"]["name"]}
+                obj["metadata"]["labels"] = (obj["metadata"].get("labels") or {}) | name
+                obj.setdefault("spec", {"finalizers": ["kubernetes"]})
+                obj.setdefault("status", {"phase": "Active"})
             case resources.DEFINITIONS:
-                admission.complete_definition(obj, self.time())
+                accepted = condition("Established", "InitialNamesAccepted", self.time())
+                obj.setdefault("status", {"conditions": [accepted]})
             case _ if resource.custom:
                 if faults := self.validate(obj, old) if self.validate else ():
                     raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], faults)
@@ -256,3 +268,43 @@ def _given(metadata: Mapping[str, Any]) -> Object:
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
     """What metadata.generation counts the changes of."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def condition(kind: str, reason: str, time: str) -> Object:
+    """A condition that is so."""
+    return {"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": time}
+
+
+def next_address(given: Counter[str]) -> str:
+    """A cluster IP that nobody has; runs are equal."""
+    given["addresses"] += 1
+    return str(_NETWORK[given["addresses"]])
+
+
+def _complete_service(service: Object, old: Mapping[str, Any] | None, given: Counter[str]) -> None:
+    """Defaults, cluster IP and node ports of a Service in a cluster of IPv4. `given` counts what was given."""
+    spec: Object = {"type": "ClusterIP", **(service.get("spec") or {})}
+    service["spec"] = spec
+    service.setdefault("status", {"loadBalancer": {}})
+    before: Mapping[str, Any] = (old or {}).get("spec") or {}
+    ports = [
+        {"protocol": "TCP", **port, "targetPort": port.get("targetPort") or port.get("port")}
+        for port in spec.pop("ports", None) or ()
+    ]
+    if ports:
+        spec["ports"] = ports
+    if spec["type"] == "ExternalName":
+        for field in _OF_ADDRESSES:
+            spec.pop(field, None)
+        return
+    kept = {field: before[field] for field in _OF_ADDRESSES if field in before}
+    service["spec"] = spec = {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"], **kept, **spec}
+    spec["clusterIP"] = spec.get("clusterIP") or next_address(given)
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+        kept = {port.get("port"): port.get("nodePort") for port in before.get("ports") or ()}
+        for port in ports:
+            if "nodePort" not in port:
+                given["ports"] += 1
+                port["nodePort"] = kept.get(port["port"]) or 29999 + given["ports"]
