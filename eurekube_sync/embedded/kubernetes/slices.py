@@ -12,6 +12,7 @@ from typing import Any
 
 MANAGED_BY = "endpointslice-controller.k8s.io"
 _PER_SLICE = 100
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 Object = Mapping[str, Any]
 Fields = dict[str, Any]
@@ -117,7 +118,8 @@ def slice_of(
     }
     if service["spec"].get("clusterIP") == "None":
         labels["service.kubernetes.io/headless"] = ""
-    suffix = hashlib.sha256(f"{metadata['uid']}/{index}".encode()).hexdigest()[:5]
+    digest = hashlib.sha256(f"{metadata['uid']}/{index}".encode()).digest()
+    suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
     owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": metadata["uid"]}
     return {
         "apiVersion": "discovery.k8s.io/v1",
