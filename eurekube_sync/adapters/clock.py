@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 
@@ -27,11 +28,9 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         """Waits; a stop ends it at once."""
-        try:
+        with suppress(Empty):
             self._bell.get(timeout=max(0.0, seconds))
-        except Empty:
-            return
-        self._bell.put(None)  # for the others who wait, and for all waits to come
+            self._bell.put(None)  # for the others who wait, and for all waits to come
 
     def stopping(self) -> bool:
         return self._stopping

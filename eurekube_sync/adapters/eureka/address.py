@@ -66,8 +66,7 @@ class EurekaAddress:
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
-    """One address, or several with commas between, as in Spring's `defaultZone`; each may carry its own login. One that
-    is given twice counts once; with another login the second time it is a ConfigurationError."""
+    """One address, or several with commas between, as Spring's `defaultZone`; one that is given twice counts once."""
     parts = [part for part in text.split(",") if part.strip()] or [text]
     found: dict[str, EurekaAddress] = {}
     for number, part in enumerate(parts, start=1):

@@ -110,8 +110,7 @@ class EurekaClient(Registry):
         return self._write("DELETE", key)
 
     def replicate(self, items: Sequence[bytes]) -> list[int]:
-        """`PeerReplicationResource.batchReplication` of items of `replication`: one status code for each. This server
-        alone has it: what comes this way is not replicated. Safe to repeat like the single calls."""
+        """`PeerReplicationResource.batchReplication`: one status code for each item, which no server hands on."""
         body = b'{"replicationList":[' + b",".join(items) + b"]}"
         answer = self._call("POST", "/peerreplication/batch/", body)
         return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))

@@ -206,13 +206,13 @@ class EverywhereBatches:
 
     def _cancelled(self, name: str, keys: Sequence[InstanceKey], ours: Ours) -> dict[InstanceKey, bool | None]:
         """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
-        there, unread = list(keys), set[InstanceKey]()
+        there, unsettled = list(keys), set[InstanceKey]()
         if len(self.servers) > 1:
             registered = {key: self._read(name, key) for key in keys}
             there = [key for key, one in registered.items() if isinstance(one, ObservedInstance) and ours(one)]
-            unread = {key for key, one in registered.items() if one is Cause.NOT_READ}
+            unsettled = {key for key, one in registered.items() if one is Cause.NOT_READ}
         codes = self._sent(name, {key: replication.cancel(key) for key in there}) or {}
-        unsettled = unread | {key for key in there if codes.get(key) not in (200, 404)}
+        unsettled.update(key for key in there if codes.get(key) not in (200, 404))
         otherwise = False if name in self._used else None
         return {key: otherwise if key in unsettled else True for key in keys}
 
@@ -268,8 +268,7 @@ class EverywhereBatches:
         return dict(zip(items, codes, strict=True))
 
     def _shortened(self, name: str, number: int, error: RegistryUnavailable) -> bool:
-        """Whether the server that had no answer to so many items still has one to a single item: then it gets half as
-        many at a time, or no batches at all. Repeating those that it did all the same is harmless."""
+        """Whether one item is still answered: the server then gets half as many at a time, or no batches at all."""
         if number == 1 or self._is_over():
             return False
         try:

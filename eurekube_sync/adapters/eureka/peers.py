@@ -5,6 +5,7 @@ the others do not: a stray."""
 from __future__ import annotations
 
 import logging
+from collections import ChainMap
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from typing import Any, TypeVar
@@ -33,8 +34,7 @@ A = TypeVar("A")
 
 
 def sweep_seconds(lease_duration: float) -> float:
-    """How often to list all peers, by the duration of a lease: an instance that only another peer holds is renewed once
-    a list has shown it, and expires twice the duration later. 480 s for 300 s; below 60 s with every list."""
+    """A stray is renewed once a list of all peers has shown it, and expires twice the duration of a lease later."""
     return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
@@ -123,8 +123,7 @@ class EurekaPeers(Registry):
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on all others. One that fails is passed over. Raises
-        RegistryError where one refuses this instance, or no time is left to ask."""
+        """The first peer's answer; what is absent there is read on all others. One that fails is passed over."""
         return self._read(key, self._peers)
 
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
@@ -136,23 +135,19 @@ class EurekaPeers(Registry):
             if abs(age) < REPLICATION_SECONDS:
                 self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
             return found
-        for other in self._reachable(without=name):
-            if other not in others:
-                continue
+        for other in (one for one in self._reachable(without=name) if one in others):
             if self._limit.left() <= 0:
                 raise errors.RegistryUnavailable(f"{other} was not asked for it: no time was left.")
             try:
                 found = self._peers[other].read_instance(key)
-            except errors.RegistryRejected:
-                raise
             except errors.RegistryError as error:
-                if self._limit.left() <= 0:
+                if isinstance(error, errors.RegistryRejected) or self._limit.left() <= 0:
                     raise
                 self._rests.failed(other, error)
-                continue
-            if found is not None:
-                return found
-            self._strays.get(other, {}).pop(key, None)
+            else:
+                if found is not None:
+                    return found
+                self._strays.get(other, {}).pop(key, None)
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -257,10 +252,7 @@ class EurekaPeers(Registry):
         return [name for name, held in self._strays.items() if key in held]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
-        found: dict[InstanceKey, ObservedInstance] = {}
-        for held in self._strays.values():
-            found = held | found
-        return tuple(found.values())
+        return tuple(ChainMap(*self._strays.values()).values())  # one copy of each
 
     def _settle(self, key: InstanceKey) -> None:
         """It is on the first peer, or cancelled on all: a stray no longer."""
@@ -290,7 +282,7 @@ class EurekaPeers(Registry):
                 continue
             theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
-                # Its strays are still taken for registered: they are renewed, and only an uncached read ends that.
+                # Its strays are still taken for registered: only an uncached read ends that.
                 if name not in self._unlisted:
                     _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
                 self._unlisted.add(name)

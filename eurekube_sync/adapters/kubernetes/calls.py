@@ -105,8 +105,7 @@ class Calls:
         self._tries = tries
 
     def send(self, call: Call) -> Answer:
-        """The answer. Raises ClusterUnavailable for a transient status after the last try, or when no time is left, and
-        ClusterDenied for a 401 that new credentials do not end."""
+        """Raises ClusterUnavailable for a transient status or without time, ClusterDenied for a lasting 401."""
 
         def once(within: AnswerTime) -> Came[Answer]:
             try:

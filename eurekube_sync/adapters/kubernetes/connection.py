@@ -79,8 +79,7 @@ class ConnectionSettings:
 
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 1.0
-"""How long credentials are sent without another look, which takes a thread: thousands of statuses are written in a row.
-The client itself reads a token's file once a minute."""
+"""How long credentials are sent without another look, which takes a thread. The client itself looks once a minute."""
 
 
 class _Loaded(NamedTuple):

@@ -130,8 +130,11 @@ class KubernetesDetails:
         return self._calls.list_all(_SERVICES, [namespace]).of(namespace)
 
     def server(self) -> Source[str]:
-        absent = unusable("the Kubernetes API does not say its version (404)")
-        return self._calls.read_object("/version", _version, "the version of the Kubernetes API", absent=absent)
+        what, absent = (
+            "the version of the Kubernetes API",
+            unusable("the Kubernetes API does not say its version (404)"),
+        )
+        return self._calls.read_object("/version", _version, what, absent=absent)
 
     def schema(self) -> Source[Mapping[str, Any]]:
         return self._calls.read_object(DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING)
