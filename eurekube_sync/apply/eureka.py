@@ -96,7 +96,7 @@ class Applier:
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
         """Which of these leases are due in this pass."""
         self._renewals.forget(self._deadline.begun)
-        return self._renewals.all_due(keys, self._deadline.begun)
+        return self._renewals.due(keys, self._deadline.begun)
 
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each of these leases, due or not."""

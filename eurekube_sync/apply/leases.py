@@ -40,11 +40,7 @@ class RenewalLedger:
         self._forgotten_at: float | None = None
         self._again: set[InstanceKey] = set()  # of these, what the next pass renews in any case
 
-    def due(self, key: InstanceKey, now: float) -> bool:
-        """Whether the lease is to be renewed in this pass."""
-        return bool(self.all_due((key,), now))
-
-    def all_due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
+    def due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
         """Which of these leases are to be renewed in this pass."""
         if self.slack >= self.period:
             return list(keys)  # where every pass renews, the very next one does: a feigned age may lie ahead

@@ -147,9 +147,9 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
 
 
 def _removals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(given: Any, found: Any, basis: Any, report: Any) -> Any:
+    def wrong(given: Any, found: Any, report: Any) -> Any:
         found.applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
-        return carry_out(given, found, basis, report)
+        return carry_out(given, found, report)
 
     return wrong
 
@@ -198,7 +198,7 @@ def defects() -> tuple[Defect, ...]:
             about="one peer",
             patches=((reconcile, "_look_elsewhere", _nowhere_else),),
         ),
-        Defect(name="leases are renewed too late", patches=((RenewalLedger, "all_due", _too_late),)),
+        Defect(name="leases are renewed too late", patches=((RenewalLedger, "due", _too_late),)),
         Defect(
             name="Kubernetes is listed before Eureka",
             about="paused",

@@ -118,7 +118,7 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
 
 def _of_this_pass_alone(note: Callable[..., None]) -> Callable[..., None]:
     def wrong(memory: Any, *arguments: Any) -> None:
-        memory._ours, memory._left = {}, {}
+        memory._up = {}
         note(memory, *arguments)
 
     return wrong

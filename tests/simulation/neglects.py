@@ -19,8 +19,8 @@ from .defect import Defect
 
 
 def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(claim: Any, verdict: Any, before: Any, now: int) -> Any:
-        return condition(claim, replace(verdict, message=f"{verdict.message} ({now // 60} min)"), before, now)
+    def wrong(claim: Any, type_: str, aspect: Any, before: Any, now: int) -> Any:
+        return condition(claim, type_, aspect._replace(message=f"{aspect.message} ({now // 60} min)"), before, now)
 
     return wrong
 
