@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, assert_never
@@ -51,6 +52,7 @@ class Applier:
         self._ours = ours
         self._deadline = deadline
         self._reads, self._changes = Streak(), Streak()
+        self._renewing = Streak(most=inf)  # goes on to the deadline
 
     def read(
         self,
@@ -102,9 +104,9 @@ class Applier:
         """Renews each of these leases, due or not."""
 
         def renew(action: Renew) -> Outcome:
-            return self._guard(action, self._renew, action.status, None)
+            return self._guard(action, self._renew, action.status, self._renewing)
 
-        return self._shortened(renewals, lambda _: True, self._renew_many, renew, None, as_given=True)
+        return self._shortened(renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True)
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Registers and updates; a Renew here is one that met a 404 and is to be registered again. `barred` are
@@ -194,7 +196,7 @@ class Applier:
         fits: Callable[[A], bool],
         many: Callable[[Batches, Sequence[Any]], Sequence[R | None]],
         single: Callable[[A], R],
-        streak: Streak | None,
+        streak: Streak,
         *,
         as_given: bool = False,
     ) -> list[R]:
@@ -255,15 +257,14 @@ class Applier:
         """With a timestamp of now, or one newer than what is `stored`."""
         return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
 
-    def _give_up(self, streak: Streak | None) -> str | None:
+    def _give_up(self, streak: Streak) -> str | None:
         """Why no further call is made; None: it is."""
         if self._deadline.passed:
             return "the pass ended first"
-        broken = streak is not None and streak.broken
-        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
+        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
 
     def _guard(
-        self, action: C, call: Callable[[C], Outcome], standing: InstanceStatus | None, streak: Streak | None
+        self, action: C, call: Callable[[C], Outcome], standing: InstanceStatus | None, streak: Streak
     ) -> Outcome:
         """What became of the action. `standing` is what is registered if the call fails or is not made."""
         if why := self._give_up(streak):
@@ -272,11 +273,9 @@ class Applier:
         try:
             outcome = call(action)
         except RegistryError as error:
-            if streak is not None:
-                streak.note(unreachable=isinstance(error, RegistryUnavailable))
+            streak.note(unreachable=isinstance(error, RegistryUnavailable))
             return Outcome(action=action, result=Result.FAILED, detail=str(error), status=standing, cause=error.cause)
-        if streak is not None:
-            streak.note(unreachable=False)
+        streak.note(unreachable=False)
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:

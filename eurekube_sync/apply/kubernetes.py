@@ -67,17 +67,12 @@ class Write:
     """Of conditions that flipped; of a deletion that a person abandoned, what it leaves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsettled:
-    """What there is to write."""
-
-    writes: tuple[Write, ...]
-    all_statuses: Mapping[SyncerRef, SyncerStatus]  # of all that go on, changed or not
-
-
-def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None) -> Unsettled:
-    """What a pass has to report to the cluster. `words`: a failure that goes on is reported in its latest words. What
-    the last pass made of the same is taken from `earlier`."""
+def unsettled(
+    result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None
+) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
+    """What a pass has to write to the cluster, and the statuses of all syncers that go on, changed or not. `words`: a
+    failure that goes on is reported in its latest words. What the last pass made of the same is taken from `earlier`.
+    """
     claims, waiting = result.desired.claims, {}
     finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
@@ -102,15 +97,15 @@ def unsettled(result: PassResult, *, words: bool, earlier: EarlierStatuses | Non
     changed = [(one, status) for one, status in stood if worth_writing(one.status, status, words=words)]
     events = events_of(in_turn(changed, lambda one: one[0].ref))
     writes = [Write(syncer=one, status=status, events=events[one.ref]) for one, status in changed]
-    return Unsettled(writes=(*finished.values(), *writes), all_statuses=others)
+    return [*finished.values(), *writes], others
 
 
 def settle(
-    cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Unsettled
+    cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Sequence[Write]
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
     """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
     were written."""
-    now, writes = clock.now(), in_turn(due.writes, attrgetter("syncer.ref"))
+    now, writes = clock.now(), in_turn(due, attrgetter("syncer.ref"))
 
     def write(one: Write) -> ClusterError | None:
         ref = one.syncer.ref

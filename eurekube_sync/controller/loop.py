@@ -110,12 +110,6 @@ class Schedule:
     detailed_exitcode: bool = False
     watched: bool = False  # A person reads the report as it comes: what it says of a single pass is not logged as well
 
-    def exit_code(self, report: PassReport) -> ExitCode:
-        """Of a pass."""
-        return of_report(
-            report, fail_on_held=self.fail_on_held, detailed=self.detailed_exitcode, fail_on_broken=self.fail_on_broken
-        )
-
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
 """Called with what is registered and the moment of the next pass, in monotonic seconds, until which it may take; how
@@ -141,7 +135,9 @@ def run_passes(
         to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
-            to_renew, code = report.to_renew, schedule.exit_code(report)
+            held, broken, detailed = schedule.fail_on_held, schedule.fail_on_broken, schedule.detailed_exitcode
+            code = of_report(report, fail_on_held=held, fail_on_broken=broken, detailed=detailed)
+            to_renew = report.to_renew
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
                 for change in outages.note(report):

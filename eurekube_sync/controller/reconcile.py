@@ -93,7 +93,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     unserved = unserved_syncers(given, found)
     report = replace(report, other_owners=others, unserved=unserved, cut_short=deadline.cut_short)
     if settings.dry_run:
-        return replace(report, all_statuses=statuses_due(given, found, report).all_statuses)
+        return replace(report, all_statuses=statuses_due(given, found, report)[1])
     report = carry_out(given, found, report)
     report = keep_unserved(given, found, report)
     return write_to_kubernetes(given, found, report)

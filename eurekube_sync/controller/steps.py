@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -9,7 +10,7 @@ from math import inf
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
-from eurekube_sync.apply.kubernetes import Unsettled, failure, put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.kubernetes import Write, failure, put_finalizers_on, settle, unsettled
 from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
@@ -20,6 +21,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
@@ -248,9 +250,9 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
-    due = statuses_due(given, found, report)
+    due, statuses = statuses_due(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
-    doubt = given.same.doubt("no status is written") if (due.writes or wished) and not world.clock.stopping() else None
+    doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     if wished:
@@ -261,15 +263,17 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     gates = open_gates(cluster, found.applier, workers, deadline, given.ownership, wished, share=Ends.SETTLING, now=now)
     return replace(
         report,
-        all_statuses=due.all_statuses,
+        all_statuses=statuses,
         statuses=written,
         cluster_errors=(*report.cluster_errors, *errors, *gates),
         cut_short=deadline.cut_short,
     )
 
 
-def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
-    """The status of each syncer, and which of them are to be written."""
+def statuses_due(
+    given: Given, found: Found, report: PassReport
+) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
+    """What is to be written of the syncers, and the status of each."""
     settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(
         desired=found.desired,

@@ -63,6 +63,7 @@ class Deadline:
 class Streak:
     """Counts the calls in a row that got no answer from one server, over all threads."""
 
+    most: float = FAILURES_IN_A_ROW
     failures: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,7 +73,7 @@ class Streak:
 
     @property
     def broken(self) -> bool:
-        return self.failures >= FAILURES_IN_A_ROW  # the rest is not tried
+        return self.failures >= self.most  # the rest is not tried
 
 
 class Schedule:

@@ -53,7 +53,7 @@ class Bench:
             cache=45,
             expires_after=600,
         )
-        due = unsettled(result, words=True)
+        due, _ = unsettled(result, words=True)
         return settle(self.cluster, self.clock, InTurn(), self.deadline, due)
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
