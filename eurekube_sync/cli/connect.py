@@ -70,7 +70,7 @@ class Installation(EurekaAccess):
     only_looks: bool = False  # nothing is asked that is a write in form
     count: Callable[[Server, str], None] = lambda _server, _code: None  # given the status of each call to a server
     waits: Waits = field(default_factory=Waits)
-    dumped: Connection | None = None  # files that are read in the cluster's place
+    to_cluster: Connection | None = None  # in place of a new one; it may read files
     sweep_interval: float | None = None  # how often every peer of Eureka is listed; None for what the leases need
 
     def settings(self, **more: Any) -> PassSettings:
@@ -96,14 +96,8 @@ look_options = installation_options(*looked_at, scope_choices.look_for_drains_op
 @contextmanager
 def connect(ours: Installation, clock: Clock) -> Iterator[World]:
     """Connects to both; raises ConfigurationError."""
-    with _connected(ours, clock) as (world, _, _):
-        yield world
-
-
-@contextmanager
-def _connected(ours: Installation, clock: Clock) -> Iterator[tuple[World, Connection, Mapping[str, EurekaClient]]]:
-    to_cluster = ours.dumped or _to_cluster(ours)
-    with _eureka(ours, clock) as (seen, servers):
+    to_cluster = ours.to_cluster or _to_cluster(ours)
+    with connect_registry(ours, clock) as seen:
         cluster: Cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
@@ -112,16 +106,16 @@ def _connected(ours: Installation, clock: Clock) -> Iterator[tuple[World, Connec
             endpoints_source=ours.endpoints_source,
             count=partial(ours.count, Server.KUBERNETES),
         )
-        world = World(
+        yield World(
             registry=seen.registry,
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
             renewals=seen.renewals,
             time_limit=seen.time_limit,
+            servers=seen.servers,
             memory=Memory(own_writes=OwnWrites(seconds=ours.registry_cache)),
         )
-        yield world, to_cluster, servers
 
 
 @contextmanager
@@ -129,7 +123,8 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
-    with _connected(ours, clock) as (world, to_cluster, servers):
+    to_cluster = _to_cluster(ours)
+    with connect(replace(ours, to_cluster=to_cluster), clock) as world:
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
@@ -139,7 +134,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
-        yield LookWorld(world=world, details=details, servers=servers, locks=locks)
+        yield LookWorld(world=world, details=details, servers=world.servers, locks=locks)
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
@@ -172,23 +167,17 @@ def _to_cluster(ours: Installation) -> Connection:
 @contextmanager
 def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
     """Connects to Eureka alone; raises ConfigurationError."""
-    with _eureka(ours, clock) as (world, _):
-        yield world
-
-
-@contextmanager
-def _eureka(ours: Installation, clock: Clock) -> Iterator[tuple[EurekaWorld, Mapping[str, EurekaClient]]]:
     limit = TimeLimit(clock)
     with ExitStack() as opened:
         registry, servers = _registry(ours, clock, limit, opened)
-        world = EurekaWorld(
+        yield EurekaWorld(
             registry=ours.waits.of(registry, "Eureka"),
             clock=clock,
             workers=opened.enter_context(ThreadWorkers(ours.concurrency)),
             time_limit=limit,
             renewals=RenewalLedger(period=ours.renewal_interval, slack=ours.renewal_slack),
+            servers=servers,
         )
-        yield world, servers
 
 
 def _registry(

@@ -22,7 +22,7 @@ from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import Ownership
-from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
@@ -61,6 +61,7 @@ class EurekaWorld:
     workers: Workers
     renewals: RenewalLedger
     time_limit: TimeLimit  # the one that the adapters keep
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server, by its address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

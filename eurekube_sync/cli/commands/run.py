@@ -135,7 +135,7 @@ def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes
     dumped, scope = DumpedConnection(read_dumps(files, stdin=sys.stdin.buffer)), installation.scope
     if scope.namespaces is None:
         scope = replace(scope, namespaces=dumped.namespaces)
-    return replace(installation, scope=scope, dumped=dumped)
+    return replace(installation, scope=scope, to_cluster=dumped)
 
 
 def _run(
