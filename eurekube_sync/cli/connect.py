@@ -134,7 +134,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
-        yield LookWorld(world=world, details=details, servers=world.servers, locks=locks)
+        yield LookWorld(world=world, details=details, locks=locks)
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:

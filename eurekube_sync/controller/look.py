@@ -31,7 +31,6 @@ class LookWorld:
 
     world: World
     details: Details
-    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server, by its address
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
     """The locks that an installation of this owner and scope may use; none where it uses none."""
 
@@ -124,7 +123,7 @@ def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Loo
 
 def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -> Look:
     """The same with what each Eureka server holds under these keys now."""
-    return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.servers.items()})
+    return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.world.servers.items()})
 
 
 def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:

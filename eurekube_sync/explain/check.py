@@ -58,7 +58,7 @@ def everything(
     if answers:
         yield clock("the Kubernetes API", cluster.ahead())
         yield definition(cluster, world.cluster.crd_live(), schema, before=before)
-    of_servers = list(servers(seen.servers, world.clock.now()))
+    of_servers = list(servers(world.servers, world.clock.now()))
     yield from of_servers
     if before and answers:
         yield from rights(TO_INSTALL, [namespace], cluster)

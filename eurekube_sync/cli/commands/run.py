@@ -65,14 +65,9 @@ def run_command(
     The report goes to standard output, the logs go to standard error. A password for Eureka is read from a file, or
     from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
     """
-    schedule = _schedule(
-        installation,
-        passes,
-        form,
-        fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
-        fail_on_broken=fail_on_broken,
-        detailed_exitcode=detailed_exitcode,
-    )
+    held = not passes.many if fail_on_held is None else fail_on_held
+    fails = {"fail_on_held": held, "fail_on_broken": fail_on_broken, "detailed_exitcode": detailed_exitcode}
+    schedule = _schedule(installation, passes, form, **fails)
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     installation = _of_files(installation, dumps, passes) if dumps else installation

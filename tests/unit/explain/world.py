@@ -72,9 +72,8 @@ class Asked:
 
     def look(self, what: str) -> Look:
         seen = LookWorld(
-            world=self.fake.world,
+            world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),  # no clock is asked
             details=cast(ports.Details, self.details),  # the rest of it only `check` asks
-            servers=cast(Mapping[str, EurekaServer], self.servers),  # whose clock only `check` asks
             locks=lambda _owner, _scope: self.locks,
         )
         namespace = parse_what(what).namespace
