@@ -90,7 +90,7 @@ def watched(
     """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then, and
     passes are measured only then. Raises ConfigurationError when the address cannot be opened."""
     monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK)
-    if not asked.wanted:
+    if not (asked.listen or asked.metrics_file or asked.push_metrics):
         yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return
     from eurekube_sync.cli.monitoring import exposition

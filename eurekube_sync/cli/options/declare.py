@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -87,8 +87,7 @@ def group(
             decorated = declare(decorated)
             newest = decorated.__click_params__[-1]
             newest.section = newest.section or section
-        result: F = decorated
-        return result
+        return cast(F, decorated)
 
     return decorate
 

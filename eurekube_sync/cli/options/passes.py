@@ -146,11 +146,6 @@ class Monitoring:
     record: Path | None = None
     record_limit: int = 256  # MiB of all records together
 
-    @property
-    def wanted(self) -> bool:
-        """Whether anybody watches: otherwise passes are not measured."""
-        return bool(self.listen or self.metrics_file or self.push_metrics)
-
 
 def _url(text: str) -> str:
     parts = urlsplit(text.strip())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import click
 
@@ -83,10 +83,8 @@ _LOCK = re.compile(rf"(?=[^/]{{1,63}}/.{{1,200}}$)({_LABEL})/({_LABEL}(?:\.{_LAB
 
 
 def _lock(text: str) -> LockChoice:
-    if text == "auto":
-        return "auto"
-    if text == "off":
-        return "off"
+    if text in ("auto", "off"):
+        return cast(LockChoice, text)
     found = _LOCK.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is not a lock; write auto, off or NAMESPACE/NAME")
