@@ -179,10 +179,13 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
     "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
     "a key for a CA": ({"URL": "https://a", "CA_FILE": "own.key"}, "holds no certificate in PEM form"),
     "key alone": ({"URL": "https://a", "CLIENT_KEY": "own.key"}, "--eureka-client-key needs --eureka-client-cert"),
-    "certificate alone": ({"URL": "https://a", "CLIENT_CERT": "own.pem"}, "the certificate and the key, both in"),
+    "certificate alone": (
+        {"URL": "https://a", "CLIENT_CERT": "own.pem"},
+        "own.pem and the key in own.pem cannot be used",
+    ),
     "another's key": (
         {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "other.key"},
-        "do not belong together",
+        "in PEM form and belong together",
     ),
     "encrypted key": (
         {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "locked.key"},

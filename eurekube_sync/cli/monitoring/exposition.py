@@ -127,7 +127,7 @@ def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
 def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
     """Serves in the background, and gives the URL; port 0 picks a free one. Raises ConfigurationError."""
     routes: dict[str, Callable[[], _Answer]] = {
-        "/": lambda: (200, _HTML, html_of(monitor).encode()),
+        "/": lambda: (200, _HTML, "".join(html_of(monitor)).encode()),
         "/metrics": lambda: (200, CONTENT_TYPE, text(monitor)),
         "/livez": lambda: _health(monitor.live, "passes have stopped"),
         "/readyz": lambda: _health(monitor.ready, "no pass has ended yet"),
@@ -220,12 +220,8 @@ td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
 _BAD = ' class="bad"'
 
 
-def html_of(monitor: Monitor) -> str:
-    """The whole page; it asks the browser to load it again each 10 s."""
-    return "".join(_parts(monitor))
-
-
-def _parts(monitor: Monitor) -> Iterator[str]:
+def html_of(monitor: Monitor) -> Iterator[str]:
+    """In parts; it asks the browser to load it again each 10 s."""
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
     yield f"<title>eurekube-sync {_text(monitor.owner)}</title><style>{_STYLE}</style></head><body>"

@@ -151,11 +151,11 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
     if certificate:
         try:
             context.load_cert_chain(certificate, key, password=lambda: "")
-        except ssl.SSLError as error:
-            trouble = "cannot be used: both have to be in PEM form, and the key must not be encrypted"
-            trouble = "do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else trouble
-            both = f"{certificate} and {key}" if key else f"the certificate and the key, both in {certificate},"
-            raise ConfigurationError(f"--eureka-client-cert and --eureka-client-key: {both} {trouble}.") from None
+        except ssl.SSLError:
+            raise ConfigurationError(
+                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be used: both have to "
+                "be in PEM form and belong together, and the key must not be encrypted."
+            ) from None
 
 
 def _proxies(url: str | None) -> dict[str, str]:

@@ -84,7 +84,7 @@ def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeyp
         ({"eureka_ca_file": "password"}, "holds no certificate"),
         ({"eureka_ca_file": "password", "eureka_insecure_skip_tls_verify": True}, "give one of them"),
         ({"eureka_client_key": "password"}, "needs --eureka-client-cert"),
-        ({"eureka_client_cert": "password"}, "the certificate and the key, both in"),
+        ({"eureka_client_cert": "password"}, "password and the key in password cannot be used"),
         ({"eureka_proxy": f"socks5://joe:{SECRET}@proxy"}, "not the URL of an HTTP proxy"),
         ({"eureka_proxy": f"http://joe:{SECRET}@proxy:port"}, "not the URL of an HTTP proxy"),
         ({"url": "http://eureka.test", "eureka_insecure_skip_tls_verify": True}, "is for https"),

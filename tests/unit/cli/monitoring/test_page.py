@@ -62,7 +62,7 @@ class Elements(HTMLParser):
 
 def test_before_the_first_pass() -> None:
     """It says so."""
-    page = html_of(remembering())
+    page = "".join(html_of(remembering()))
     assert "No pass has ended yet in this process." in page
     assert "<p>None is known.</p>" in page
     assert Elements(page).open == []
@@ -74,7 +74,7 @@ def test_all_that_a_pass_says() -> None:
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.passed(world.run(), ExitCode.OK, "2 registered, 0 renewed", 0.34)
-    page = html_of(monitor)
+    page = "".join(html_of(monitor))
     assert "The last pass was good: 2 registered, 0 renewed" in page
     assert "<dt>instances UP</dt><dd>2</dd>" in page
     assert '<td data-name="Ready">2/2</td>' in page
@@ -92,7 +92,7 @@ def test_what_a_person_should_see_to_stands_out() -> None:
     }
     failed = Passed(at=0, seconds=1, code=ExitCode.EUREKA_UNREAD, summary="nothing changed")
     broken = [(SyncerRef("a", str(number)), status(reason="InvalidSpec")) for number in range(KEPT_SYNCERS + 2)]
-    page = html_of(remembering(passes=(failed,), syncers=broken, values=values))
+    page = "".join(html_of(remembering(passes=(failed,), syncers=broken, values=values)))
     assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
     assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
     assert "<dt>removals held: TooManyRemovals</dt><dd class=bad>40</dd>" in page
@@ -105,7 +105,7 @@ def test_what_a_person_should_see_to_stands_out() -> None:
 
 def test_a_cell_without_a_text_keeps_its_place() -> None:
     """The others would stand in the wrong column."""
-    page = html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))]))
+    page = "".join(html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))])))
     row = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
         ("Syncer", "a/b"),
@@ -123,7 +123,7 @@ def test_what_others_wrote_is_text() -> None:
         EVIL, lock=EVIL, syncers=[shown], values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
         passes=(Passed(at=0, seconds=1, code=ExitCode.OK, summary=EVIL),),
     )  # fmt: skip
-    page = html_of(one)
+    page = "".join(html_of(one))
     assert "<script" not in page
     assert printable(page.replace("\n", "")) == page.replace("\n", "")
     elements = Elements(page)
@@ -139,7 +139,7 @@ def test_many_syncers_are_cut_and_those_that_do_not_work_come_first() -> None:
     world.cluster.apply(syncer("zzz"), service(), piece(endpoint(1)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.passed(world.run(), ExitCode.OK, "", 1)
-    page = html_of(monitor)
+    page = "".join(html_of(monitor))
     assert "3 syncers more" in page
     assert "/app-0000</td>" in page
     assert "/zzz</td>" not in page
