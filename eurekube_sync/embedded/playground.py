@@ -15,17 +15,13 @@ import yaml
 
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 
 _DAY = 86_400
 
 
-class FolderError(OSError):
-    """No folder can be written for the kubeconfig."""
-
-
 class Playground:
-    """A context manager around one server of each kind."""
+    """A context manager around one server of each kind. Raises OSError without a folder for its kubeconfig."""
 
     def __init__(self, kubernetes: EmbeddedKubernetes, eureka: EmbeddedEureka) -> None:
         self.kubernetes = kubernetes
@@ -34,10 +30,7 @@ class Playground:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        try:
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
-        except OSError as error:
-            raise FolderError(error.errno, error.strerror) from error
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
         self.kubernetes_url = self._stack.enter_context(self.served(self.kubernetes.handle)).url
         self.eureka_url = self._stack.enter_context(self.served(self.eureka.handle)).url + "/eureka"
         self.kubeconfig = folder / "kubeconfig"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 from eurekube_sync.manifests.validation import refusal, stored
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig

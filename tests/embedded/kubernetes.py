@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes, errors, resources, slices
+from eurekube_sync.embedded.kubernetes import errors, resources, slices
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate, condition, next_address
 from eurekube_sync.embedded.kubernetes.resources import Resource
-from eurekube_sync.embedded.kubernetes.server import REVIEWS, review, target_of
+from eurekube_sync.embedded.kubernetes.server import REVIEWS, EmbeddedKubernetes, review, target_of
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 from eurekube_sync.manifests.validation import stored
 from tests.embedded import addresses, endpoints

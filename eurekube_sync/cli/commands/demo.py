@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -24,8 +25,8 @@ from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.embedded.playground import FolderError, Playground
+from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
+from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.validation import refusal, stored
 from eurekube_sync.model.errors import ConfigurationError, Stopped
@@ -47,13 +48,14 @@ SYNCER: dict[str, Any] = {
 def demo_command(serve: bool) -> None:
     """See it work: the real program between two embedded servers on loopback."""
     clock = SystemClock()
-    try:
-        with stopped_by_signals(clock), new_playground() as playground:
-            (_serve if serve else _tell)(playground, clock)
-    except FolderError as error:
-        raise ConfigurationError(
-            f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
-        ) from error
+    with stopped_by_signals(clock), ExitStack() as stack:
+        try:
+            playground = stack.enter_context(new_playground())
+        except OSError as error:
+            raise ConfigurationError(
+                f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
+            ) from error
+        (_serve if serve else _tell)(playground, clock)
 
 
 def _serve(playground: Playground, clock: SystemClock) -> None:

@@ -1,5 +1,1 @@
-"""The embedded Kubernetes API: `EmbeddedKubernetes(now).handle(request)`."""
-
-from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
-
-__all__ = ["EmbeddedKubernetes"]
+"""The embedded Kubernetes API: `server.EmbeddedKubernetes(now).handle(request)`."""

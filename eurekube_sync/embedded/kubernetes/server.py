@@ -103,7 +103,7 @@ class EmbeddedKubernetes:
             return review(bodies.whole(request), allowed=True)
         target = target_of(group, parts)
         resource = self._resource(group, version, target)
-        objects = self.objects
+        objects, strict = self.objects, request.query.get("fieldValidation") == "Strict"
         if _dry_run(request):
             objects = copy.deepcopy(objects)  # which is then forgotten
         match request.method, target.name, target.subresource:
@@ -113,7 +113,7 @@ class EmbeddedKubernetes:
                 found, metadata = self.page(resource, target.namespace, request.query)
                 return self._listed(request, resource, found, metadata)
             case "POST", "", "" if target.namespace or not resource.namespaced:
-                made = objects.create(resource, target.namespace, bodies.whole(request), strict=_strict(request))
+                made = objects.create(resource, target.namespace, bodies.whole(request), strict=strict)
                 return _json(201, made)
             case "GET", name, _ if name:
                 stored = objects.get(resource, target.namespace, name)
@@ -122,8 +122,7 @@ class EmbeddedKubernetes:
             case ("PUT" | "PATCH") as method, name, subresource if name:
                 stored = objects.get(resource, target.namespace, name)
                 body = bodies.patched(request, resource, stored) if method == "PATCH" else bodies.whole(request)
-                asked = {"strict": _strict(request), "status": bool(subresource)}
-                return _json(200, objects.update(resource, stored, body, **asked))
+                return _json(200, objects.update(resource, stored, body, strict=strict, status=bool(subresource)))
             case "DELETE", name, "" if name:
                 return _json(200, objects.delete(resource, objects.get(resource, target.namespace, name)))
         message = "the server does not allow this method on the requested resource"
@@ -208,10 +207,6 @@ def _dry_run(request: Request) -> bool:
     if request.method == "DELETE" and request.body:
         asked += bodies.decoded(request.body).get("dryRun") or ()
     return "All" in asked
-
-
-def _strict(request: Request) -> bool:
-    return request.query.get("fieldValidation") == "Strict"
 
 
 def _wants(request: Request, kind: str) -> bool:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.embedded.kubernetes.bodies import MEDIA_TYPE, decode
 from eurekube_sync.embedded.kubernetes.errors import ApiError
+from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 
 NAMESPACE = bytes.fromhex(
     "6b3873000a0f0a02763112094e616d65737061636512190a110a016212001a0022002a0032003800420012001a020a001a002200"
