@@ -42,16 +42,13 @@ _TIMES = 5  # memory for the bytes of an answer: measured are 3.5 for 350,000 sm
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
-    """Makes the tries of each call. May be used from several threads."""
-
+class Tries:  # may be used from several threads
     clock: Clock
     random: Random
     limit: TimeLimit  # bounds every try by what is left of it
     answer_seconds: float  # bounds each answer as a whole
     most: int = 4  # how often one call is tried
-    count: Callable[[str], None] = lambda _: None
-    """Given the status of each try, or NO_ANSWER, by the adapter that makes it."""
+    count: Callable[[str], None] = lambda _: None  # given the status of each try, or NO_ANSWER, by the adapter
 
     def call(self, once: Callable[[AnswerTime], Came[T]], unanswered: Callable[[str], EurekubeError]) -> T:
         """The last answer; raises the last error, or what `unanswered` makes of a clause when there was no time."""

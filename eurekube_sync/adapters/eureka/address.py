@@ -95,9 +95,7 @@ def _without_login(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:
-    """How to connect to one server. Times are seconds."""
-
+class ConnectionOptions:  # times are seconds
     address: EurekaAddress
     login: Login | None = field(default=None, repr=False)  # who we are, where the address does not say it
     connect_timeout: float = 5.0

@@ -25,9 +25,7 @@ class Trouble(NamedTuple):
     back: bool = False  # it has answered a question since
 
 
-class Rests:
-    """The rests of all peers, by printable address; safe in several threads."""
-
+class Rests:  # by printable address; safe in several threads
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.RLock()

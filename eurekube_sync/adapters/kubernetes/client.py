@@ -1,4 +1,4 @@
-"""`KubernetesCluster`: the `Cluster` port on the Kubernetes API: which objects are listed, and how each is written."""
+"""The `Cluster` port on the Kubernetes API: what is listed, and how each object is written. Safe in several threads."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ _WHOLE_PODS = Kind(CORE, "pods", "PodList", objects.ReadinessItem)
 
 
 class KubernetesCluster:
-    """May be used from several threads."""
-
     def __init__(
         self,
         connection: Connection,

@@ -51,9 +51,7 @@ class Answer:
     secrets: tuple[str, ...] = field(default=(), repr=False)  # of the call, should the answer repeat them
 
 
-class Connection(Protocol):
-    """Sends single calls. May be used from several threads."""
-
+class Connection(Protocol):  # may be used from several threads
     @property
     def server(self) -> str: ...  # as a message names it
 

@@ -26,8 +26,6 @@ _PLACES = {  # by kind: where the API has it; another group may have a kind of t
 
 
 class DumpedConnection:
-    """The `Connection` of a `KubernetesCluster` that is read from these objects."""
-
     server = "the files of --from"
 
     def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
@@ -47,26 +45,23 @@ class DumpedConnection:
             raise ClusterRejected(f"{call}: files are only read")
         for kind, (prefix, plural) in _PLACES.items():
             if place := re.fullmatch(f"{prefix}(?:/namespaces/([^/]+))?/{plural}(?:/([^/]+))?", call.path):
-                return self._one(kind, place[2]) if place[2] else self._list(kind, plural, place[1], call)
+                body = self._one(kind, place[2]) if place[2] else self._list(kind, plural, place[1], call)
+                return Answer(status=200, body=msgspec.json.encode(body))
         raise ClusterRejected(f"no file of --from has {call.path}")
 
     def renew(self, within: AnswerTime) -> None:
         """There are no credentials."""
 
-    def _list(self, kind: str, plural: str, namespace: str | None, call: Call) -> Answer:
+    def _list(self, kind: str, plural: str, namespace: str | None, call: Call) -> Mapping[str, Any]:
         found = [one for one in self._known if one["kind"] == kind]
         if not found:
             raise ClusterRejected(f"no file of --from has any {kind}: add what kubectl get {plural} -A -o json writes")
         items = [one for one in found if namespace in (None, one["metadata"].get("namespace"))]
         as_ = METADATA_ONLY if METADATA_ONLY in call.accept else f"{kind}List"
-        return _answer({"kind": as_, "metadata": {"resourceVersion": "1"}, "items": items})
+        return {"kind": as_, "metadata": {"resourceVersion": "1"}, "items": items}
 
-    def _one(self, kind: str, name: str) -> Answer:
+    def _one(self, kind: str, name: str) -> Mapping[str, Any]:
         for one in self._known:
             if (one["kind"], one["metadata"]["name"]) == (kind, name):
-                return _answer(one)
+                return one
         raise ClusterRejected(f"no file of --from has the {kind} {name}")
-
-
-def _answer(body: Any) -> Answer:
-    return Answer(status=200, body=msgspec.json.encode(body))

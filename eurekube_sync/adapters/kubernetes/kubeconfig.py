@@ -29,10 +29,9 @@ def names_program(paths: str, context: str) -> bool:
         current = current or str(document.get("current-context") or "")
     known = ", ".join(sorted(contexts)) or "none"
     chosen = context or current
-    if not chosen:
-        raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
-    if chosen not in contexts:
-        raise ConfigurationError(f"the kubeconfig {paths} has no context {chosen!r}; it has: {known}")
+    if not chosen or chosen not in contexts:
+        lacks = f"context {chosen!r}" if chosen else "current context: give --context"
+        raise ConfigurationError(f"the kubeconfig {paths} has no {lacks}; it has: {known}")
     return programs.get(contexts[chosen], False)
 
 
