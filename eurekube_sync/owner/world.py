@@ -40,8 +40,7 @@ class OwnerWorld:
     clock: Clock
     workers: Workers
     cluster: Cluster | None = None  # None when --cluster says which one is meant
-    tell: Callable[[str, float, float], None] = lambda _what, _done, _of: None
-    """Called with what is being done, how much of it is done, and of how much."""
+    tell: Callable[[str], None] = lambda _what: None  # called with what is being done, and how much of it is done
 
     def identity(self) -> str:
         """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
@@ -95,7 +94,7 @@ class OwnerWorld:
         for look in range(1, _LOOKS + 1):
             due = begun + seconds * look / _LOOKS
             while (left := due - self.clock.monotonic()) > 0 and not self.clock.stopping():
-                self.tell("watching whether somebody renews them", seconds - (begun + seconds - due) - left, seconds)
+                self.tell(f"watching whether somebody renews them ({due - begun - left:.0f} of {seconds:.0f} s)")
                 self.clock.sleep(min(1.0, left))
             if self.clock.stopping():
                 raise Stopped(_BEFORE)
@@ -112,7 +111,7 @@ class OwnerWorld:
         done: dict[InstanceKey, Move] = {}
         for those in _turns(moves):
             for first in range(0, len(those), _AT_ONCE):
-                self.tell("moving instances", len(done), len(moves))
+                self.tell(f"moving instances ({len(done)} of {len(moves)})")
                 some = those[first : first + _AT_ONCE]
                 ended = self.workers.each(self._finish, list(zip(some, self.workers.each(add, some), strict=True)))
                 done |= {move.source.key: move for move in ended}
@@ -122,7 +121,7 @@ class OwnerWorld:
         """Cancels each on every peer, if it is still ours."""
         done: list[Move] = []
         for first in range(0, len(moves), _AT_ONCE):
-            self.tell("cancelling instances", first, len(moves))
+            self.tell(f"cancelling instances ({first} of {len(moves)})")
             done += self.workers.each(partial(self._tried, self._cancelled), moves[first : first + _AT_ONCE])
         return done
 

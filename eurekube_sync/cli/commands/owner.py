@@ -69,13 +69,7 @@ def _carry_out(
     both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
     with stopped_by_signals(clock), progress_line() as tell, both as found:
         cluster = found.cluster if isinstance(found, World) else None
-        world = OwnerWorld(
-            registry=found.registry,
-            clock=clock,
-            workers=found.workers,
-            cluster=cluster,
-            tell=lambda what, done, of: tell(f"{what} ({done:.0f}/{of:.0f})"),
-        )
+        world = OwnerWorld(registry=found.registry, clock=clock, workers=found.workers, cluster=cluster, tell=tell)
         done = work(world)
         if isinstance(done, ExitCode):
             return done
