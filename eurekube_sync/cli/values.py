@@ -107,9 +107,9 @@ def _part(text: str) -> Shard:
                 f"{text!r} needs the number of this pod: an Indexed Job gives it as JOB_COMPLETION_INDEX, "
                 "a StatefulSet at the end of the host name"
             )
+        text = f"{index}/{count}"
     if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count)):
-        which = f", {index}/{count}," if text.startswith("auto") else ""
-        raise ValueError(f"{text!r}{which} is not a shard; the shards of three are 0/3, 1/3 and 2/3")
+        raise ValueError(f"{text!r} is not a shard; the shards of three are 0/3, 1/3 and 2/3")
     return Shard(index=int(index), count=int(count))
 
 

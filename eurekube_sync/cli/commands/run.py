@@ -18,7 +18,7 @@ from eurekube_sync.cli.connect import (
     installation_options,
     written,
 )
-from eurekube_sync.cli.monitoring.metrics import Monitor
+from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
@@ -26,8 +26,9 @@ from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
-from eurekube_sync.cli.output.passes import Tell, good_pass, teller
+from eurekube_sync.cli.output.passes import Tell, teller
 from eurekube_sync.cli.output.table import console_for
+from eurekube_sync.cli.output.words import summary
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
@@ -35,6 +36,7 @@ from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
+from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
 
@@ -171,7 +173,8 @@ def _run(
 
             def told(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
-                    lock.passed(good_pass(report, lock.identity))
+                    at, scope, result = report.at, scope_text(given.scope), summary(report)
+                    lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
                 passed(report, code, clock.monotonic() - begun)
                 for tell in tells:
                     tell(report, code)

@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
-from eurekube_sync.cli.monitoring.metrics import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
@@ -22,7 +21,6 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
@@ -67,12 +65,6 @@ def teller(form: ReportForm, passes: Passes) -> Tell:
         )
 
     return tell
-
-
-def good_pass(report: PassReport, holder: str) -> GoodPass:
-    """What the lock is to show of a pass that did all it had to."""
-    of = report.settings
-    return GoodPass(at=report.at, holder=holder, owner=of.owner, scope=scope_text(of.scope), result=summary(report))
 
 
 def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:

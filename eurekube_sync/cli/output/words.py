@@ -206,19 +206,18 @@ def _of_held(report: PassReport) -> Iterator[str]:
     if report.approval_refused is not None:
         yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
     elif report.approved is not None and not report.released:
-        nothing = "it releases nothing" if report.settings.dry_run else "nothing was released"
-        yield f"--approve {report.approved}: no such set of removals is planned now; {nothing}"
+        yield f"--approve {report.approved}: no such set of removals is planned now; it releases nothing"
     elif isinstance(report.approved, SavedDryRun):
         removals = counted(len(report.approved.removals), "removal")
-        are = one_or_more(len(report.released), "is", "are")
-        yield f"--approve {report.approved}: {len(report.released)} of its {removals} {are} planned now"
+        yield f"--approve {report.approved}: it releases {len(report.released)} of its {removals}"
     if report.held:
         count = len(report.held.removals)
         waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-        keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-        release = f"To release {one_or_more(count, 'it', 'them')}, even while a daemon runs:"
         command = approve_command(report.held.plan_id, report.settings.options)
-        yield f"held: {waits}, because {report.held.reason}. {keeps} renewed. {release} {command}"
+        yield (
+            f"held: {waits}, because {report.held.reason}. What is held keeps its status and is renewed. To release "
+            f"it, even while a daemon runs: {command}"
+        )
 
 
 def _of_failures(report: PassReport) -> Iterator[str]:

@@ -374,7 +374,7 @@ def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outa
     outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
     report = outage.run(approved=approval)
     assert (report.held, single(report), daemon(report)) == (None, ExitCode.REMOVAL_HELD, ExitCode.REMOVAL_HELD)
-    assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; nothing was released"]
+    assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; it releases nothing"]
 
 
 def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
@@ -392,7 +392,7 @@ def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
     assert report.held is not None
     assert [one.key for one in report.held.removals] == [key(20, app="late")]
     assert single(report) is daemon(report) is ExitCode.REMOVAL_HELD
-    assert any("3 of its 4 removals are planned now" in sentence for sentence in sentences(report))
+    assert any("it releases 3 of its 4 removals" in sentence for sentence in sentences(report))
     assert report.approval_spent
 
 
