@@ -84,16 +84,14 @@ class Drains:
             found.append((Kind.NODE, f"node {node}", _found(self.nodes, node)))
         if not found and not perhaps:
             return NO_DRAIN
-        drained: dict[Kind, str] = {}
-        for kind, name, one in found:
-            if one is not None and one.drained:
-                drained.setdefault(kind, name)
+        drained = [(kind, name) for kind, name, one in found if one is not None and one.drained]
+        by = tuple(dict.fromkeys(kind for kind, _ in drained))
         unknown = {kind for kind, _, one in found if one is None}
-        if Kind.SERVICE not in drained and any(drainable(one.name, one.annotations).drained for one in perhaps):
+        if Kind.SERVICE not in by and any(drainable(one.name, one.annotations).drained for one in perhaps):
             unknown.add(Kind.SERVICE)
         return Drain(
-            by=tuple(drained),
-            why=next((f"{name} is drained by its annotation" for name in drained.values()), ""),
+            by=by,
+            why=f"{drained[0][1]} is drained by its annotation" if drained else "",
             drain_unknown=frozenset(unknown),
             ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
         )

@@ -24,7 +24,6 @@ GONE = "eurekube.gone"
 """`true` where it was turned DOWN instead of cancelled. Nobody renews it, and it expires."""
 
 _MOST = 100_000
-_PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
 
 
 class Measure(StrEnum):
@@ -33,6 +32,10 @@ class Measure(StrEnum):
     COUNT = "{}"
     PODS = "{}%"
     SHARE = "share {}%"
+
+
+_FORMS = {int: (Measure.COUNT, _MOST), str: (Measure.PODS, 100), dict: (Measure.SHARE, 100)}
+"""How a spec says each, and the highest value."""
 
 
 class Policy(StrEnum):
@@ -103,12 +106,11 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     """`spec.limit`: a number, `20%`, or `{share: 10%}`."""
     if limit is None:
         return None
-    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= _MOST:
-        return Limit(measure=Measure.COUNT, value=limit)
     share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
-    percent = limit if share is None else share
-    if isinstance(percent, str) and _PERCENT.fullmatch(percent):
-        return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
+    asked = read_mark(f"share {share}" if isinstance(share, str) else str(limit))
+    measure, most = _FORMS.get(type(limit), (None, 0))
+    if asked and asked.measure is measure and asked.value <= most:
+        return asked
     wrong.add(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
     return None
 

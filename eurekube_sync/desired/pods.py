@@ -12,7 +12,7 @@ from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
+from eurekube_sync.model.kubernetes import Service, ServicePort
 
 
 def serve_pods(
@@ -37,6 +37,10 @@ def serve_pods(
     perhaps = [service for service, _ in missing]
     for identity, backend in main.items():
         endpoint = backend.endpoint
+        zone = endpoint.zone
+        if zone is None and spec.zone.from_endpoint:
+            node = catalog.nodes.get(endpoint.node)
+            zone = node.zone if node else ""
         lacking = beside is not None and identity not in beside
         site = Site(
             host=endpoint.address,
@@ -44,7 +48,7 @@ def serve_pods(
             secure_port=secure[identity].port if identity in secure else None,
             pod=endpoint.pod,
             node=endpoint.node,
-            zone=_zone(spec, endpoint, catalog),
+            zone=zone or "",
             services=backend.services,
             label=backend.label,
             allotted=endpoint.pod is not None,
@@ -118,13 +122,6 @@ def _listening(
         for backend in backends(service, port, catalog.slices_of(service), family=family)
         if service.name not in cut or backend.ready  # nothing is removed for what a truncated list says
     )
-
-
-def _zone(spec: Syncer, endpoint: Endpoint, catalog: Catalog) -> str:
-    if endpoint.zone is not None or not spec.zone.from_endpoint:
-        return endpoint.zone or ""
-    node = catalog.nodes.get(endpoint.node)
-    return node.zone if node else ""
 
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str:

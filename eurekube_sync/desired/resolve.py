@@ -69,18 +69,11 @@ class EarlierClaims:
     made: dict[SyncerRef, Made] = field(default_factory=dict)
     anew: bool = False
     """Whether any was made anew since they were weighed against each other."""
-    _marks: tuple[Ownership, LeaseTimes] | None = None
+    marks: tuple[Ownership, LeaseTimes] | None = None
     _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
     """What they came to beside each other, and who wanted what."""
     services: Mapping[str, Sequence[Service]] = field(default_factory=dict)
     """By namespace, as of `Catalogs`."""
-
-    def begin(self, naming: Naming) -> None:
-        """A pass that gives its instances other marks or leases takes nothing again."""
-        marks = (naming.ownership, naming.lease)
-        if marks != self._marks:
-            self.made.clear()
-            self._marks = marks
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
         """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""
@@ -102,7 +95,10 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     before made of the same objects is taken from `earlier`."""
     earlier = earlier if earlier is not None else EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
-    earlier.begin(naming)
+    marks = (naming.ownership, naming.lease)
+    if marks != earlier.marks:  # a pass that gives its instances others takes nothing again
+        earlier.made.clear()
+        earlier.marks = marks
     over_quota = scope.over_quota(view.syncers)
     made = {
         syncer.ref: _over_quota(syncer, scope)

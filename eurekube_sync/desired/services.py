@@ -114,10 +114,10 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
     if asked is not None and asked != "Auto":
         return asked
     by_type: Sequence[ServiceAddress] = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
-    kind = next((one for one in by_type if one == service.type), None)
-    if kind is None:
-        raise _none(service, "no address that eurekube-sync knows")
-    return kind
+    for kind in by_type:
+        if kind == service.type:
+            return kind
+    raise _none(service, "no address that eurekube-sync knows")
 
 
 def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:

@@ -28,8 +28,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     instance = observed.ours[key]
     if key in observed.unread:
         return renewal(instance, f"could not be read again: {observed.unread[key].why}")
-    claim = desired.server_of(key) if key in desired.wanted_by else None
-    if claim is not None:
+    if (claim := desired.server_of(key)) is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # it is the server of the key
         if earlier and (known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)):
