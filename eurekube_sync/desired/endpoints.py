@@ -132,16 +132,14 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
     if not slices:
         if service.selects:
             return f"Service {service.name} has no EndpointSlice, not even an empty one"
-        advice = "write one, even an empty one"
-        return f"Service {service.name} has no EndpointSlice, and without a selector it gets none by itself: {advice}"
+        alone = "without a selector it gets none by itself: write one, even an empty one"
+        return f"Service {service.name} has no EndpointSlice, and {alone}"
     if not service.selects or (family is None and any(piece.of_endpoints for piece in slices)):
         return ""
     there = {piece.address_type for piece in slices if piece.endpoints or not piece.of_endpoints}
     first = service.ip_families[:1] if any(piece.of_endpoints for piece in slices) else ()
-    lacking = [one for one in asked if one not in there and one not in first]
-    if not lacking:
-        return ""
-    return f"Service {service.name} has no EndpointSlice of {' and '.join(lacking)}, not even an empty one"
+    lacking = " and ".join(one for one in asked if one not in there and one not in first)
+    return f"Service {service.name} has no EndpointSlice of {lacking}, not even an empty one" if lacking else ""
 
 
 def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:

@@ -156,12 +156,10 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
             to_read += unread
     if not limited:
         return desired
-    claims = {**desired.claims, **limited}
-    # What one keeps out another may want.
-    wanted_by = {
-        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
-    }
-    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
+    owners = desired.wanted_by.items()  # what one keeps out another may want
+    wanted_by = {key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)}
+    claims, to_read = {**desired.claims, **limited}, [*desired.to_read, *to_read]
+    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=tuple(to_read))
 
 
 def _choose(

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from operator import is_
 from typing import assert_never
 
-from eurekube_sync.desired.catalog import DRAINED
+from eurekube_sync.desired.catalog import DRAINED, same
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
@@ -198,9 +197,9 @@ class EarlierPlan:
 
     def plan(self, desired: Desired, observed: Observed) -> Plan | None:
         """The last plan, if it only renewed what is wanted, and would be made of the same objects."""
-        known, made_of = self._made_of, _made_of(desired, observed)
-        same = known is not None and len(known) == len(made_of) and all(map(is_, known, made_of))
-        return self._plan if same and not observed.unread else None
+        known = self._made_of
+        again = known is not None and not observed.unread and same(known, _made_of(desired, observed))
+        return self._plan if again else None
 
     def renewal(self, syncer: SyncerRef, wanted: Wanted, instance: Instance) -> Renew | None:
         """What it came to that the instance is as its syncer wants it; None where it is to be compared."""
@@ -214,7 +213,7 @@ class EarlierPlan:
         known = [self.renewals.get(one.key) for one in found]
         plain = all(was is not None and was[2] is one for was, one in zip(known, found, strict=True))
         self._made_of = _made_of(desired, observed) if plain and not observed.unread else None
-        if len(found) == len(self._found) and all(map(is_, found, self._found)):
+        if same(found, self._found):
             return self._plan
         for key in self.renewals.keys() - {one.key for one in found}:
             del self.renewals[key]
