@@ -77,10 +77,8 @@ def _items(document: Any) -> Iterator[Dumped]:
     """The items of a list, or the one object."""
     document = document if isinstance(document, dict) else {}
     kind, items, metadata = (document.get(name) for name in ("kind", "items", "metadata"))
-    if kind is None and "items" in document:  # YAML of kubectl has the kind after them
-        raise ConfigurationError(" has items but no kind: it is cut")
-    if not isinstance(kind, str):
-        raise ConfigurationError(" is not the output of kubectl get -o json or -o yaml: it has no kind")
+    if not isinstance(kind, str):  # also of a list in YAML that is cut: there the items come first
+        raise ConfigurationError(" is not the whole output of kubectl get -o json or -o yaml: it has no kind")
     if not kind.endswith("List"):
         yield _object(document)
         return

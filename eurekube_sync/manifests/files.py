@@ -44,18 +44,13 @@ def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
 def _of_folder(folder: str) -> Iterator[Report]:
     """Manifests below a folder, and the folders that cannot be read. Hidden ones are left out: a mounted ConfigMap
     keeps its files a second time in `..data`."""
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        yield _unread(folder, f"cannot be read: {error.strerror}")
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _of_folder(entry.path)
-        elif entry.name.endswith(SUFFIXES):
-            yield _of_file(entry.path, named=False)
+    closed: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=closed.append):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(SUFFIXES) and not name.startswith("."):
+                yield _of_file(os.path.join(place, name), named=False)
+    yield from (_unread(error.filename, f"cannot be read: {error.strerror}") for error in closed)
 
 
 def _of_file(path: str, *, named: bool) -> Report:

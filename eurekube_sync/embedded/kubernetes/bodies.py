@@ -24,10 +24,8 @@ _MERGE_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("containers", "initContainers", "env", "volumes", "imagePullSecrets", "secrets"), "name"),
     **dict.fromkeys(("podIPs", "hostIPs"), "ip"),
     **dict.fromkeys(("conditions", "addresses"), "type"),
-    "volumeMounts": "mountPath",
-    "ownerReferences": "uid",
 }
-"""`patchMergeKey` of the built-in types that this server stores; `ports` depends on what it is in."""
+"""`patchMergeKey` of what somebody here patches; `ports` depends on what it is in."""
 
 
 def whole(request: Request) -> Any:

@@ -195,12 +195,9 @@ def _read(obj: Any, path: str) -> Any:
 
 
 def _age(created: str, now: float) -> str:
-    """`5s`, `3m`, `2d`: kubectl's short duration, in one unit."""
-    seconds = int(now - datetime.fromisoformat(created).timestamp())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{max(seconds, 0)}s"
+    """`5s`, or `3m` from two minutes on."""
+    seconds = max(0, int(now - datetime.fromisoformat(created).timestamp()))
+    return f"{seconds // 60}m" if seconds >= 120 else f"{seconds}s"
 
 
 def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:

@@ -53,10 +53,16 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 REFUSED = {
     "empty": ("", "has no object: has kubectl get failed?"),
     "an empty list": (json.dumps({"kind": "List", "items": []}), "has no object: has kubectl get failed?"),
-    "a table": ("NAME   READY\nrating 2/2\n", "is not the output of kubectl get -o json or -o yaml: it has no kind"),
+    "a table": (
+        "NAME   READY\nrating 2/2\n",
+        "is not the whole output of kubectl get -o json or -o yaml: it has no kind",
+    ),
     "cut": (json.dumps(LIST)[:100], "line 1: not "),
     "a list without items": ('{"kind": "List"}', "is a list without items: it is cut"),
-    "cut yaml": (yaml.safe_dump(LIST)[:100], "has items but no kind: it is cut"),
+    "cut yaml": (
+        yaml.safe_dump(LIST)[:100],
+        "is not the whole output of kubectl get -o json or -o yaml: it has no kind",
+    ),
     "a page": (json.dumps(LIST | {"metadata": {"continue": "abc"}}), "is only a part of a list"),
     "a counted page": (json.dumps(LIST | {"metadata": {"remainingItemCount": 3}}), "is only a part of a list"),
     "no object": ('{"kind": "List", "items": [7]}', "has an item without apiVersion, kind or metadata.name"),
