@@ -7,8 +7,7 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 
-_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""On Linux it goes on while a machine is suspended: what was known before that is old."""
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # on Linux it goes on while a machine is suspended
 
 
 class SystemClock:

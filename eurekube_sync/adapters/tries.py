@@ -30,8 +30,7 @@ _FIRST_WAIT = 0.25  # seconds; a wait is random below its bound ("full jitter"),
 _LONGEST_RETRY_AFTER = 10.0  # seconds; a server that asks for more is left to the next pass
 _LOOK_SECONDS = 0.5  # how often a reader that waits looks whether the program was asked to stop
 _STOP_SECONDS = 1.0  # what an answer that is under way still gets then: most come whole, and say what a write did
-_CONNECT_TIMES = 2
-"""So often its timeout a connection may take: resolvers wait 5 s for a server, and each address has a whole timeout."""
+_CONNECT_TIMES = 2  # timeouts for a connection: resolvers wait 5 s for a server, and each address has a whole one
 _SHORTEST_WAIT = 0.001  # sockets and urllib3 take a timeout of zero for something else
 CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024

@@ -74,8 +74,7 @@ class EverywhereBatches:
 
     size = SIZE
     servers: Mapping[str, EurekaClient]  # by printable address, the preferred one first
-    asked: Mapping[str, EurekaClient]
-    """The same with short timeouts: to ask one that hangs must not eat the time of a list."""
+    asked: Mapping[str, EurekaClient]  # the same with short timeouts: one that hangs must not eat the time of a list
     clock: Clock
     limit: TimeLimit
     workers: Workers

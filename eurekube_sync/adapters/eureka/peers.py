@@ -20,13 +20,10 @@ from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
-SWEEP_SECONDS = 480.0
-"""All peers are listed once in each such stretch of the wall clock ..."""
-SWEEP_MARGIN_SECONDS = 90.0
-"""... by every process that begins in its first part, for one of a CronJob remembers nothing: every 10 minutes."""
+SWEEP_SECONDS = 480.0  # all peers are listed once in each such stretch of the wall clock ...
+SWEEP_MARGIN_SECONDS = 90.0  # ... by every process that begins in its first part: one of a CronJob remembers nothing
 SWEEP_SLACK_SECONDS = 30.0  # what a pass may take until it renews what a sweep has found, with some to spare
-_STRAY_RENEWAL_SECONDS = 25.0
-"""An instance that one peer alone holds is renewed there in the first pass after this: about as often as all others."""
+_STRAY_RENEWAL_SECONDS = 25.0  # a stray is renewed in the first pass after this: about as often as all others
 
 _UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
@@ -71,8 +68,7 @@ class EurekaPeers(Registry):
         self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
         self._registered = -inf  # when something was registered last, as far as this process knows (monotonic)
-        self._owed: set[str] = set()
-        """Peers to list also between sweeps: back from a rest, not listed in a sweep, or holding strays."""
+        self._owed: set[str] = set()  # peers to list also between sweeps: back from a rest, not listed, or with strays
         self._unlisted: set[str] = set()  # peers that could not be listed in a sweep, which is said once
         self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}  # by peer, as their last lists showed them
         self._shown: set[str] = set()  # peers that were listed with the last list, or since

@@ -76,8 +76,7 @@ class _RawApplication(msgspec.Struct):
 
 
 class _Applications(msgspec.Struct):
-    application: list[msgspec.Raw] | dict[str, msgspec.Raw]
-    """Each is read by itself: the documents of all of them at once would be a third of a pass's memory."""
+    application: list[msgspec.Raw] | dict[str, msgspec.Raw]  # each read by itself: all take a third of a pass's memory
     apps__hashcode: str | None = None  # how many instances of each status they hold
 
 

@@ -57,8 +57,7 @@ class KubernetesCluster:
         self._endpoints_source = endpoints_source
         self._earlier: Earlier = {}  # of the lists of every pass; pods are listed rarely, and would only take memory
         self._events = syncers.Events(self._calls)
-        self._finalized: dict[tuple[str, str], str] = {}
-        """By UID and listed version: the version since our finalizer is on it, to write the status without conflict."""
+        self._finalized: dict[tuple[str, str], str] = {}  # by UID and listed version: the one with our finalizer
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:

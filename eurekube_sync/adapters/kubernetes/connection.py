@@ -69,15 +69,12 @@ class ConnectionSettings:
     connect_seconds: float = 5.0
     read_seconds: float = 30.0  # the longest silence; `answer_seconds` of the `KubernetesCluster` bounds a whole answer
     threads: int = 8
-    start_seconds: float = 180.0
-    """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
-    hang_seconds: float = 180.0
-    """After which it is begun anew, beside the one that has not ended; twice as long for each that hangs in a row."""
+    start_seconds: float = 180.0  # for the program that a kubeconfig names for the credentials: it may ask a person
+    hang_seconds: float = 180.0  # after which it is begun anew, beside the one that hangs; twice as long for each
 
 
 _log = logging.getLogger(__name__)
-_FRESH_SECONDS = 1.0
-"""How long credentials are sent without another look, which takes a thread. The client itself looks once a minute."""
+_FRESH_SECONDS = 1.0  # how long credentials are sent without a look, which takes a thread; the client's is a minute
 
 
 class _Loaded(NamedTuple):

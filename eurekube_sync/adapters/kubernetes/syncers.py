@@ -163,11 +163,10 @@ class Events:
         path = f"/api/v1/namespaces/{event.syncer.namespace}/events"
         call = writing("POST", path, _new(event, name, at))
         answer = self._calls.send(call)
+        terminating = answer.status == 403 and b'"NamespaceTerminating"' in answer.body  # cause of a Status [real 1.36]
         if answer.status == 409:
             self._count(f"{path}/{name}", event, at)
-        elif answer.status == 403 and b'"NamespaceTerminating"' in answer.body:
-            pass  # the cause of a Status: nothing new is let in there, whatever we may [real 1.36]
-        elif answer.status not in (201, 404):
+        elif answer.status not in (201, 404) and not terminating:
             raise refusal(call, answer)
         self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
 
