@@ -242,11 +242,8 @@ class Replayed:
         actions = [one for one in self._entries("actions") if one.get("action") != "renew"]
         held = [{**one, "held": True} for one in self._entries("held")]
         blocked = [{**one, "action": "blocked"} for one in self._entries("blocked")]
-        return [
-            one
-            for one in (*actions, *held, *blocked)
-            if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))
-        ]
+        entries = (*actions, *held, *blocked)
+        return [one for one in entries if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))]
 
     def concerns(self, *names: object) -> bool:
         """Whether it is shown: 10.0.0.7 is not in 10.0.0.70."""

@@ -224,14 +224,14 @@ def html_of(monitor: Monitor) -> Iterator[str]:
     """In parts; it asks the browser to load it again each 10 s."""
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
-    yield f"<title>eurekube-sync {_text(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
-    yield f"<h1>eurekube-sync: {_text(monitor.owner)}</h1>"
+    yield f"<title>eurekube-sync {_escaped(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>eurekube-sync: {_escaped(monitor.owner)}</h1>"
     made = _time(monitor.clock.now())
-    yield f'<p class="quiet">Scope: {_text(monitor.scope)}. {_text(monitor.lock)} Made {made}.</p>'
+    yield f'<p class="quiet">Scope: {_escaped(monitor.scope)}. {_escaped(monitor.lock)} Made {made}.</p>'
     if monitor.passes:
         last = monitor.passes[0]
         how = "was good" if last.code in GOOD else f"ended with {last.code.name} ({last.code:d})"
-        yield f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: {_text(last.summary)}</p>"
+        yield f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: {_escaped(last.summary)}</p>"
     else:
         yield "<p>No pass has ended yet in this process.</p>"
     yield from _counts(monitor)
@@ -258,7 +258,7 @@ def _counts(monitor: Monitor) -> Iterator[str]:
         found += [(what.format(*labels), int(number), True) for labels, number in some if number]
     yield "<dl>"
     for name, number, bad in found:
-        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad else ''}>{number}</dd></div>"
+        yield f"<div><dt>{_escaped(name)}</dt><dd{' class=bad' if bad else ''}>{number}</dd></div>"
     yield "</dl>"
 
 
@@ -276,12 +276,12 @@ def _pass(one: Passed) -> tuple[tuple[str, ...], bool]:
 def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> Iterator[str]:
     yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
     for texts, bad in rows:
-        cells = (f'<td data-name="{name}">{_text(text)}</td>' for name, text in zip(names, texts, strict=True))
+        cells = (f'<td data-name="{name}">{_escaped(text)}</td>' for name, text in zip(names, texts, strict=True))
         yield f"<tr{_BAD if bad else ''}>{''.join(cells)}</tr>"
     yield "</tbody></table>"
 
 
-def _text(of_others: str) -> str:
+def _escaped(of_others: str) -> str:
     return escape(printable(of_others))
 
 

@@ -61,8 +61,6 @@ scope_options = group(
 """All of it; the command gets a `Scope`."""
 
 _KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
-
-
 _drains = partial(
     option,
     "--drain-annotations",

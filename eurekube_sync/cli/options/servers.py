@@ -27,7 +27,6 @@ PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a p
 _MOST_BYTES = 16 * 1024 * 1024  # of a file of certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
-
 call_options = (
     option("--concurrency", section=Section.CALLS, type=click.IntRange(1, 256), default=16),
     option("--call-timeout", section=Section.CALLS, type=Duration(least=0.1), default="10s"),
