@@ -80,11 +80,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
         if clock.stopping():
             raise Stopped("a signal ended the demo")
 
-    installation = Installation(
-        eureka_url=playground.eureka_url,
-        kubeconfig=str(playground.kubeconfig),
-        concurrency=4,
-    )
+    installation = Installation(eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=4)
     with connect(installation, clock) as world:
         try:
             Story(console_for(sys.stdout), playground, world, pause).tell()

@@ -127,11 +127,7 @@ def _text(words: str) -> str:
 
 
 def as_data(
-    report: PassReport,
-    code: ExitCode,
-    room: Headroom | None = None,
-    *,
-    with_renewals: bool = False,
+    report: PassReport, code: ExitCode, room: Headroom | None = None, *, with_renewals: bool = False
 ) -> dict[str, Any]:
     """As docs/report.schema.json describes it. What was merely renewed is a count, unless it is asked for."""
     plan, held, batching = report.plan, report.held, report.batching
