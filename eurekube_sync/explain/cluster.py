@@ -71,7 +71,7 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     if isinstance(claim, NotServed):
         if claim.unknown:
             text = f"its Services, slices or pods could not be looked at: {claim.message}"
-            return unseen(Part.SERVICES, text, claim.reason)
+            return unseen(Part.SERVICES, text, reason=claim.reason)
         if claim.reason == "NoMatchingService":
             return _no_service(subject, look)
         reason, text = claim.reason, claim.message
@@ -179,7 +179,6 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
     text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
     if len(whys) == 1:
         text = details.pop()
-    details += [f"and {len(whys) - _MOST} more"] if len(whys) > _MOST else []
     if not subject.listed:
         details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"

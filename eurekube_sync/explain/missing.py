@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from shlex import join, quote
 from typing import Any
 
@@ -48,18 +47,14 @@ def explain_missing(what: What, look: Look) -> Explanation:
         outcome = Outcome.NOT_REGISTERED
         sentence = f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: {first.cause}"
     if first.fix == _APPLY:
-        manifest = {
-            "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
-            "metadata": {"name": service, "namespace": what.namespace},
-            "spec": {"selector": {"service": service}},
-        }
+        meta, spec = {"name": service, "namespace": what.namespace}, {"selector": {"service": service}}
+        manifest = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": meta, "spec": spec}
     links, fix = (first, *beside), first.fix
     return Explanation(about=str(what), links=links, outcome=outcome, sentence=sentence, fix=fix, manifest=manifest)
 
 
 def _unread(part: Part, kind: str, source: Unknown) -> Link:
-    return unseen(part, f"the {kind} could not be looked at: {source.message}", source.cause)
+    return unseen(part, f"the {kind} could not be looked at: {source.message}", reason=source.cause)
 
 
 def _nothing(
@@ -141,7 +136,7 @@ def _no_claim(what: What, look: Look) -> Link:
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
-        return replace(unseen(Part.SYNCER, text), details=tuple(details), fix=fix)
+        return unseen(Part.SYNCER, text, *details, fix=fix)
     text = f"no syncer wants {what}, and Eureka does not list it"
     return breaks(Part.SYNCER, "NothingFound", text, *details, fix=fix)
 
@@ -157,7 +152,7 @@ def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
     if not look.asked.covers(ref) or any(syncer.ref == ref for syncer in _syncers(look, ref.namespace)):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
-        return replace(unseen(Part.SERVICES, text), fix=fix)
+        return unseen(Part.SERVICES, text, fix=fix)
     text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
     fix = join(("eurekube-sync", "orphans", *look.asked.options))
     return breaks(Part.SYNCER, "NoSyncer", text, cause="its syncer is gone", fix=fix)

@@ -22,7 +22,6 @@ balancer's (docs/eureka.md)."""
 _SILENT = 150.0  # seconds without a renewal, or a good pass: five renewals
 _LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the lease that `run` gives by default
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
-_MOST = 6
 Held = Mapping[InstanceKey, ObservedInstance]
 """What Eureka holds of what was asked about; no entry where it holds nothing."""
 
@@ -78,8 +77,8 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
 
 
 def _details(look: Look, held: Held) -> Iterator[str]:
-    """Status, override and lease of each, and what other servers say that is not the same."""
-    for key, one in list(held.items())[:_MOST]:
+    """Status, override and lease of the first, and what other servers say that is not the same."""
+    for key, one in list(held.items())[:6]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
         parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
@@ -95,8 +94,6 @@ def _details(look: Look, held: Held) -> Iterator[str]:
                     elsewhere.append(f"{server} has it {other.status}")
         beside = f" ({'; '.join(elsewhere)})" if elsewhere else ""
         yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}"
-    if len(held) > _MOST:
-        yield f"and {len(held) - _MOST} more"
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:

@@ -55,8 +55,6 @@ def rename_owner(
     world: OwnerWorld, *, old: str, new: str, cluster: str | None, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
     """Moves all of the old owner's instances, in a scope of names alone, to the new one. Registers come first."""
-    if old == new:
-        raise ConfigurationError(f"the old owner and the new one are both {old}.")
     uid = cluster or world.identity()
     before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
     registered = world.listed()
