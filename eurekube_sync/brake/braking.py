@@ -47,18 +47,12 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     # Of the dead, what is at another pod's address never waits.
     waiting = [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
     confirmed = seen_before(waiting, brake)
-    unweighed = freed | confirmed
+    unweighed = confirmed | freed
     up = (key for key, one in observed.ours.items() if one.status is InstanceStatus.UP)
     registered = frozenset(key for key in up if key not in unweighed)
     elsewhere = moved(plan, observed, registered)
-    scales = Scales(
-        plan=plan,
-        registered=registered,
-        unread=frozenset(observed.unread) & registered,
-        unweighed=frozenset(unweighed),
-        moved=elsewhere,
-        dead=gone,
-    )
+    unread = frozenset(observed.unread) & registered
+    scales = Scales(plan=plan, registered=registered, unread=unread, unweighed=unweighed, moved=elsewhere, dead=gone)
     rest = [one for one in planned if one.key not in unweighed]
     swept = [one for one in rest if one.grounds is Grounds.SWEPT]
     weighed = [one for one in rest if one.grounds is not Grounds.SWEPT and one.key not in elsewhere]

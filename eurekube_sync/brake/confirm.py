@@ -1,11 +1,10 @@
 """What a second pass has to see, some time after the first: the last of an app that is removed without evidence, and
 the dead pods among too many removals.
 
-What the pass before saw is in the memory of the process. A process that just began reads it from the status of the
-syncer: `unconfirmedRemoval` and `unconfirmedSince`. A pass that does not see the removal again forgets it, here and in
-the status; one that confirms it, and whose call fails, does not. Where nobody looked for long, the wait begins anew. An
-orphan has no status, so only a process that makes a second pass confirms it: a mark elsewhere would be a write to what
-nobody asks for any more, or would vanish with its namespace.
+What the pass before saw is in the memory of the process; a process that just began reads it from the status of the
+syncer. A pass that does not see the removal again forgets it, here and in the status; one that confirms it, and whose
+call fails, does not. An orphan has no status, so only a process that makes a second pass confirms it: a mark elsewhere
+would be a write to what nobody asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
@@ -88,19 +87,13 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
 
 
 def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
-    mark, within = mark_of(own), brake.confirm_within
+    mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
     when = f"at least {brake.limits.confirm_after:g} s" + (f" and at most {within:g} s" if within < inf else "")
     why = f"{why}; a pass {when} later has to confirm it"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
         why += "; the syncer is gone, so only the same process can confirm it: use run --passes 2 or --daemon"
-    return Hold(
-        reason=HoldReason.AWAITING_CONFIRMATION,
-        why=why,
-        removals=own,
-        syncer=syncer,
-        mark=mark,
-        first=(syncer, mark) not in brake.seen,
-    )
+    first = (syncer, mark) not in brake.seen
+    return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by its syncer and mark

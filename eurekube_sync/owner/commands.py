@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import inf
 
-from eurekube_sync.apply.kubernetes import put_finalizers_on
+from eurekube_sync.apply.kubernetes import failure, put_finalizers_on
 from eurekube_sync.desired.claims import Desired, every
 from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.instance import Naming
@@ -225,14 +225,9 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
         after += finalizers
     none = world.nothing_there(found.ownership, found.listed) or f"no instance belongs to {found.whose}"
+    nothing, of = f"nothing to purge: {none}", f", of {found.whose}"
     return OwnerReport(
-        command="owner purge",
-        dry_run=dry_run,
-        moves=moves,
-        nothing=f"nothing to purge: {none}",
-        of=f", of {found.whose}",
-        after=after,
-        errors=errors,
+        command="owner purge", dry_run=dry_run, moves=moves, nothing=nothing, of=of, after=after, errors=errors
     )
 
 
@@ -275,15 +270,8 @@ def _finish_deletions(
     if dry_run:
         would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
         return [*sentences, *([would] if ready else [])], ()
-
-    def remove(syncer: SyncerObject) -> ClusterError | None:
-        try:
-            cluster.remove_finalizer(syncer)
-        except ClusterError as error:
-            return error
-        return None
-
-    errors = tuple(error for error in world.workers.each(remove, ready) if error)
+    done = world.workers.each(lambda syncer: failure(partial(cluster.remove_finalizer, syncer)), ready)
+    errors = tuple(error for error in done if error)
     if errors:
         sentences.append(f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}")
     if off := len(ready) - len(errors):
