@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, assert_never
 
-from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import Held, Hold, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.conduct import Policy
@@ -167,8 +167,8 @@ def _conflict(tally: Tally) -> Aspect:
 
 def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
     """`release` is the command that releases all that is held."""
-    freed = annotated(claim.syncer, now)
-    refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
+    why = annotation_refused(claim.syncer, now)
+    refused = f"annotation {APPROVE_ANNOTATION}: {why}" if why else ""
     if tally.hold is None:
         return Aspect(False, "NothingHeld", refused)
     message = condition_message(tally.hold, len(tally.held), release)

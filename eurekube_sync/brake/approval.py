@@ -55,14 +55,6 @@ class SavedDryRun:
 Approval: TypeAlias = PlanId | SavedDryRun
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What an annotation on one syncer comes to now."""
-
-    released: bool
-    why: str  # a sentence without its end, such as `it expired at ...`
-
-
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
     """The command that releases a plan, to be pasted: in another scope the plan is another one."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
@@ -120,20 +112,19 @@ def released_by(
     return frozenset(one.key for one in meant)
 
 
-def annotated(syncer: SyncerObject, now: float) -> Release | None:
-    """What the syncer's annotation releases now (Unix seconds): all of its removals, or none; None without one."""
+def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
+    """Why the syncer's annotation releases nothing now (Unix seconds): empty where it releases all of its removals,
+    None where there is no annotation."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None
     try:
         until = _time(text)
     except ValueError:
-        return Release(False, f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z")
+        return f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z"
     if until <= now:
-        return Release(False, f"it expired at {text}")
-    if until > now + LONGEST:
-        return Release(False, f"{text} is more than an hour ahead")
-    return Release(True, f"its removals are released until {text}")
+        return f"it expired at {text}"
+    return f"{text} is more than an hour ahead" if until > now + LONGEST else ""
 
 
 def _time(text: Any) -> float:

@@ -11,7 +11,7 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, failure, put_finalizers_on, settle, unsettled
-from eurekube_sync.brake.approval import Approval, annotated, refusal
+from eurekube_sync.brake.approval import Approval, annotation_refused, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
@@ -137,7 +137,6 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
     """By the limits of the installation and of each syncer, less what was released."""
     settings, claims, within = given.settings, desired.claims, given.settings.confirm_within
     monotonic = given.world.clock.monotonic()
-    released = {ref: annotated(claim.syncer, now) for ref, claim in claims.items()}
     return Brake(
         limits=settings.brake.scaled(settings.scope.share),
         syncer_limits={
@@ -145,7 +144,7 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
             for ref, claim in claims.items()
             if isinstance(claim, Serving) and claim.max_removal_percent is not None
         },
-        freed=frozenset(ref for ref, release in released.items() if release and release.released),
+        freed=frozenset(ref for ref, claim in claims.items() if annotation_refused(claim.syncer, now) == ""),
         approval=approval,
         seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),
         confirm_within=within,

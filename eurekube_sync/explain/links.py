@@ -58,9 +58,9 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
-def unseen(part: Part, text: str, *details: str, reason: str = "NotLookedAt", fix: str = "") -> Link:
+def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = "") -> Link:
     """What could not be looked at."""
-    return Link(part, Mark.UNKNOWN, text, reason, details, fix=fix)
+    return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
 
 
 def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
