@@ -101,8 +101,7 @@ class Scales:
     plan: Plan
     registered: frozenset[InstanceKey]  # UP now, and weighed
     unread: frozenset[InstanceKey]  # UP in the list, and not to be read again: as good as lost
-    unweighed: frozenset[InstanceKey]
-    """Removals that a person released, or that were seen dead before: they go whatever else does."""
+    unweighed: frozenset[InstanceKey]  # removals that a person released, or that were seen dead before: they go
     moved: frozenset[InstanceKey]  # removals whose pods are served under another app
     dead: frozenset[InstanceKey]  # removals that no pod serves any more
 

@@ -52,13 +52,11 @@ class Brake:
     syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)  # `maxRemovalPercent` of those that have one
     freed: frozenset[SyncerRef] = frozenset()  # released by an annotation: their removals are neither counted nor held
     approval: Approval | None = None
-    approved: frozenset[InstanceKey] = frozenset()
-    """What an approval released earlier in this pass: counted, and not held."""
+    approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass by an approval: counted, not held
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """For each removal that awaited its confirmation, by its mark: seconds since it was first seen."""
     confirm_within: float = inf  # seconds in which a pass has to see it again
-    pods: Pods = field(default_factory=dict)
-    """The pods of namespaces where removals would be held; empty until somebody looked."""
+    pods: Pods = field(default_factory=dict)  # of namespaces where removals would be held, when somebody looked
 
 
 class HoldReason(StrEnum):
@@ -66,8 +64,7 @@ class HoldReason(StrEnum):
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
     MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # this syncer would, by its own limit
-    CRD_INSTALLED = "CRDInstalled"
-    """Their syncers may have gone with an earlier CRD, and be created again one after the other."""
+    CRD_INSTALLED = "CRDInstalled"  # their syncers may have gone with an earlier CRD, and be created again one by one
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
     """An app would lose its last UP instance, and nothing but absence says so; or dead pods are among too many."""
 

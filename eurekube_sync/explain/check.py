@@ -30,8 +30,7 @@ _MOST_NAMESPACES = 50  # whose Pods are listed for their drain time
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a word
 _LARGE_SKEW = 60.0  # seconds at which a lease seems to have ended, or a new write older than the last
-_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")
-"""No instance can have it: ours have four colons, and others do not use our name."""
+_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")  # ours have four colons
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"

@@ -14,8 +14,7 @@ from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
-_PATIENCE = 120.0
-"""Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
+_PATIENCE = 120.0  # seconds in which a pass should see a new syncer: it comes each 30 s, or of a CronJob each minute
 _MOST = 5  # lines about single pods
 _REFUSED: Mapping[str, tuple[Part, str]] = {
     "InvalidSpec": (Part.SPEC, "its spec is invalid"),

@@ -91,8 +91,7 @@ class Explanation:
     up: int | None = None  # instances UP now; None where nobody could tell
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict)
-    """The smallest syncer that would help; empty where none is missing."""
+    manifest: dict[str, Any] = field(default_factory=dict)  # the smallest syncer that would help; empty for none
 
     @property
     def broken(self) -> Link | None:

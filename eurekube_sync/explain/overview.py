@@ -54,8 +54,7 @@ class Overview:
     look: Look
     eureka: Unknown | None  # why Eureka could not be looked at; None where it was
     last_pass: Link
-    oldest_lease: float | None
-    """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
+    oldest_lease: float | None  # seconds since the oldest renewal of all their instances; None for none, or unknown
     unread: tuple[tuple[str, Unknown], ...]  # what of Kubernetes could not be looked at
     unselected: tuple[str, ...]  # Services of the named namespaces that no syncer selects, as `namespace/name`
     held: int

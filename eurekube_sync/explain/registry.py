@@ -22,8 +22,7 @@ balancer's (docs/eureka.md)."""
 _SILENT = 150.0  # seconds without a renewal, or a good pass: five renewals
 _LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the lease that `run` gives by default
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
-Held = Mapping[InstanceKey, ObservedInstance]
-"""What Eureka holds of what was asked about; no entry where it holds nothing."""
+Held = Mapping[InstanceKey, ObservedInstance]  # what Eureka holds of what was asked about
 
 
 def is_silent(one: ObservedInstance, at: float) -> bool:
