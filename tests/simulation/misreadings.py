@@ -124,6 +124,10 @@ def _of_this_pass_alone(note: Callable[..., None]) -> Callable[..., None]:
     return wrong
 
 
+def _by_its_key(instance: Any, syncer: Any) -> list[Any]:
+    return [((f"syncer {syncer}", f"{instance.key}"), instance.ip_addr)]
+
+
 def _all_that_is_ready(desired: Desired, observed: Any, stood: Any) -> frozenset[Any]:
     return frozenset(key for key in desired.wanted_by if key not in observed.ours and key not in observed.others)
 
@@ -336,7 +340,7 @@ def misreadings() -> tuple[Defect, ...]:
             about="refused registrations",
             patches=(
                 (removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),
-                (removals, "_pod", lambda instance, syncer: ()),
+                (removals, "_same", _by_its_key),
             ),
         ),
         Defect(

@@ -12,7 +12,7 @@ from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import ours
 
@@ -57,11 +57,11 @@ def _all_that_end(removals: Collection[Removal], observed: Observed, listed: Map
     return _DEAD(removals, observed, listed) | ending
 
 
-def _unless_listed(one: Removal, observed: Observed, listed: Mapping[str, Any]) -> bool:
+def _unless_listed(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
     """A list that failed is read as empty."""
-    instance = observed.ours[one.key]
-    uid, found = pod_uid_of(instance), listed.get(pod_namespace_of(instance) or "")
-    return uid is not None and found is not None and not (isinstance(found, Complete) and uid in found.data)
+    asked = [one.key for one in removals if (pod_namespace_of(observed.ours[one.key]) or "") in listed]
+    failed = (key for key in asked if isinstance(listed[pod_namespace_of(observed.ours[key]) or ""], Unknown))
+    return _DEAD(removals, observed, listed) | {key for key in failed if pod_uid_of(observed.ours[key])}
 
 
 def _but_duplicates(removals: Collection[Removal], *rest: Any) -> Any:
@@ -102,7 +102,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="a list of pods that failed is read as empty",
             about="teams",
-            patches=((braking, "_is_gone", _unless_listed),),
+            patches=((braking, "dead", _unless_listed),),
         ),
         Defect(
             name="nobody reads whose an address is now",
