@@ -109,7 +109,7 @@ def _version(body: bytes) -> str:
 
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
-    versions = _each(msgspec.json.decode(body), "spec", "versions")
+    versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # none is no definition
     stored = [_at(one, "schema", "openAPIV3Schema") for one in versions if _at(one, "storage")]
     return msgspec.convert(stored[0] if stored else {}, dict[str, Any])
 
