@@ -33,8 +33,7 @@ from eurekube_sync.plan.value import Plan
 
 REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
-FIRST_PART_SECONDS = 60.0
-"""... and by a process that begins, only in its first part."""
+FIRST_PART_SECONDS = 60.0  # ... and by a process that begins, only in its first part.
 
 MOST_GOOD_NEWS = 100
 """Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,

@@ -38,8 +38,7 @@ from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.observe.kubernetes import living_pods
 from eurekube_sync.plan.value import Plan
 
-FORMAT = "eurekube.io/record/v1"
-"""Of a record. Another version of the program may plan otherwise, and then says so."""
+FORMAT = "eurekube.io/record/v1"  # Of a record. Another version of the program may plan otherwise, and then says so.
 
 _MODELS = (
     *(one for module in (kubernetes, eureka) for one in vars(module).values() if isinstance(one, type)),

@@ -23,8 +23,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
-DRAINED = "eurekube.drained"
-"""What drains the instance: kinds, with commas between."""
+DRAINED = "eurekube.drained"  # What drains the instance: kinds, with commas between
 
 
 class Kind(StrEnum):
@@ -39,18 +38,15 @@ class Kind(StrEnum):
 class Drain:
     """What is known of one place."""
 
-    by: tuple[Kind, ...] = ()
-    """In the order of `Kind`; empty while nobody drains it."""
+    by: tuple[Kind, ...] = ()  # In the order of `Kind`; empty while nobody drains it
     why: str = ""
     drain_unknown: frozenset[Kind] = frozenset()
-    ignored: tuple[str, ...] = ()
-    """What is wrong with annotations that say neither."""
+    ignored: tuple[str, ...] = ()  # What is wrong with annotations that say neither
 
 
 NO_DRAIN = Drain()
 
-Known: TypeAlias = Mapping[str, Drainable] | Unknown | None
-"""By its id; None when nobody asked."""
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # By its id; None when nobody asked
 
 
 def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
@@ -109,8 +105,7 @@ def _found(those: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | No
 
 
 T = TypeVar("T")
-PodSocket: TypeAlias = tuple[str, str, int]
-"""A pod's namespace, its address, and a port."""
+PodSocket: TypeAlias = tuple[str, str, int]  # A pod's namespace, its address, and a port
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
 
 

@@ -16,10 +16,8 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 
-Socket: TypeAlias = tuple[str, str, int]
-"""App, address and port."""
-Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]
-"""The claims, and who wants what."""
+Socket: TypeAlias = tuple[str, str, int]  # App, address and port
+Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]  # The claims, and who wants what
 _Place: TypeAlias = tuple[str, Socket] | InstanceKey
 """What one syncer holds: a socket among those that select in a namespace, and a key."""
 
@@ -29,17 +27,14 @@ class Bid(NamedTuple):
 
     key: InstanceKey
     syncer: SyncerRef
-    namespace: str
-    """Where its Services are."""
+    namespace: str  # Where its Services are
     sockets: tuple[Socket, ...]
-    allotted: bool
-    """Whether the cluster gave the address to that namespace."""
+    allotted: bool  # Whether the cluster gave the address to that namespace
 
 
 class _Holder(NamedTuple):
     syncer: SyncerObject
-    idle: bool
-    """It does not register there, so that nothing that is registered goes for it."""
+    idle: bool  # It does not register there, so that nothing that is registered goes for it
 
 
 def sockets_of(instance: Instance) -> tuple[Socket, ...]:

@@ -22,8 +22,7 @@ from eurekube_sync.embedded.http import Request, Response
 Document = dict[str, Any]
 """An instance as JSON has it; never changed in place. Times are milliseconds since the epoch, those of its last changes
 as text."""
-Applications = dict[str, list[Document]]
-"""Applications by name, each with its instances."""
+Applications = dict[str, list[Document]]  # Applications by name, each with its instances
 
 _STATUS = (
     "<com.netflix.eureka.util.StatusInfo><applicationStats><registered-replicas>{replicas}</registered-replicas>"
@@ -39,8 +38,7 @@ class Lease(msgspec.Struct, kw_only=True):
     instance: Document
     duration: int
     registered: int
-    renewed: int
-    """The time of the last renewal **plus** the duration."""
+    renewed: int  # The time of the last renewal **plus** the duration
     evicted: int = 0
     service_up: int = 0
 
@@ -121,8 +119,7 @@ def id_of(instance: Document) -> str:
 class EmbeddedEureka:
     """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch."""
 
-    replicas: tuple[str, ...] = ()
-    """The URLs that its status names. It sends them nothing."""
+    replicas: tuple[str, ...] = ()  # The URLs that its status names. It sends them nothing.
 
     def __init__(self, now: Callable[[], float], registry: LeaseRegistry | None = None) -> None:
         self.now = now

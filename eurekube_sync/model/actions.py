@@ -18,8 +18,7 @@ from eurekube_sync.model.values import dataclass, derive
 class Grounds(StrEnum):
     """What a removal rests on. The first limit of the brake does not count positive evidence."""
 
-    ABSENCE = "Absence"
-    """The endpoint is not there any more, or not ready. It could be the cluster that errs."""
+    ABSENCE = "Absence"  # The endpoint is not there any more, or not ready. It could be the cluster that errs.
     TERMINATING = "Terminating"  # the endpoint says so itself
     SYNCER_DELETED = "SyncerDeleted"  # a person deletes the syncer
     DRAINED = "Drained"  # a person drains it, by annotation

@@ -46,8 +46,7 @@ class Workers(Protocol):
 class Batched(Enum):
     """What became of one item of a batch."""
 
-    DONE = "Done"
-    """On every server that could be reached. Of a cancel also: it was not there."""
+    DONE = "Done"  # On every server that could be reached. Of a cancel also: it was not there.
     PARTLY = "Partly"  # some servers hold the lease, and some that could be reached do not
     ABSENT = "Absent"  # of a renewal: no server that could be reached holds the lease
     CONFLICT = "Conflict"  # another owner's instance is registered there

@@ -24,15 +24,12 @@ class Resource:
     kind: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    has_status: bool = False
-    """`/status` is a subresource: each side ignores what is written to the other."""
-    generation: bool = False
-    """metadata.generation starts at 1 and grows with the spec."""
+    has_status: bool = False  # `/status` is a subresource: each side ignores what is written to the other
+    generation: bool = False  # metadata.generation starts at 1 and grows with the spec
     definition: str = ""
     """Name of the CustomResourceDefinition that a custom resource comes from; empty for a built-in one."""
     schema: Mapping[str, Any] = field(default_factory=dict)
-    columns: tuple[Mapping[str, Any], ...] = ()
-    """`additionalPrinterColumns` of a custom resource."""
+    columns: tuple[Mapping[str, Any], ...] = ()  # `additionalPrinterColumns` of a custom resource
 
     @property
     def custom(self) -> bool:

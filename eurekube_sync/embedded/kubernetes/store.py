@@ -16,8 +16,7 @@ from typing import Any
 from eurekube_sync.embedded.kubernetes.errors import bad_request
 
 Object = dict[str, Any]
-Key = tuple[str, str]
-"""(group, plural) of a resource."""
+Key = tuple[str, str]  # (group, plural) of a resource
 
 _JOURNAL = 2000
 
