@@ -43,7 +43,7 @@ def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collec
                 actions.append(action)
             elif asleep:
                 actions.append(_as_it_is(action, registered, seen_up=action.key in last_up))
-            elif kept := _by_policy(action, claim, registered, desired.wanted(action.key)):
+            elif kept := _by_policy(action, claim, registered, desired):
                 actions.append(kept)
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
@@ -81,7 +81,7 @@ _OURS = "eurekube."
 
 
 def _by_policy(
-    action: Renew | Update | Cancel, claim: Claim | None, registered: ObservedInstance | None, wanted: Wanted | None
+    action: Renew | Update | Cancel, claim: Claim | None, registered: ObservedInstance | None, desired: Desired
 ) -> Action | None:
     """What a policy leaves of it; None for nothing."""
     policy = _policy(claim, registered)
@@ -89,7 +89,7 @@ def _by_policy(
         case Renew() if registered is not None and is_gone(registered):
             return None
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
-            return _created_only(action, registered, wanted)
+            return _created_only(action, registered, desired.wanted(action.key))
         case Cancel() if policy is not Policy.SYNC:
             return None if registered is None or is_gone(registered) else _left_to_expire(action, registered, policy)
         case _:
