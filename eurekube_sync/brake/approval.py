@@ -112,9 +112,13 @@ def released_by(
     return frozenset(one.key for one in meant)
 
 
+def annotation_releases(syncer: SyncerObject, now: float) -> bool:
+    """Whether the syncer's annotation releases all of its removals now (Unix seconds)."""
+    return APPROVE_ANNOTATION in syncer.annotations and annotation_refused(syncer, now) is None
+
+
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Why the syncer's annotation releases nothing now (Unix seconds): empty where it releases all of its removals,
-    None where there is no annotation."""
+    """Why the syncer's annotation releases nothing now (Unix seconds), a clause; None where it does, or there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None
@@ -124,7 +128,7 @@ def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
         return f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z"
     if until <= now:
         return f"it expired at {text}"
-    return f"{text} is more than an hour ahead" if until > now + LONGEST else ""
+    return f"{text} is more than an hour ahead" if until > now + LONGEST else None
 
 
 def _time(text: Any) -> float:

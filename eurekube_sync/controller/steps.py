@@ -11,7 +11,7 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, failure, put_finalizers_on, settle, unsettled
-from eurekube_sync.brake.approval import Approval, annotation_refused, refusal
+from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
@@ -144,7 +144,7 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
             for ref, claim in claims.items()
             if isinstance(claim, Serving) and claim.max_removal_percent is not None
         },
-        freed=frozenset(ref for ref, claim in claims.items() if annotation_refused(claim.syncer, now) == ""),
+        freed=frozenset(ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)),
         approval=approval,
         seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),
         confirm_within=within,

@@ -184,7 +184,7 @@ def _choose(
     drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
     # Whom callers reach comes before whom a person put out of service, unless that one was let in under this limit.
     rest = [key for key in registered if key not in staying and key not in drain_unknown]
-    served = [key for key in rest if observed.ours[key].status is InstanceStatus.UP]
+    served = [key for key in rest if _is_up(key, observed)]
     put_out = [key for key in rest if key not in served]
     kept = [key for key in put_out if limit.let_in(marks[key])]
     newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
@@ -200,6 +200,10 @@ def _choose(
     left_out = {key: OverLimit(wanted=wanted[key], why=f"over the limit: {note}") for key in out}
     limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
     return limited, [key for key in newcomers if key in left_out] if comes else []
+
+
+def _is_up(key: InstanceKey, observed: Observed) -> bool:
+    return observed.ours[key].status is InstanceStatus.UP
 
 
 def _stands(key: InstanceKey, observed: Observed) -> bool:

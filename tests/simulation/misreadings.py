@@ -300,7 +300,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="an annotation releases nothing",
             about="held",
-            patches=((steps, "annotated", lambda syncer, now: None),),
+            patches=((steps, "annotation_releases", lambda syncer, now: False),),
         ),
         Defect(
             name="a plan id releases whatever is held", about="held", patches=((braking, "released_by", _all_of_it),)

@@ -12,6 +12,7 @@ from eurekube_sync.brake.approval import (
     PlanId,
     SavedDryRun,
     annotation_refused,
+    annotation_releases,
     from_dry_run,
     is_plan_id,
     refusal,
@@ -157,11 +158,13 @@ def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
 )
 def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:
     """And whatever is wrong with it is said. The moment is 2027-01-15T08:00:00Z."""
-    found = annotation_refused(syncer(annotations={APPROVE_ANNOTATION: text}), NOW)
-    assert found is not None
-    assert (found == "", why in found) == (released, True), found
+    asked = syncer(annotations={APPROVE_ANNOTATION: text})
+    refused = annotation_refused(asked, NOW)
+    assert annotation_releases(asked, NOW) is (refused is None) is released
+    assert why in (refused or "")
 
 
 def test_a_syncer_without_the_annotation_releases_nothing() -> None:
     """And nothing is to be said."""
-    assert annotation_refused(syncer(annotations={"eurekube.io/abandon": "true"}), NOW) is None
+    without = syncer(annotations={"eurekube.io/abandon": "true"})
+    assert (annotation_refused(without, NOW), annotation_releases(without, NOW)) == (None, False)
