@@ -118,7 +118,7 @@ def annotation_releases(syncer: SyncerObject, now: float) -> bool:
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Why the syncer's annotation releases nothing now (Unix seconds), a clause; None where it does, or there is none."""
+    """Why the syncer's annotation releases nothing now (Unix seconds); None where it does, or there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None
