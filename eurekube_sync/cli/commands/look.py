@@ -177,8 +177,7 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
     """List our instances whose syncer does not exist. Each line says what the next `run` does with the instance, and
     why.
 
-    It writes nothing. While part of the cluster cannot be read, it says what is unknown. It then never says that there
-    are no orphans.
+    It writes nothing. If part of the cluster cannot be read, it says which: there may be more orphans in it.
     """
     installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
     clock = SystemClock()

@@ -39,8 +39,8 @@ _OTHER_VARIABLES = (
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server would.
 
-    FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
-    input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
+    FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or - for standard input.
+    Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
     """
     for name in (one for one in files if one != "-"):
         try:
@@ -144,5 +144,5 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
         formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHER_VARIABLES, col_max=48)
-    with formatter.section("Options that have no variable, or not in every command"):
+    with formatter.section("Options without a variable, at least in some commands"):
         formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))

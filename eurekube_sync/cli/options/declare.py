@@ -130,7 +130,7 @@ def options_of(command: click.Command, context: click.Context | None = None) -> 
 
 HELP: Mapping[str, str] = {
     "--eureka-batch": "Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if "
-    "--eureka-url names every replica that the servers know. on: whatever replicas they know.",
+    "--eureka-url names every peer of these servers. on: without this check.",
     "--from": "With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for "
     "standard input. May be repeated. Only namespaces in the files are planned.",
     "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
@@ -149,10 +149,10 @@ HELP: Mapping[str, str] = {
     "--eureka-client-key": "PEM file of the certificate's key.  [default: the file of the certificate]",
     "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
     "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
-    "--lock": "Lease object that lets one of several copies of run work at a time. run takes none with --dry-run, or "
-    "with --approve and without --daemon. The Lease also shows when the last good pass was. auto: the Lease in the "
-    "pod's own namespace. Outside of a cluster, auto is no lock for run; commands that only look read the Lease in "
-    "the namespace eurekube-sync.",
+    "--lock": "Lease object that lets one of several copies of run work at a time. A dry run takes "
+    "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. auto: the Lease in "
+    "the pod's own namespace. Outside of a cluster, auto is no lock for run, and for other commands the Lease in the "
+    "namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
     "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. With auto/3, the first number "
     "is the index of this pod in an Indexed Job or a StatefulSet.",

@@ -70,7 +70,7 @@ _drains = partial(
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
 drain_option = _drains(default="services")  # the command gets the kinds beside Services, named `drains`
-_same = " Give the value that run has: services, unless it was set."
+_same = " Give the value of run; its default is services."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """The same for a person who asks what is drained."""
 
