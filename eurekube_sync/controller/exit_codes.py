@@ -27,8 +27,8 @@ class ExitCode(IntEnum):
     USAGE = (2, "the command line is wrong")
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong. Or the file of `--approve` is too old or of another cluster: then `run` "
-        "released nothing, and did everything else",
+        "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of another cluster. `run` "
+        "then released nothing, and did the rest",
     )
     INVALID_MANIFEST = (4, "`validate` found a manifest that the API server would refuse, or no syncer at all")
     CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
@@ -67,7 +67,7 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "nothing was changed: somebody renews the instances, there are none, `run` would undo the change, or you "
+        "nothing was changed: there are no instances, somebody renews them, `run` would undo the change, or you "
         "answered no",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
