@@ -291,7 +291,7 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
         if _ACTED_ON.fullmatch(entry.key):
             fault = (
                 "callers act on keys such as zone, user.name, password, configPath, health.path and management.*: "
-                "write them in metadata, zone or paths"
+                "only metadata, zone or paths set them"
             )
             wrong.add((*at, "key"), fault, "InvalidMetadata")
         of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
