@@ -166,7 +166,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         else:
             why = next((action.why for action in result.plan.actions if action.key == left[0]), "not tried")
         if heir := result.desired.wanted_by.get(left[0]):
-            why = f"syncer {heir} claims it: {why}"
+            why = f"{why}; syncer {heir} claims it"
         still = one_or_more(len(left), "still has to be removed:", "still have to be removed, such as")
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):

@@ -153,7 +153,7 @@ class Builder:
         assert parts is not None  # `parse` refuses any other
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
-            raise InvalidSyncer("NoHostName", f"{site.label} is at a host name, and has no IP to put before {suffix}")
+            raise InvalidSyncer("NoHostName", f"{site.label} has a host name instead of an IP to put before {suffix}")
         address = re.sub(r"[.:]", "-", site.host)
         address = f"{'0' * address.startswith('-')}{address}{'0' * address.endswith('-')}"
         name = {"ip": address, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
@@ -163,8 +163,8 @@ class Builder:
         if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
             raise InvalidSyncer(
                 "NoHostName",
-                f"{site.label}: {cut(name, 80)} is too long for a host name, which has {_LONGEST_LABEL} characters a "
-                f"label and {_LONGEST_NAME} in all: set spec.hostName to ip",
+                f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} characters a label, "
+                f"{_LONGEST_NAME} in all): set spec.hostName to ip",
             )
         return name
 

@@ -94,7 +94,7 @@ def beside_its_own(
     if key in observed.unread or other.key in observed.unread:
         stays = "one of the two could not be read again"
     elif wanted.status is not InstanceStatus.UP:
-        stays = "its pod should not be UP"
+        stays = "ours should not be UP"
     elif (override := override_of(instance)) is not None:
         stays = f"a person set the status of our instance to {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)

@@ -206,7 +206,7 @@ def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -
         wanted_by={key(): SUCCESSOR},
         plan=Plan(actions=(renewal,)),
     )
-    assert said == f"1 instance still has to be removed: {key()}: syncer {SUCCESSOR} claims it: suspended"
+    assert said == f"1 instance still has to be removed: {key()}: suspended; syncer {SUCCESSOR} claims it"
 
 
 def test_it_stays_when_the_successor_failed_to_take_over() -> None:

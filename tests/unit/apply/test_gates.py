@@ -512,7 +512,7 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
         "its pod registers itself as itself: turn its Eureka client off, or delete the syncer",
     ),
     "Suspended": ({"suspend": True}, registered, "its syncer is suspended"),
-    "OverLimit": ({"limit": 0}, registered, "over the limit: limit 0: registers 0 of 1 ready"),
+    "OverLimit": ({"limit": 0}, registered, "over limit 0: registers 0 of 1 ready"),
     "Conflict": (
         {},
         lambda world: world.cluster.apply(syncer("old", created=500)),

@@ -425,7 +425,7 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     appears(world, 1)
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
-    assert "beside it (its pod should not be UP): turn" in condition(world, "Conflict").message
+    assert "beside it (ours should not be UP): turn" in condition(world, "Conflict").message
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
     half_a_minute(world, 1)
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
