@@ -222,14 +222,14 @@ class Calls:
                         continue
                 read[name] = where, value = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
-                    raise _no_list(call, f"an item of the namespace {where!r}")
+                    raise _no_list(call, f"an item of namespace {where!r}")
                 if value is not None:
                     found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
                 return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, read
             if following == token:
-                raise _no_list(call, "the same page again and again")
+                raise _no_list(call, "the same page again")
             token = following
 
     def _page(self, kind: Kind[Any], call: Call) -> RawPage:
@@ -305,7 +305,7 @@ def digest(raw: bytes | memoryview) -> bytes:
 
 
 def _no_list(call: Call, got: str) -> ClusterRejected:
-    return ClusterRejected(f"the Kubernetes API answered {got} to {call}")
+    return ClusterRejected(f"the Kubernetes API answered {call} with {got}")
 
 
 def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:

@@ -153,7 +153,7 @@ class ClientConnection:
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
                     raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
-                why = f"the credentials for the Kubernetes API do not come: {self._hanging}"
+                why = f"no credentials for the Kubernetes API: {self._hanging}"
                 raise ClusterCredentialsLate(why) from None
             if reading.anew == anew:
                 return reading.call.result()
@@ -161,8 +161,8 @@ class ClientConnection:
     @property
     def _hanging(self) -> str:
         if self._by_program:
-            return "the program that the kubeconfig names for them (exec) has not ended"
-        return "their file is not read in time"
+            return "the kubeconfig's program for them (exec) has not ended"
+        return "reading them takes too long"
 
     def _under_way(self, anew: bool) -> _Reading:
         """The reading to wait for: the one that goes on, or one that is begun here."""

@@ -33,7 +33,7 @@ def _at(value: Any, *keys: str) -> Any:
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise ValueError(f"{key} is asked of what is no mapping")
+            raise ValueError(f"what holds {key} is not a mapping")
         value = value.get(key)
     return value
 

@@ -61,7 +61,7 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
         except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
         except (ValueError, LookupError, AttributeError):  # of PyYAML; like its other ones it may repeat a token
-            why = "a value in it is not what it looks like; quote it"
+            why = "a value looks like a date or number; quote it"
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")

@@ -135,4 +135,4 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
             hangs.unlink()
     assert report.outcomes.by_key[key(1)].result is Result.DONE
     told = " ".join(sentences(report))
-    assert "the credentials for the Kubernetes API do not come: the program that the kubeconfig names" in told
+    assert "no credentials for the Kubernetes API: the kubeconfig's program for them" in told

@@ -135,7 +135,7 @@ def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
             source = listed(body, WORLD.cluster.list_services)
             assert isinstance(source, Unknown)
             told.add(source.message)
-    assert told == {"the Kubernetes API answered no complete list to GET /api/v1/services"}
+    assert told == {"the Kubernetes API answered GET /api/v1/services with no complete list"}
 
 
 def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:

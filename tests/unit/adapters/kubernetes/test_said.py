@@ -172,4 +172,4 @@ def test_a_date_or_a_number_that_is_none_is_told(tmp_path: Path, value: str) -> 
     path.write_text(f"current-context: {value}")
     with pytest.raises(ConfigurationError) as caught:
         ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
-    assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value in it is not what it looks like; quote it"
+    assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value looks like a date or number; quote it"

@@ -274,7 +274,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     limit.end = clock.monotonic() + 0.1
     listed.append(cluster.list_services(None))
     assert watch.seconds < SOON_SECONDS
-    sentence = "the credentials for the Kubernetes API do not come: the program that the kubeconfig names for them"
+    sentence = "no credentials for the Kubernetes API: the kubeconfig's program for them"
     assert {unavailable(one.elsewhere).partition(" (exec)")[0] for one in listed} == {sentence}
     wait_until(lambda: plugin.count() > before, "the program does not run")
     assert plugin.count() == before + 1
@@ -347,7 +347,7 @@ def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(p
     """It is given time, for it may ask a person; and then there is an end."""
     plugin.hangs.touch()
     watch = Stopwatch()
-    with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the program that the kubeconfig names"):
+    with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the kubeconfig's program for them"):
         ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
     assert watch.seconds < SOON_SECONDS
 
