@@ -201,7 +201,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         before = status.condition("RemovalHeld") if status else None
         if before is not None and before.status is ConditionStatus.TRUE:
-            fix, cause = "if all of them are right, ask the operator for it", "its removals are held by the brake"
+            fix, cause = "if all are right, let the operator release them", "its removals are held by the brake"
             yield breaks(Part.BRAKE, before.reason, f"the last pass said: {before.message}", cause=cause, fix=fix)
         return
     mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []

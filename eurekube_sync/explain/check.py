@@ -235,7 +235,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     if sleeps >= needed and grace > sleeps:
         return Finding(Check.DRAIN_TIME, Grade.OK, serves)
     if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
-        killed = f"is killed after {grace:g} s, and callers call it for {needed} s at most"
+        killed = f"is killed after {grace:g} s, and its last call comes within {needed} s"
         return Finding(Check.DRAIN_TIME, Grade.OK, f"{about} has a preStop whose time cannot be read; it {killed}")
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
@@ -267,7 +267,7 @@ class Needed(NamedTuple):
     name: str = ""  # of the one object; empty for all
 
 
-_DELETED_WITH_IT = "a syncer may have been deleted together with the CRD, so none of its instances is removed"
+_DELETED_WITH_IT = "a deleted syncer keeps its instances, as the CRD may have been deleted, too"
 _OF_EACH_PASS = (
     Needed("list", "eurekasyncers.eurekube.io", "no syncer is served"),
     Needed("get", "eurekasyncers.eurekube.io", "a status that changed meanwhile is not written"),

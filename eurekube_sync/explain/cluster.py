@@ -48,7 +48,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {some_of(claim.services)}")
         asked = syncer.spec.get("port") or syncer.spec.get("securePort")
         numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
-        port = f"port {asked or numbers}" if asked or numbers else "its only port, or the one named http"
+        port = f"port {asked or numbers}" if asked or numbers else "its default port"
         port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
         port += f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
         yield Link(Part.PORT, Mark.OK, f"{port}{f', VIP {claim.vip_address}' if claim.vip_address else ''}")

@@ -92,7 +92,7 @@ def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look
         try:
             selector = parse(syncer).selector
         except InvalidSyncer:
-            text = f"EurekaSyncer {syncer.ref}, whose spec is invalid, may be meant to select it"
+            text = f"EurekaSyncer {syncer.ref} might select it, but its spec is invalid"
             yield text, f"eurekube-sync explain {syncer.ref}"
             continue
         found = [label for label, _, _ in near_labels(dict(selector.labels), [(name, labels)])]

@@ -190,7 +190,8 @@ class Purge:
         found = []
         if kept := sum(policy_of(one.metadata) is not Policy.SYNC for one in self.instances):
             have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
-            found.append(f"{kept} of them {have}: `run` would never cancel what a purge does")
+            them = one_or_more(kept, "it", "them")
+            found.append(f"{kept} of them {have}: a purge cancels {them}, `run` never does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             ago = f"they were renewed {self.renewed_ago:.0f} s ago"
             found.append(f"{ago}: a `run` that still runs would register them again; stop it first")

@@ -109,7 +109,7 @@ def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spe
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
     asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
     found = asked.why(what)
-    assert "selected by no EurekaSyncer" not in text(found) or "whose spec is invalid" in text(found)
+    assert "selected by no EurekaSyncer" not in text(found) or "but its spec is invalid" in text(found)
     assert found.syncer == f"{NS}/rating" or f"explain {NS}/rating" in found.fix
     assert broken(found).reason == reason or f"explain {NS}/rating" in found.fix
 

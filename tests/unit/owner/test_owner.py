@@ -940,7 +940,7 @@ def policied(*policies: Policy | None) -> FakeWorld:
 def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep() -> None:
     """It is a person's order; told in the question, the dry run and the report."""
     world = policied(None, Policy.UPSERT_ONLY, Policy.UPSERT_ONLY, Policy.CREATE_ONLY)
-    said = "3 of them have policy UpsertOnly or CreateOnly: `run` would never cancel what a purge does"
+    said = "3 of them have policy UpsertOnly or CreateOnly: a purge cancels them, `run` never does"
     planned = purged(world, alone=True, dry_run=True)
     assert planned.sentences == (said,)
     assert [one.why for one in planned.moves] == ["a purge cancels all that is ours"] * 4
@@ -950,7 +950,7 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "4 cancelled", (said,))
     assert set(world.registry.held) == {foreign().key}
     one = purged(policied(Policy.CREATE_ONLY), alone=True).sentences
-    assert one == ("1 of them has policy UpsertOnly or CreateOnly: `run` would never cancel what a purge does",)
+    assert one == ("1 of them has policy UpsertOnly or CreateOnly: a purge cancels it, `run` never does",)
 
 
 def test_a_policy_goes_along_with_a_rename() -> None:
