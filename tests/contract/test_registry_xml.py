@@ -10,6 +10,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.model.eureka import Instance, InstanceKey
+from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes
 from tests.contract.eureka_subject import EurekaSubject, real
 from tests.unit.worlds import build
 
@@ -80,7 +81,7 @@ def accepted(spec: Mapping[str, Any]) -> Instance | None:
     if not isinstance(claim, Serving):
         return None
     (wanted,) = claim.wanted.values()
-    return wanted.instance
+    return replace(wanted.instance, lease=LeaseTimes(renewal=30, duration=3600))  # a busy machine takes its time
 
 
 def read_xml(body: bytes) -> dict[InstanceKey, dict[str, str]]:
