@@ -110,8 +110,11 @@ def _version(body: bytes) -> str:
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
     versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # none is no definition
-    stored = [_at(one, "schema", "openAPIV3Schema") for one in versions if _at(one, "storage")]
-    return msgspec.convert(stored[0] if stored else {}, dict[str, Any])
+    schemas = [msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions]
+    for one, schema in zip(versions, schemas, strict=True):
+        if msgspec.convert(_at(one, "storage"), bool):
+            return schema
+    raise ValueError("it stores no version")
 
 
 _PODS = Kind(CORE, "pods", "PodList", PodItem)
