@@ -8,6 +8,7 @@ import random
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import click
@@ -28,7 +29,6 @@ _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TEN_YEARS = 87_600 * 3600.0  # seconds: what is longer is a slip of the finger, and too much for some clocks
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
-_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]+)?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -81,9 +81,10 @@ def _name(text: str) -> str:
 
 
 def _percent(text: str) -> float:
-    if not _PERCENT.fullmatch(text) or float(text) > 100:
-        raise ValueError(f"{text!r} is not a percentage from 0 to 100")
-    return float(text)
+    with suppress(ValueError):
+        if 0 <= (number := float(text)) <= 100:  # `nan`, which would switch off what it limits, is not
+            return number
+    raise ValueError(f"{text!r} is not a percentage from 0 to 100")
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:

@@ -95,9 +95,11 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
     assert str(caught.value) == f"--approve {file} {expected}"
 
 
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("12.5", 12.5), ("100", 100), (30.0, 30)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)]
+)
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
-    """Whole or not."""
+    """Whole or not, however a script writes it."""
     assert PERCENT.convert(text, None, None) == number
 
 
