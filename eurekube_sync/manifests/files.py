@@ -45,8 +45,9 @@ def _of_folder(folder: str) -> Iterator[Report]:
     keeps its files a second time in `..data`."""
     closed: list[OSError] = []
     for place, folders, names in os.walk(folder, onerror=closed.append):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # none is followed
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
+        for name in sorted(names + links):
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 yield _of_file(os.path.join(place, name), named=False)
     yield from (_unread(error.filename, f"cannot be read: {error.strerror}") for error in closed)

@@ -41,14 +41,16 @@ def test_folders_are_searched(tmp_path: Path) -> None:
 
 
 def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
-    """A pipe that nobody writes to and a link to a device are findings; a link to a file is read, as in a ConfigMap."""
+    """A pipe that nobody writes to and a link to a device or to a folder are findings, where a manifest should be; a
+    link to a file is read, as in a ConfigMap."""
     os.mkfifo(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").symlink_to("/dev/zero")
     (tmp_path / "good").write_text(GOOD)
     (tmp_path / "c.yaml").symlink_to(tmp_path / "good")
+    (tmp_path / "d.yaml").symlink_to(tmp_path)
     report = check(tmp_path)
     odd = "None error cannot be read: it is a folder, a pipe or a device"
-    assert (said(report), report.syncers) == ([f"a.yaml {odd}", f"b.yaml {odd}"], 1)
+    assert (said(report), report.syncers) == ([f"a.yaml {odd}", f"b.yaml {odd}", f"d.yaml {odd}"], 1)
 
 
 def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
