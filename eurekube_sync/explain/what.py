@@ -100,8 +100,10 @@ def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence
     for name, labels in found:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
         for key, has in labels.items() if len(lacking) == 1 else ():
-            likeness = SequenceMatcher(None, wanted[lacking[0]], has).ratio()  # 1.0: the same value, under another key
-            if likeness == 1.0 or (key == lacking[0] and likeness >= _ALIKE):
+            likeness = float(has == wanted[lacking[0]])  # 1.0: the same value, under another key
+            if key == lacking[0]:  # to compare all values letter by letter takes seconds for some thousand pods
+                likeness = SequenceMatcher(None, wanted[key], has).ratio()
+            if likeness >= _ALIKE:
                 names.setdefault((-likeness, f"{key}={has}"), []).append(name)
     return [(label, tuple(sorted(names[less, label])), less == -1.0) for less, label in sorted(names)[:2]]
 

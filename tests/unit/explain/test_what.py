@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+
 import pytest
 
-from eurekube_sync.explain.what import Kind, What, parse_what
+from eurekube_sync.explain.what import Kind, What, near_labels, parse_what
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,18 @@ def test_a_missing_namespace_is_named() -> None:
 def test_it_is_written_as_it_was_read(text: str) -> None:
     """The answer repeats the question."""
     assert str(parse_what(text)) == text
+
+
+def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some thousand pods with twenty labels each would take seconds, and `status` asks for each Service again."""
+    compared: list[str] = []
+
+    class Counting(SequenceMatcher[str]):
+        def __init__(self, isjunk: None, a: str, b: str) -> None:
+            compared.append(b)
+            super().__init__(isjunk, a, b)
+
+    monkeypatch.setattr("eurekube_sync.explain.what.SequenceMatcher", Counting)
+    labels = {"app": "orderss", "name": "orders", **{f"label-{number}": "ordersx" for number in range(20)}}
+    found = near_labels({"app": "orders"}, [("a", labels)])
+    assert (found, compared) == ([("name=orders", ("a",), True), ("app=orderss", ("a",), False)], ["orderss"])
