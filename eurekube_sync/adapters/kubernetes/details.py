@@ -97,10 +97,10 @@ def _sleep(hook: Any) -> float | None:
 
 
 class _ServiceItem(objects.Item):
-    spec: dict[str, Any] | None = None
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def read(self) -> ServiceSelector:
-        selector = msgspec.convert(_at(self.spec, "selector") or {}, dict[str, str])
+        selector = msgspec.convert(self.spec.get("selector"), dict[str, str] | None) or {}
         return ServiceSelector(name=self.metadata.name, labels=self.metadata.labels or {}, selector=selector)
 
 

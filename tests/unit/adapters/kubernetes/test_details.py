@@ -1,4 +1,4 @@
-"""What a person who asks is told of the CRD."""
+"""What a person who asks is told of the CRD, and of Services."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.adapters.kubernetes.world import DEFINITION, Half, World
 
 
-def schema_of(definition: Any) -> Any:
-    """What is read of a definition that the API gives so."""
+def details_of(answer: Any) -> KubernetesDetails:
+    """Of an API that answers each call so."""
     world = World()
-    world.fault = lambda request, number: Response(status=200, body=json.dumps(definition).encode())
-    details = KubernetesDetails(world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock))
-    return details.schema()
+    world.fault = lambda request, number: Response(status=200, body=json.dumps(answer).encode())
+    return KubernetesDetails(world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock))
+
+
+def schema_of(definition: Any) -> Any:
+    """What is read of a definition."""
+    return details_of(definition).schema()
+
+
+def services_of(service: Any) -> Any:
+    """What is read of a list of one Service."""
+    listed = {"kind": "ServiceList", "metadata": {"resourceVersion": "1"}, "items": [service]}
+    return details_of(listed).list_service_selectors("shop")
 
 
 def test_the_schema_is_that_of_the_stored_version() -> None:
@@ -55,3 +65,19 @@ def test_a_definition_that_lacks_its_schema_is_unknown(definition: Any) -> None:
     found = schema_of(definition)
     assert isinstance(found, Unknown)
     assert found.cause is Cause.UNUSABLE
+
+
+@pytest.mark.parametrize("spec", [None, [], {"selector": 0}, {"selector": False}, {"selector": ""}, {"selector": []}])
+def test_a_selector_that_is_none_is_not_an_empty_one(spec: Any) -> None:
+    """A Service without a selector is something else: nobody would say which pods it lacks."""
+    found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec})
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.UNUSABLE
+
+
+@pytest.mark.parametrize("service", [{}, {"spec": {}}, {"spec": {"selector": None}}, {"spec": {"selector": {}}}])
+def test_a_service_may_have_no_selector(service: Any) -> None:
+    """Somebody else then makes its slices."""
+    found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, **service})
+    assert isinstance(found, Complete)
+    assert [one.selector for one in found.data] == [{}]
