@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 
@@ -42,7 +43,8 @@ class SystemClock:
 def unix_time(date: str) -> float | None:
     """Of a date as HTTP's headers have it; None for anything else."""
     try:
-        return parsedate_to_datetime(date).timestamp()
+        found = parsedate_to_datetime(date)
+        return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
 
