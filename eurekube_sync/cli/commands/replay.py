@@ -231,10 +231,11 @@ class Replayed:
 
     @property
     def differs(self) -> bool:
-        """Whether this version plans otherwise."""
+        """Whether this version plans otherwise. Another version may give the same reason in other words."""
         if self.record is None or self.again is None or self.again.basis is None:
             return False
-        return sorted(decisions(self.again.basis.braked)) != sorted(self.record.decided)
+        now, then = decisions(self.again.basis.braked), self.record.decided
+        return sorted(one[:3] for one in now) != sorted(one[:3] for one in then)
 
     @property
     def decided(self) -> list[Mapping[str, Any]]:

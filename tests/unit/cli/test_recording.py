@@ -139,6 +139,18 @@ def test_a_plan_that_differs_is_told(night: Path) -> None:
     assert "planned this pass differently; this is the plan of version" in result.stdout
 
 
+def test_a_plan_whose_reasons_are_worded_otherwise_is_the_same_plan(night: Path) -> None:
+    """As of a version whose sentences were others: what was decided is compared, and not how it was said."""
+    newest = sorted(night.iterdir())[-1]
+    text = gzip.decompress(newest.read_bytes())
+    changed = text.replace(b"it has no endpoint any more", b"it is without an endpoint")
+    assert changed != text
+    newest.write_bytes(gzip.compress(changed))
+    result = said(night, "--at", "03:12")
+    assert result.return_value == ExitCode.OK
+    assert "planned this pass differently" not in result.stdout
+
+
 def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
     """The oldest go first, and the newest stays however small the limit is."""
     world = FakeWorld()
