@@ -151,7 +151,7 @@ HELP: Mapping[str, str] = {
     "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
     "--lock": "Lease object that lets one of several copies of run work at a time. A dry run takes "
     "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. auto: the Lease in "
-    "the pod's own namespace. Outside of a cluster, auto is no lock for run, and for other commands the Lease in the "
+    "the pod's own namespace. Outside of a cluster, run then takes no lock, and other commands read the Lease in the "
     "namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
     "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. With auto/3, the first number "
