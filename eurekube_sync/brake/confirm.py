@@ -91,7 +91,7 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     when = f"at least {brake.limits.confirm_after:g} s" + (f" and at most {within:g} s" if within < inf else "")
     why = f"{why}; a pass {when} later has to confirm it"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        why += "; the syncer is gone, so it has to be in the same process: use run --passes 2 or --daemon"
+        why += "; the syncer is gone, so the same process must confirm it: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
     return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 

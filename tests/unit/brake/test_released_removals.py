@@ -301,7 +301,7 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "so it has to be in the same process: use run --passes 2" in held_of(report)
+        assert "so the same process must confirm it: use run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
