@@ -247,7 +247,7 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
         wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")
     for name, vip in (("vipAddress", spec.vip_address), ("secureVipAddress", spec.secure_vip_address)):
         if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
-            names = "names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
+            names = "must be names of letters, digits and ._- with commas between, at most 512 long"
             wrong.add((name,), names, "InvalidName")
     for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
         if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):

@@ -271,7 +271,7 @@ def test_a_vip_that_nobody_could_look_up_is_refused(field: str, vip: str) -> Non
     """A VIP is names with commas between, at most 512 long."""
     reason, message = refused(**{field: vip})
     assert reason == "InvalidName"
-    assert message.startswith(f"spec.{field}: ")
+    assert message.startswith(f"spec.{field} must be names of ")
 
 
 @pytest.mark.parametrize("port", ["", 0, -1, 65536])
