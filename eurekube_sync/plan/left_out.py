@@ -213,7 +213,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
     short = f"; the limit allows {places}" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
-        return f"{limit} of VIP {vip}: {admitted} of {admitted + others} UP{short}"
+        return f"{limit} of VIP {vip}: {admitted} of {admitted + others}{short}"
     return f"limit {limit}: registers {admitted} of {ready} ready{short}"
 
 
