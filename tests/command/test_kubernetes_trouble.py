@@ -20,7 +20,7 @@ ODD_ANSWERS = {
         "eurekasyncers",
         Response(status=200, body=b'{"kind":"EurekaSyncerList","items":[{"metadata"'),
         ExitCode.KUBERNETES_UNREAD,
-        "answered no complete list",
+        "with no complete list",
     ),
     "410 for ever": (
         "endpointslices",
@@ -28,7 +28,7 @@ ODD_ANSWERS = {
         ExitCode.KUBERNETES_UNREAD,
         "expired",
     ),
-    "empty body": ("services", Response(status=200), ExitCode.KUBERNETES_UNREAD, "answered no complete list"),
+    "empty body": ("services", Response(status=200), ExitCode.KUBERNETES_UNREAD, "with no complete list"),
     "another kind": (
         "services",
         Response(status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'),
