@@ -2,4 +2,4 @@
 
 __all__ = ["__version__"]
 
-__version__ = "0.1.0"  # The wheel, `--version` and the User-Agent read it here
+__version__ = "0.1.0"  # the wheel, `--version` and the User-Agent read it here

@@ -108,7 +108,7 @@ class Schedule:
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
-    watched: bool = False  # A person reads the report as it comes: what it says of a single pass is not logged as well
+    watched: bool = False  # a person reads the report as it comes: what it says of a single pass is not logged as well
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]

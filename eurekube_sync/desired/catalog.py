@@ -23,7 +23,9 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
-DRAINED = "eurekube.drained"  # What drains the instance: kinds, with commas between
+T = TypeVar("T")
+
+DRAINED = "eurekube.drained"  # what drains the instance: kinds, with commas between
 
 
 class Kind(StrEnum):
@@ -38,15 +40,16 @@ class Kind(StrEnum):
 class Drain:
     """What is known of one place."""
 
-    by: tuple[Kind, ...] = ()  # In the order of `Kind`; empty while nobody drains it
+    by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty while nobody drains it
     why: str = ""
     drain_unknown: frozenset[Kind] = frozenset()
-    ignored: tuple[str, ...] = ()  # What is wrong with annotations that say neither
+    ignored: tuple[str, ...] = ()  # what is wrong with annotations that say neither
 
 
 NO_DRAIN = Drain()
 
-Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # By its id; None when nobody asked
+PodSocket: TypeAlias = tuple[str, str, int]  # a pod's namespace, its address, and a port
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # by its id; None when nobody asked
 
 
 def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
@@ -104,8 +107,6 @@ def _found(those: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | No
     return None if isinstance(those, Unknown) else those.get(id_)
 
 
-T = TypeVar("T")
-PodSocket: TypeAlias = tuple[str, str, int]  # A pod's namespace, its address, and a port
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
 
 
@@ -193,10 +194,11 @@ class Catalogs:
     def of(self, namespace: str) -> Complete[Catalog] | Unknown:
         """The namespace's catalog; Unknown when its Services or its slices are."""
         if namespace not in self._known:
-            self._known[namespace] = self._build(self._view, namespace)
+            self._known[namespace] = self._build(namespace)
         return self._known[namespace]
 
-    def _build(self, view: ClusterView, namespace: str) -> Complete[Catalog] | Unknown:
+    def _build(self, namespace: str) -> Complete[Catalog] | Unknown:
+        view = self._view
         services, slices = view.services.of(namespace), view.slices.of(namespace)
         if isinstance(services, Unknown):
             return services
@@ -212,8 +214,7 @@ class Catalogs:
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Of each namespace that was asked for."""
-        known = self._known.items()
-        return {name: catalog.data.services for name, catalog in known if isinstance(catalog, Complete)}
+        return {name: one.data.services for name, one in self._known.items() if isinstance(one, Complete)}
 
 
 def same(some: Sequence[object], others: Sequence[object]) -> bool:

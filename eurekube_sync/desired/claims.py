@@ -48,8 +48,8 @@ class Wanted:
     instance: Instance
     why: str
     drained: bool = False
-    drain_unknown: frozenset[Kind] = frozenset()  # Whether one of these is drained could not be read
-    allotted: bool = False  # The cluster gave its address to the namespace (`Site.allotted`)
+    drain_unknown: frozenset[Kind] = frozenset()  # whether one of these is drained could not be read
+    allotted: bool = False  # the cluster gave its address to the namespace (`Site.allotted`)
     rival: Rival | None = None
     """It has the address and does not register it now: here nothing new is registered, and the rest kept up to date."""
 
@@ -90,9 +90,9 @@ class Leaving:
     """Its endpoint is there, and should not be registered."""
 
     why: str
-    terminating: bool  # Positive evidence; an endpoint that is merely not ready is none
+    terminating: bool  # positive evidence; an endpoint that is merely not ready is none
     drain_unknown: frozenset[Kind] = frozenset()
-    pod_uid: str | None = None  # Of one that is not ready; None where the endpoint has no pod
+    pod_uid: str | None = None  # of one that is not ready; None where the endpoint has no pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +123,11 @@ class Serving:
     """A syncer in order: these instances, no others."""
 
     syncer: SyncerObject
-    proof: Proof  # Of its Services and slices
+    proof: Proof  # of its Services and slices
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     """By pod UID, or bare address, whose port and key are not known this time: why what is registered of it stays."""
-    incomplete: tuple[Incomplete, ...] = ()  # Why what has no verdict stays none the less
+    incomplete: tuple[Incomplete, ...] = ()  # why what has no verdict stays none the less
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
     vip_address: str = ""
@@ -135,7 +135,7 @@ class Serving:
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
-    over_quota: str = ""  # What its namespace has no place for; empty where it has one for all
+    over_quota: str = ""  # what its namespace has no place for; empty where it has one for all
     granted_by: Mapping[str, str] | None = None
     """The annotations of the Namespace that grants it; None where none has to."""
 
@@ -235,7 +235,7 @@ class NotServed:
     reason: str
     message: str
     unknown: bool = False
-    refused: Serving | None = None  # What it would be, had its Namespace granted it
+    refused: Serving | None = None  # what it would be, had its Namespace granted it
 
     @property
     def reads_pods(self) -> bool:
@@ -252,7 +252,7 @@ class Deleting:
     """A syncer that a person deletes: nothing is wanted."""
 
     syncer: SyncerObject
-    proof: Proof  # Of the CRD that lives: the deletion is a person's
+    proof: Proof  # of the CRD that lives: the deletion is a person's
     keys: frozenset[InstanceKey] = frozenset()
     """What its endpoints would have given, listed or not; none once our finalizer is off, for then all was gone."""
     policy: Policy = Policy.SYNC
@@ -268,12 +268,12 @@ class Desired:
 
     claims: Mapping[SyncerRef, Claim]
     wanted_by: Mapping[InstanceKey, SyncerRef]
-    syncers: Listed[SyncerObject]  # Where a syncer's absence proves that it was deleted
+    syncers: Listed[SyncerObject]  # where a syncer's absence proves that it was deleted
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(default=dict, compare=False)
     """Which pods listen where now; found out for all when first asked."""
-    crd_installed: float = 0.0  # When the CRD that lives was installed, in Unix seconds; 0 when nobody asked
+    crd_installed: float = 0.0  # when the CRD that lives was installed, in Unix seconds; 0 when nobody asked
     to_read: tuple[InstanceKey, ...] = ()
     """To be read uncached before anything new is registered: the list may not show yet that they are."""
 

@@ -16,8 +16,8 @@ from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.values import dataclass
 
-LIMIT = "eurekube.limit"  # The limit that was in force when the instance was last written
-POLICY = "eurekube.policy"  # The policy, unless it is Sync
+LIMIT = "eurekube.limit"  # the limit that was in force when the instance was last written
+POLICY = "eurekube.policy"  # the policy, unless it is Sync
 GONE = "eurekube.gone"  # `true` where it was turned DOWN instead of cancelled. Nobody renews it, and it expires.
 
 _MOST = 100_000
@@ -39,8 +39,8 @@ class Policy(StrEnum):
     """What may be done to what is registered."""
 
     SYNC = "Sync"
-    UPSERT_ONLY = "UpsertOnly"  # Nothing is cancelled
-    CREATE_ONLY = "CreateOnly"  # What is registered is renewed and follows UP and DOWN; nothing else is changed
+    UPSERT_ONLY = "UpsertOnly"  # nothing is cancelled
+    CREATE_ONLY = "CreateOnly"  # what is registered is renewed and follows UP and DOWN; nothing else is changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from eurekube_sync.model.values import dataclass
 class Backend:
     """One pod (or bare address) behind a Service, on the port that the syncer asks for."""
 
-    services: Sequence[Service]  # By name; several when they are merged
+    services: Sequence[Service]  # by name; several when they are merged
     endpoint: Endpoint
     port: int
     ready: bool

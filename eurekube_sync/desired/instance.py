@@ -34,7 +34,7 @@ from eurekube_sync.model.wording import cut
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
-_LONGEST_LABEL, _LONGEST_NAME = 63, 253  # Of a host name (RFC 1035 2.3.4)
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253  # of a host name (RFC 1035 2.3.4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class Site:
     zone: str = ""
     services: Sequence[Service] = ()
     pod_metadata: Pod | None = None
-    label: str = ""  # What a person calls it
-    allotted: bool = False  # The cluster gave the address to a pod or Service of the namespace: no person wrote it
+    label: str = ""  # what a person calls it
+    allotted: bool = False  # the cluster gave the address to a pod or Service of the namespace: no person wrote it
 
     @property
     def main_port(self) -> int:

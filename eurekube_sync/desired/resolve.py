@@ -50,9 +50,9 @@ class Made:
 
     syncer: SyncerObject
     spec: Syncer | NotServed
-    all_services: Sequence[Service]  # Of its namespace, among which its selector was looked for
+    all_services: Sequence[Service]  # of its namespace, among which its selector was looked for
     services: tuple[Service, ...]
-    objects: Sequence[object]  # Its Services and their slices, in the order in which they were read
+    objects: Sequence[object]  # its Services and their slices, in the order in which they were read
     claim: Serving | NotServed
 
     def of_the_same(self, objects: Sequence[object]) -> bool:
@@ -65,11 +65,11 @@ class EarlierClaims:
     """Changed by each pass, which takes out of `made` what it takes again or makes anew, and puts in what it made."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
-    anew: bool = False  # Whether any was made anew since they were weighed against each other
+    anew: bool = False  # whether any was made anew since they were weighed against each other
     marks: tuple[Ownership, LeaseTimes] | None = None
     _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
     """What they came to beside each other, and who wanted what."""
-    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)  # By namespace, as of `Catalogs`
+    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)  # by namespace, as of `Catalogs`
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
         """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""

@@ -16,8 +16,8 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 
-Socket: TypeAlias = tuple[str, str, int]  # App, address and port
-Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]  # The claims, and who wants what
+Socket: TypeAlias = tuple[str, str, int]  # app, address and port
+Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]  # the claims, and who wants what
 _Place: TypeAlias = tuple[str, Socket] | InstanceKey
 """What one syncer holds: a socket among those that select in a namespace, and a key."""
 
@@ -27,14 +27,14 @@ class Bid(NamedTuple):
 
     key: InstanceKey
     syncer: SyncerRef
-    namespace: str  # Where its Services are
+    namespace: str  # where its Services are
     sockets: tuple[Socket, ...]
-    allotted: bool  # Whether the cluster gave the address to that namespace
+    allotted: bool  # whether the cluster gave the address to that namespace
 
 
 class _Holder(NamedTuple):
     syncer: SyncerObject
-    idle: bool  # It does not register there, so that nothing that is registered goes for it
+    idle: bool  # it does not register there, so that nothing that is registered goes for it
 
 
 def sockets_of(instance: Instance) -> tuple[Socket, ...]:
@@ -99,10 +99,14 @@ def _away(syncer: SyncerObject) -> bool:
 
 def _claimed_twice(serving: Iterable[Serving]) -> bool:
     """Whether any key, or any address and port of an app, is claimed or kept more than once."""
-    claimed = [(key, _sockets(key, one)) for claim in serving for key, one in claim.verdicts.items()]
-    keys = [key for key, sockets in claimed if sockets]
-    taken = [socket for _, sockets in claimed for socket in sockets]
-    return len(set(keys)) < len(keys) or len(set(taken)) < len(taken)
+    seen: set[InstanceKey | Socket] = set()
+    for claim in serving:
+        for key, one in claim.verdicts.items():
+            if sockets := _sockets(key, one):
+                if key in seen or not seen.isdisjoint(sockets):
+                    return True
+                seen.update((key, *sockets))
+    return False
 
 
 def _sockets(key: InstanceKey, verdict: Verdict) -> tuple[Socket, ...]:

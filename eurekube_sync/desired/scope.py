@@ -59,13 +59,13 @@ class Scope:
 
     namespaces: frozenset[str] | None = None  # None: every one
     shard: Shard | None = None
-    selector: tuple[Expression, ...] = ()  # On the labels of the syncers
-    syncer_class: str | None = None  # Of `spec.syncerClass`; None: syncers that name no class
+    selector: tuple[Expression, ...] = ()  # on the labels of the syncers
+    syncer_class: str | None = None  # of `spec.syncerClass`; None: syncers that name no class
     allowed: frozenset[tuple[str, str]] = frozenset()
     """From the syncer's namespace to the Services', where these differ; `*` is any."""
-    granted_only: bool = False  # Syncers are served only where their Namespace grants what they register
+    granted_only: bool = False  # syncers are served only where their Namespace grants what they register
     most_syncers: int = MOST_SYNCERS
-    most_instances: int = MOST_INSTANCES  # Of a namespace, that are served and registered
+    most_instances: int = MOST_INSTANCES  # of a namespace, that are served and registered
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Syncers that a list showed to be somebody else's, by label or class."""
 
@@ -142,7 +142,7 @@ ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
 """The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-_TOLD = 3  # How many names a sentence has
+_TOLD = 3  # how many names a sentence has
 _NO_MACHINE = [
     ipaddress.ip_network(text) for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
 ]
@@ -150,7 +150,7 @@ _NO_MACHINE = [
 _ENDS_IN_IPV4 = [ipaddress.ip_network(text) for text in ("::/96", "64:ff9b::/96")]  # RFC 4291 2.5.5.1 and RFC 6052 2.1
 _LOCAL_NAME = re.compile(r"local(host|domain)[46]?|ip6-(localhost|loopback)|[0-9]+|0x[0-9a-f]*")
 """The last label of a name of the caller itself, or of a short way to write an address: 127.1, 0x7f000001."""
-_NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)  # A pattern of addresses
+_NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)  # a pattern of addresses
 _ANY, _WITHIN_LABEL = ".", "[^.]"
 
 

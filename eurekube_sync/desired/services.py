@@ -30,7 +30,7 @@ balancer is none: several cloud controllers copy it from an annotation of the Se
 @dataclass(frozen=True, slots=True)
 class _Behind:
     ready: bool
-    nodes: Mapping[str, bool]  # Each node that has an endpoint, and whether one of them is ready
+    nodes: Mapping[str, bool]  # each node that has an endpoint, and whether one of them is ready
 
     def serves(self, service: Service, node: Node | None) -> bool:
         """Whether a call is answered, at this node's address or at one of no node."""

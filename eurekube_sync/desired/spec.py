@@ -22,8 +22,8 @@ CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
 
-ZONE = "zone"  # Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
-MANAGEMENT_PORT = "management.port"  # Metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
+ZONE = "zone"  # metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
+MANAGEMENT_PORT = "management.port"  # metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
 MOST_METADATA = 4096
 """Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
 TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
@@ -91,8 +91,8 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     """`spec` as it is written; None where the Service decides."""
 
     selector: Selector
-    syncer_class: str | None = None  # Which installation is to serve it; None: the one without a class
-    mode: Literal["pod", "service"] = "pod"  # What becomes an instance: each pod behind the Services, or each Service
+    syncer_class: str | None = None  # which installation is to serve it; None: the one without a class
+    mode: Literal["pod", "service"] = "pod"  # what becomes an instance: each pod behind the Services, or each Service
     app_name: str | None = None
     vip_address: str | None = None
     secure_vip_address: str | None = None
@@ -108,7 +108,7 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
     service: At = At()
     limit: Any = None
-    max_removal_percent: int | None = None  # More of its UP instances than this go in one pass with evidence only
+    max_removal_percent: int | None = None  # more of its UP instances than this go in one pass with evidence only
 
 
 class Syncer(Spec, frozen=True, kw_only=True):

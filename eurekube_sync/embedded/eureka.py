@@ -22,7 +22,7 @@ from eurekube_sync.embedded.http import Request, Response
 Document = dict[str, Any]
 """An instance as JSON has it; never changed in place. Times are milliseconds since the epoch, those of its last changes
 as text."""
-Applications = dict[str, list[Document]]  # Applications by name, each with its instances
+Applications = dict[str, list[Document]]  # applications by name, each with its instances
 
 _STATUS = (
     "<com.netflix.eureka.util.StatusInfo><applicationStats><registered-replicas>{replicas}</registered-replicas>"
@@ -38,7 +38,7 @@ class Lease(msgspec.Struct, kw_only=True):
     instance: Document
     duration: int
     registered: int
-    renewed: int  # The time of the last renewal **plus** the duration
+    renewed: int  # the time of the last renewal **plus** the duration
     evicted: int = 0
     service_up: int = 0
 

@@ -32,11 +32,11 @@ class Severity(StrEnum):
 class Finding:
     """One thing to fix. `str(finding)` is the line to print."""
 
-    file: str  # As it was named; empty for an object that came from no file
+    file: str  # as it was named; empty for an object that came from no file
     document: int | None  # 1-based, within the stream; None when the file could not be read at all
     line: int | None  # 1-based, within the file; None when there is no text
     path: str  # JSON path within the document, such as `$.spec.selector.app`
-    reason: str  # One clause for a person, without a full stop
+    reason: str  # one clause for a person, without a full stop
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
@@ -51,9 +51,9 @@ class Report:
 
     findings: tuple[Finding, ...] = ()
     files: int = 0
-    documents: int = 0  # Documents that are not empty
+    documents: int = 0  # documents that are not empty
     syncers: int = 0
-    others: int = 0  # Objects of other kinds, which were passed over
+    others: int = 0  # objects of other kinds, which were passed over
 
     def __add__(self, other: Report) -> Report:
         return Report(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Report)})
@@ -77,10 +77,10 @@ class Document:
 
     file: str
     number: int  # 1-based; empty documents count
-    value: Any  # Plain dicts, lists and scalars; None for an empty or unreadable one
+    value: Any  # plain dicts, lists and scalars; None for an empty or unreadable one
     findings: tuple[Finding, ...] = ()
-    yaml: YamlDocument | None = None  # The same with lines; None for an empty or unreadable one
-    offset: int = 0  # Lines of the file before this document
+    yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
+    offset: int = 0  # lines of the file before this document
     template: int | None = None
     """The line in the file of its first `{{ }}`, as Helm templates have them; None where there is none."""
 

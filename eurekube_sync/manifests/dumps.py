@@ -12,7 +12,7 @@ from eurekube_sync.files import open_named
 from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.model.errors import ConfigurationError
 
-Dumped: TypeAlias = Mapping[str, Any]  # One object, as JSON has it
+Dumped: TypeAlias = Mapping[str, Any]  # one object, as JSON has it
 
 MAX_JSON_BYTES = 256 * 1024 * 1024
 MAX_YAML_BYTES = 32 * 1024 * 1024  # YAML takes fifty times as long as JSON to be read

@@ -15,7 +15,7 @@ from eurekube_sync.model.wording import counted
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
-MAX_BYTES = 32 * 1024 * 1024  # More than any rendered chart; the API server itself takes 3 MiB a request
+MAX_BYTES = 32 * 1024 * 1024  # more than any rendered chart; the API server itself takes 3 MiB a request
 
 
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:

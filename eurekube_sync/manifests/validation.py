@@ -18,7 +18,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
-Cause: TypeAlias = tuple[str, str, str]  # Field, reason and text, as a Status of the API server has them
+Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as a Status of the API server has them
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 

@@ -19,12 +19,12 @@ from eurekube_sync.model.wording import Path
 
 Plain: TypeAlias = str | int | float | bool | None
 
-MAX_DEPTH = 100  # Levels of nesting: far more than any manifest has, far less than Python's stack
-MAX_SIZE = 200_000  # Values that a document with aliases may stand for: an alias bomb has billions
+MAX_DEPTH = 100  # levels of nesting: far more than any manifest has, far less than Python's stack
+MAX_SIZE = 200_000  # values that a document with aliases may stand for: an alias bomb has billions
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
-_UNQUOTED = "unquoted"  # The tag of a scalar that has neither quotes nor a tag of its own
+_UNQUOTED = "unquoted"  # the tag of a scalar that has neither quotes nor a tag of its own
 _RESOLVED = (_UNQUOTED, *(f"{_TAG}{kind}" for kind in ("bool", "int", "float", "null")))
 """The tags under which a scalar may be something else than text."""
 _WORDS: dict[str, Plain] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}

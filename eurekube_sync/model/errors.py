@@ -9,7 +9,7 @@ from __future__ import annotations
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.wording import Fault, Path, counted, written
 
-_SHOWN = 3  # How many faults a sentence has
+_SHOWN = 3  # how many faults a sentence has
 
 
 class EurekubeError(Exception):

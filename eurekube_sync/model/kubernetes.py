@@ -155,7 +155,7 @@ class PodReadiness:
     namespace: str
     name: str
     uid: str
-    ready: bool  # Its containers are, every other gate of its own is open, and nobody took Ready back since ours opened
+    ready: bool  # its containers are, every other gate of its own is open, and nobody took Ready back since ours opened
     registered: bool  # the condition `eurekube.io/registered` is True, which it stays
 
 

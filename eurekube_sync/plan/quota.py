@@ -19,7 +19,7 @@ from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 
-_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)  # What a person put out of service comes back
+_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)  # what a person put out of service comes back
 
 
 def within_quota(

@@ -20,8 +20,8 @@ A = TypeVar("A", bound=Action)
 class Obstacle(StrEnum):
     """What keeps a change from being made."""
 
-    TAKEN = "Taken"  # Another owner's instance is registered under our id
-    DUPLICATE = "Duplicate"  # The pod registers itself, under an id of its own: its image still has a Eureka client
+    TAKEN = "Taken"  # another owner's instance is registered under our id
+    DUPLICATE = "Duplicate"  # the pod registers itself, under an id of its own: its image still has a Eureka client
     UNREAD = "Unread"
 
 
@@ -33,8 +33,8 @@ class Blocked:
     syncer: SyncerRef
     why: str
     obstacle: Obstacle
-    other: InstanceKey | None = None  # Another owner's instance that is in the way, under whatever key
-    late: bool = False  # Of an uncached read: the pass ended before it was tried
+    other: InstanceKey | None = None  # another owner's instance that is in the way, under whatever key
+    late: bool = False  # of an uncached read: the pass ended before it was tried
 
     @property
     def conflict(self) -> bool:

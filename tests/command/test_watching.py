@@ -6,14 +6,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 import requests
 
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from tests.command.program import LONG_SECONDS, Program, rating
 from tests.waiting import wait_until
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/rating/leases"
 
 
 @pytest.fixture
@@ -53,6 +58,25 @@ def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
     assert "eurekube_sync_last_pass_exit_code 20.0" in text
     assert good[0] in text
     assert 'eurekube_sync_calls_total{code="none",server="Eureka"}' in text
+
+
+def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(program: Program, tmp_path: Path) -> None:
+    """When it ended, not when it began."""
+    path = tmp_path / "sync.prom"
+
+    def slow(request: Request) -> Response:
+        if request.method == "POST":
+            time.sleep(2)
+        return program.playground.eureka.handle(request)
+
+    with LoopbackServer(slow) as server:
+        done = program.run("--eureka-url", f"{server.url}/eureka", "--lock=rating/sync", f"--metrics-file={path}")
+    assert done.code == 0, done.err
+    ended = re.search(r"^eurekube_sync_last_good_pass_timestamp_seconds\S* (\S+)", path.read_text(), re.MULTILINE)
+    assert ended is not None
+    _, lease = program.playground.kubernetes.call("GET", f"{LEASES}/sync")
+    noted = datetime.fromisoformat(lease["metadata"]["annotations"]["eurekube.io/last-good-pass"])
+    assert abs(noted.timestamp() - float(ended[1])) < 1.5
 
 
 def test_an_address_that_is_taken_ends_it_at_once(program: Program) -> None:

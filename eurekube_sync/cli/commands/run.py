@@ -173,7 +173,7 @@ def _run(
 
             def told(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
-                    at, scope, result = report.at, scope_text(given.scope), summary(report)
+                    at, scope, result = clock.now(), scope_text(given.scope), summary(report)
                     lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
                 passed(report, code, clock.monotonic() - begun)
                 for tell in tells:

@@ -196,4 +196,4 @@ _login_options = (
     _login_option("--eureka-proxy", metavar="URL"),
 )
 eureka_options = (_url(required=True), *_login_options)
-optional_eureka_options = (_url(), *_login_options)  # The same for a command that can do without: the URL is then empty
+optional_eureka_options = (_url(), *_login_options)  # the same for a command that can do without: the URL is then empty

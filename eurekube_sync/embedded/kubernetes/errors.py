@@ -7,7 +7,7 @@ from typing import Any
 
 from eurekube_sync.embedded.kubernetes.resources import Resource
 
-Fault = tuple[str, str, str]  # Field, reason such as `FieldValueRequired`, and text
+Fault = tuple[str, str, str]  # field, reason such as `FieldValueRequired`, and text
 
 
 class ApiError(Exception):
