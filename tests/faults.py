@@ -249,7 +249,7 @@ FAULTS = (
         about="a pod ends too soon",
         check="DrainTime",
         grade="warning",
-        says=f"has a preStop of 0 s, but callers may call it for {NEEDED} s after it begins to terminate",
+        says=f"has no preStop, but callers may call it for {NEEDED} s after it begins to terminate",
         plant=_ends_too_soon,
     ),
 )

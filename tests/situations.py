@@ -271,8 +271,8 @@ SITUATIONS = (
         about="a class that nobody serves",
         set_up=_class_nobody_serves,
         reason="NoInstallation",
-        explains=("class internal: no installation serves it",),
-        shows=("class internal: no installation serves it",),
+        explains=("no installation serves class internal",),
+        shows=("no installation serves class internal",),
     ),
     Situation(
         number=8,

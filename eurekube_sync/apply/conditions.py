@@ -18,7 +18,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import and_more, counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 
@@ -159,9 +159,9 @@ def conditions(
 
 def _conflict(tally: Tally) -> Aspect:
     if tally.conflicts:
-        return Aspect(True, "Conflict", _sample(tally.conflicts))
+        return Aspect(True, "Conflict", _sample(tally.conflicts, "conflict"))
     if tally.duplicates:
-        return Aspect(True, "DuplicateRegistration", _sample(tally.duplicates))
+        return Aspect(True, "DuplicateRegistration", _sample(tally.duplicates, "pod"))
     return Aspect(False, "NoConflict", "")
 
 
@@ -189,7 +189,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
         case Serving() if isinstance(registry, Unknown):
             return Aspect(None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
-            return Aspect(False, PARTLY_FAILED, _sample(tally.failures))
+            return Aspect(False, PARTLY_FAILED, _sample(tally.failures, "failure"))
         case Serving() if tally.held:
             gone = sum(isinstance(one, Cancel) for one in tally.held)
             parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
@@ -197,17 +197,21 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
                 parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
             return Aspect(False, "RemovalHeld", f"Eureka still {' and '.join(parts)}")
         case Serving() if claim.conduct.suspend:
-            return Aspect(False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
+            return Aspect(
+                False, _SUSPENDED, "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
+            )
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
-            message = f"{_sample([one.message for one in claim.incomplete])}; registered instances are renewed"
+            message = (
+                f"{_sample([one.message for one in claim.incomplete], 'problem')}; registered instances are renewed"
+            )
             return Aspect(None if first.unknown else False, first.reason, message)
         case Serving() if claim.over_quota:
             return Aspect(False, "OverQuota", claim.over_quota)
         case Serving() if tally.conflicts or tally.duplicates:
             return _conflict(tally)._replace(value=False)
         case Serving() if unclear := claim.unclear:
-            return Aspect(False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
+            return Aspect(False, _UNCLEAR, f"{_sample(unclear, 'problem')}; registered instances are renewed")
         case Serving() if differences := _differences(claim, tally):
             return Aspect(False, _DIFFERS, "; ".join(differences))
         case Serving():
@@ -250,7 +254,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
     unready = sorted(claim.unready.values())
-    notes = [f"{len(unready)} not ready: {_sample(unready)}"] if unready else []
+    notes = [f"{len(unready)} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
@@ -263,13 +267,14 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
     names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
-        why = _sample(sorted(claim.unready.values()))
-        return "NotReady", f"{len(claim.unready)} of {counted(claim.endpoints, 'endpoint')} not ready: {why}"
+        why, number = min(claim.unready.values()), len(claim.unready)
+        of = counted(claim.endpoints, "endpoint")
+        return "NotReady", f"{number} of {of} not ready: {why}{and_more(number)}"
     if claim.of(Leaving):
         return "NoEndpoints", f"all endpoints of {names} terminate"
     return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"
 
 
-def _sample(troubles: Sequence[str]) -> str:
-    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
-    return f"{troubles[0]}{more}"
+def _sample(troubles: Sequence[str], noun: str) -> str:
+    """The first of them; of several also how many there are, with the noun for one."""
+    return troubles[0] if len(troubles) == 1 else f"{counted(len(troubles), noun)}, such as {troubles[0]}"

@@ -330,7 +330,7 @@ class Applier:
 
 
 def _outcome_of_404(action: Renew) -> Outcome:
-    return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+    return Outcome(action=action, result=Result.GONE, detail="Eureka had no lease of it when it was to be renewed")
 
 
 def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:

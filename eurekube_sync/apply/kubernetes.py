@@ -53,7 +53,10 @@ def put_finalizers_on(
 
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
-    barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
+    barred = {
+        ref: f"not registered, because the finalizer of syncer {ref} could not be set: {error}"
+        for ref, error in failed.items()
+    }
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
 
 
@@ -166,14 +169,18 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         else:
             why = next((action.why for action in result.plan.actions if action.key == left[0]), "not tried")
         if heir := result.desired.wanted_by.get(left[0]):
-            why = f"{why}; syncer {heir} claims it"
-        still = one_or_more(len(left), "still has to be removed:", "still have to be removed, such as")
-        return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
+            why = f"syncer {heir} claims it; {why}"
+        such = one_or_more(len(left), "", "such as ")
+        return f"the deletion waits for {counted(len(left), 'instance')}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
-        begun = "the deletion and the last change" if _left_to_expire(claim.syncer, observed) else "the deletion"
+        begun = (
+            "the deletion, and after its last instance turned DOWN"
+            if _left_to_expire(claim.syncer, observed)
+            else "the deletion"
+        )
         return f"Eureka's lists may be {result.cache:g} s old, so the finalizer stays that long after {begun}"
     if result.unseen and age < result.expires_after:
         may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"

@@ -88,10 +88,12 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
 
 def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
     mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
-    when = f"at least {brake.limits.confirm_after:g} s" + (f" and at most {within:g} s" if within < inf else "")
-    why = f"{why}; a pass {when} later has to confirm it"
+    after = brake.limits.confirm_after
+    when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
+    what = one_or_more(len(own), "removal", "removals")
+    why = f"{why}; a second pass, {when} after this one, has to confirm the {what}"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        why += "; the syncer is gone, so the same process must confirm it: use run --passes 2 or --daemon"
+        why += "; the syncer is gone, so the same process must confirm that: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
     return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 

@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
         "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of another cluster. `run` "
         "then released nothing, and did the rest",
     )
-    INVALID_MANIFEST = (4, "`validate` found a manifest that the API server would refuse, or no syncer at all")
+    INVALID_MANIFEST = (4, "`validate` found a manifest that the API server or `run` would refuse, or no syncer at all")
     CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
     NOT_REGISTERED = (
         6,
@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     KUBERNETES_UNREAD = (
         10,
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
-        "deleted. Instances that depend on it were renewed and not removed",
+        "deleted. Instances that depend on what was not read were renewed and not removed",
     )
     KUBERNETES_DENIED = (
         11,

@@ -21,7 +21,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import duration
+from eurekube_sync.model.wording import and_more, duration
 from eurekube_sync.observe.kubernetes import unread_by_kind
 
 log = logging.getLogger(__name__)
@@ -87,8 +87,8 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
         sentence = message if message.startswith("Eureka") else f"Eureka: {message}"
         yield _EUREKA, (report.registry.cause, sentence)
     for kind, sources in unread_by_kind(report.view).items():  # each once, in however many namespaces it fails
-        (name, source), more = sources[0], f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
-        yield kind, (source.cause, f"{name}: {source.message}{more}")
+        name, source = sources[0]
+        yield kind, (source.cause, f"{name}{and_more(len(sources))}: {source.message}")
     failed = [one for one in report.outcomes.failures if one.cause is not None]
     if failed and not isinstance(report.registry, Unknown) and not report.outcomes.succeeded:
         cause = Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause

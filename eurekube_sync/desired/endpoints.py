@@ -41,10 +41,10 @@ class Backend:
         return (one.terminating, not self.ready, not one.serving, self.port, one.address, self.services[0].name)
 
 
-def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
-    """The Service's port that the syncer means; None when this Service has no such port: by its name, by its number,
-    else by a target port that only one has; by default the only port, else the one named `http`. In a Service without
-    ports a number stands for itself. Raises InvalidSyncer(AmbiguousPort)."""
+def choose_port(service: Service, port: str | int | None, *, field: str = "port") -> ServicePort | None:
+    """The Service's port that `field` of the spec means; None when this Service has no such port: by its name, by its
+    number, else by a target port that only one has; by default the only port, else the one named `http`. In a Service
+    without ports a number stands for itself. Raises InvalidSyncer(AmbiguousPort)."""
     there = service.ports
     if not there and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
         return ServicePort(name="", port=port)
@@ -56,7 +56,7 @@ def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
         fitting = [p for p in there if p.port == port] or [p for p in there if p.target == port]
     if len(fitting) > 1:
         why = " has the ports" if port is None else f": {port} fits several of"
-        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(service)}: name one in spec.port")
+        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(service)}: name one in spec.{field}")
     return fitting[0] if fitting else None
 
 
@@ -65,7 +65,7 @@ def chosen_ports(
 ) -> tuple[tuple[Service, ServicePort], ...]:
     """The Services that have the port that `field` of the spec asks for, by name; `where` says where a number of its
     own would be. Raises InvalidSyncer when none has it, or when it is ambiguous."""
-    pairs = [(service, choose_port(service, port)) for service in sorted(services, key=lambda s: s.name)]
+    pairs = [(service, choose_port(service, port, field=field)) for service in sorted(services, key=lambda s: s.name)]
     chosen = tuple((service, found) for service, found in pairs if found is not None)
     if not chosen and not any(service.ports for service in services):
         names = ", ".join(service.name for service, _ in pairs[:5])
@@ -73,9 +73,9 @@ def chosen_ports(
         lacking = "" if port is None else f", so none is named {port!r}"
         raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
     if not chosen:
-        there = "; ".join(f"{service.name}: {_ports(service)}" for service, _ in pairs[:5])
+        there = "; ".join(f"{service.name} has {_ports(service)}" for service, _ in pairs[:5])
         wanted = "port" if port is None else f"port {port!r}"
-        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}; the ports are {there}")
+        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}: {there}")
     return chosen
 
 

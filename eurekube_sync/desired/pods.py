@@ -78,7 +78,10 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
         return spec.address_family
     offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
-    raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
+    wrong, do = f"no Service has an {spec.address_family} address", "correct"
+    if spec.address_family is None:
+        wrong, do = "the Services have no address family in common", "set"
+    raise InvalidSyncer("NoAddress", f"{wrong} ({offers}): {do} spec.addressFamily")
 
 
 def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:

@@ -93,7 +93,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
     }
     for name, part in parts.items():
         if part is not None and not part:
-            wrong.add(("selector", name), "must not be empty: it would select everything")
+            wrong.add(("selector", name), "must not be empty")
     if all(part is None for part in parts.values()):
         wrong.add(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
     for key in selector.match_labels or ():

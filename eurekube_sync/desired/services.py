@@ -96,7 +96,7 @@ def _ports_of(service: Service, spec: Syncer) -> Ports | None:
     found = {
         field: ServicePort(name="", port=asked)
         if isinstance(asked, int) and _is_elsewhere(service, spec)
-        else choose_port(service, asked)
+        else choose_port(service, asked, field=field)
         for field, asked in spec.ports.items()
     }
     return None if None in found.values() else (found.get("port"), found.get("securePort"))

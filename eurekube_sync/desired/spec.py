@@ -290,8 +290,8 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
         _check_key((*at, "key"), entry.key, wrong)
         if _ACTED_ON.fullmatch(entry.key):
             fault = (
-                "callers act on keys such as zone, user.name, password, configPath, health.path and management.*: "
-                "only metadata, zone or paths set them"
+                "callers act on keys such as zone, password, configPath, health.path and management.*: "
+                "set them by spec.metadata, spec.zone or spec.paths"
             )
             wrong.add((*at, "key"), fault, "InvalidMetadata")
         of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}

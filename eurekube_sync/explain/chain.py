@@ -129,12 +129,13 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
         if claim.conduct.suspend:
-            text = "the syncer is suspended: nothing new is registered, registered instances are renewed"
+            text = "the syncer is suspended: its instances are renewed, and not changed (docs/suspend.md)"
             cause, fix = "its syncer is suspended", f"set spec.suspend to false: {subject.kubectl('edit')}"
             yield breaks(Part.SUSPEND, "Suspended", text, cause=cause, fix=fix, if_=missing)
         if claim.conduct.policy is not Policy.SYNC:
             text = f"policy {claim.conduct.policy}: a run cancels nothing"
-            text += " and changes nothing but UP and DOWN" if claim.conduct.policy is Policy.CREATE_ONLY else ""
+            if claim.conduct.policy is Policy.CREATE_ONLY:
+                text += " and changes little but UP and DOWN (docs/suspend.md)"
             yield Link(Part.POLICY, Mark.NOTE, text)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
@@ -164,7 +165,7 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
         kind, name, *_ = why.split()
         where = "" if kind == "node" else f" -n {subject.namespace}"
         fix = f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"
-        text = f"{why}{and_more(len(drained))}, eurekube.io/drain"
+        text = why.replace(" is ", f"{and_more(len(drained))} is ", 1) + " eurekube.io/drain"
         yield breaks(Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts))
     else:
         yield from (unseen(Part.DRAIN, told) for told in claim.warnings if "drain annotations" in told)
@@ -173,7 +174,7 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     rivals = [(key, rival) for key, rival in claim.rivals.items() if key in subject.verdicts]
     for key, rival in rivals[:1]:
-        text = f"{address_of(key)}: {rival}{and_more(len(rivals))}"
+        text = f"{address_of(key)}{and_more(len(rivals))}: {rival}"
         yield breaks(Part.RIVALS, "Conflict", text, cause=str(rival), fix=f"eurekube-sync explain {rival.syncer}")
 
 
@@ -191,7 +192,7 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
             others = {one.other for one in same}
             theirs = [one for one in read(look.listed) if one.key in others]
             details = [f"callers get {one.key} at {observed_at(one)}, {one.status}" for one in theirs]
-            text = f"{address_of(same[0].key)}: {same[0].why}{and_more(len(same))}"
+            text = f"{address_of(same[0].key)}{and_more(len(same))}: {same[0].why}"
             yield breaks(part, reason, text, *details, cause=cause, fix=f"{fix}, or delete the syncer")
 
 
@@ -201,7 +202,8 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         before = status.condition("RemovalHeld") if status else None
         if before is not None and before.status is ConditionStatus.TRUE:
-            fix, cause = "if all are right, let the operator release them", "its removals are held by the brake"
+            fix = "if all held removals are right, let the operator release them"
+            cause = "its removals are held by the brake"
             yield breaks(Part.BRAKE, before.reason, f"the last pass said: {before.message}", cause=cause, fix=fix)
         return
     mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []

@@ -177,7 +177,7 @@ def replicas(batching: Batching) -> Finding:
     """Whether --eureka-url names every replica, as the servers themselves say."""
     if batching.on:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
-    fix = "name every server in --eureka-url, or use --eureka-batch off"
+    fix = "if single calls are enough, use --eureka-batch off"
     return Finding(Check.REPLICAS, Grade.WARNING, batching.why.rstrip("."), fix)
 
 
@@ -231,12 +231,14 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
-    serves = f"{about} has a preStop of {sleeps:g} s"
+    unreadable = None in worst.pre_stops and not sleeps
+    time = "whose time cannot be read" if unreadable else f"of {sleeps:g} s"
+    serves = f"{about} has a preStop {time}" if worst.pre_stops else f"{about} has no preStop"
     if sleeps >= needed and grace > sleeps:
         return Finding(Check.DRAIN_TIME, Grade.OK, serves)
-    if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
+    if unreadable and grace >= needed + _SHUTDOWN:
         killed = f"is killed after {grace:g} s, and its last call comes within {needed} s"
-        return Finding(Check.DRAIN_TIME, Grade.OK, f"{about} has a preStop whose time cannot be read; it {killed}")
+        return Finding(Check.DRAIN_TIME, Grade.OK, f"{serves}; it {killed}")
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
         text = f"{serves}, but is killed after {grace:g} s"

@@ -139,7 +139,9 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
 
 def not_served_here(syncer: SyncerObject) -> str:
     name = class_of(syncer)
-    return f"{f'class {name}' if name else 'it is out of the scope given here'}: no installation serves it"
+    if name:
+        return f"no installation serves class {name}"
+    return "no installation serves it, and the scope given here excludes it"
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
@@ -156,7 +158,8 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         ready = sum(isinstance(one, Wanted | OverLimit | Taken) for one in subject.verdicts.values()) or left
         yield Link(Part.PODS, Mark.OK, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
     elif terminating:
-        text = f"{counted(terminating, 'endpoint')} terminate, and there is no other"
+        end = one_or_more(terminating, "terminates", "terminate")
+        text = f"{counted(terminating, 'endpoint')} {end}, and there is no other"
         cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
         yield breaks(Part.PODS, "Terminating", text, cause=cause, fix=f"kubectl get pods -n {subject.namespace}")
     elif not claim.incomplete:

@@ -146,20 +146,20 @@ def _lacking(subject: Subject, lacking: list[InstanceKey]) -> Link:
 
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
     """`one`: the first of so many."""
-    key, shown = one.key, f"{one.key.app} {observed_at(one)} is {one.status}"
+    key, shown = one.key, f"{one.key.app} {observed_at(one)}{and_more(number)} is {one.status}"
     if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
         fix = f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
-        text, cause = f"{shown}: a person set it in Eureka{and_more(number)}", f"a person set it {one.status}"
+        text, cause = f"{shown}: a person set it in Eureka", f"a person set it {one.status}"
         outlives = "an override outlives every registration, so no pass changes it"
         return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
-    text = f"{shown} in Eureka{and_more(number)}"
+    text = f"{shown} in Eureka"
     if DRAINED not in one.metadata:
         cause = f"it is {one.status} in Eureka"
         return breaks(Part.EUREKA, "AnotherStatus", text, cause=cause, fix="wait for the next pass")
     by = f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
     text += f": the last pass saw it drained by annotation of {by}"
-    fix = "remove the annotation eurekube.io/drain there"
+    fix = f"remove the annotation eurekube.io/drain from the {one.metadata[DRAINED].replace(',', ' and the ')}"
     return breaks(Part.EUREKA, "Drained", text, cause=f"it is drained by {by}", fix=fix)
 
 
@@ -185,7 +185,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
-        text = f"last pass: unknown, there is no Lease {beat.name}; if run has a --lock, give it"
+        text = f"last pass: unknown, there is no Lease {beat.name}; if run has a --lock, give it here, too"
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")

@@ -146,8 +146,8 @@ def nothing_of(
         return None
     parts = [f"no instance of owner {ownership.owner} in {where}"]
     if owners:
-        there = ", ".join(f"{name} ({number})" for name, number in sorted(owners.items()))
-        parts.append(f"the {one_or_more(len(owners), 'owner', 'owners')} of {where} {_are(len(owners))}: {there}")
+        there = ", ".join(f"{name} ({counted(number, 'instance')})" for name, number in sorted(owners.items()))
+        parts.append(f"the instances of {where} belong to {there}")
     for uid, number in sorted(clusters.items()):
         parts.append(f"owner {ownership.owner} has {counted(number, 'instance')} of cluster {uid}")
     return f"{'; '.join(parts)}. Is {to_read} right?"

@@ -159,7 +159,7 @@ class OwnerReport:
         for one in self.moves:
             if one.failed:
                 failed.setdefault(one.detail, []).append(one)
-        troubles = [f"{some[0].source.key}: {why}{and_more(len(some))}" for why, some in failed.items()]
+        troubles = [f"{some[0].source.key}{and_more(len(some))}: {why}" for why, some in failed.items()]
         if self.dry_run and self.moves and self.command != "owner purge":
             seconds = observation_time(self.moves, self.observe)
             troubles.append(f"it would first watch for {seconds:.0f} s whether somebody renews them")

@@ -11,6 +11,7 @@ from eurekube_sync.model.actions import Action, Grounds
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import cancel, for_ours, override_of
 from eurekube_sync.plan.value import Blocked, Obstacle
@@ -48,7 +49,7 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         if other.renewed < ours.renewed - 2 * period:
-            return "nobody renews the pod's own instance"
+            return "nobody renews the pod's own instance, so it may expire"
     return None
 
 
@@ -94,7 +95,7 @@ def beside_its_own(
     if key in observed.unread or other.key in observed.unread:
         stays = "one of the two could not be read again"
     elif wanted.status is not InstanceStatus.UP:
-        stays = "ours should not be UP"
+        stays = "ours is not to be UP, so it takes no calls"
     elif (override := override_of(instance)) is not None:
         stays = f"a person set the status of our instance to {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
@@ -122,6 +123,7 @@ def warned(desired: Desired, observed: Observed) -> Desired:
     for ref, doubles in told.items():
         claim = claims[ref]
         if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
-            more = f" (and {len(doubles) - 1} more)" if len(doubles) > 1 else ""
-            claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(doubles)}{more}: it gets twice the calls"))
+            others = len(doubles) - 1
+            more = f"; so {one_or_more(others, 'does', 'do')} {counted(others, 'more pod')}" if others else ""
+            claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(doubles)}, and gets twice the calls{more}"))
     return replace(desired, claims=claims)

@@ -33,10 +33,11 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
 
-_WHY = "it was drained, and it is unknown whether it still is"
+_WHY = "a person drained an instance, and it is unknown whether that still holds"
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
@@ -213,7 +214,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
     short = f"; the limit allows {places}" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
-        return f"{limit} of VIP {vip}: {admitted} of {admitted + others}{short}"
+        return f"{limit} of VIP {vip}: {admitted} of {counted(admitted + others, 'UP instance')}{short}"
     return f"limit {limit}: registers {admitted} of {ready} ready{short}"
 
 

@@ -134,8 +134,10 @@ def _of_missing(
             yield _unread_again(key, syncer, observed)
         elif key in observed.others:
             one = observed.others[key]
-            of_owner = f" of owner {one.metadata[OWNER]}, syncer {syncer_of(one)}," if OWNER in one.metadata else ""
-            why = f"an instance{of_owner or ' without our mark'} is registered under our id"
+            whose = "an instance without an owner"
+            if owner := one.metadata.get(OWNER):
+                whose = f"another installation's instance (owner {owner}, syncer {syncer_of(one) or 'unknown'})"
+            why = f"{whose} is registered under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
             # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say

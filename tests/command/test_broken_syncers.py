@@ -95,7 +95,7 @@ def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out
     (row,) = (
-        line for line in ended.out.splitlines() if "an instance without our mark is registered under our id" in line
+        line for line in ended.out.splitlines() if "an instance without an owner is registered under our id" in line
     )
     assert IDS[0] in row
     assert "1 in conflict" in ended.out

@@ -53,7 +53,7 @@ def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
         "10.0.0.1:8080           UP",
         "run --approve",
         "3 cancelled",
-        "rolled back",
+        "is undone",
         "3 registered",
         "10.0.0.3:8080           UP",
         "kubectl delete esync rating",

@@ -134,7 +134,7 @@ def test_refused_writes_are_told_once(settled: Program) -> None:
     ended = settled.run()
     assert ended.code == ExitCode.EUREKA_DENIED
     assert "CSRF" in ended.sentence
-    assert ended.sentence.endswith("(and 1 more)")
+    assert "(and 1 more)" in ended.sentence
     assert_safe(ended)
 
 

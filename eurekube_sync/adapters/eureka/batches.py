@@ -149,7 +149,7 @@ class BatchingRegistry:
             return f"{why}: give each server's own address as --eureka-url."
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
-            fix = "give every server's address as the other servers write it."
+            fix = "name every server in --eureka-url, by the address that the other servers use for it."
             why = f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name"
             return f"{why}. Servers do not pass batches on: {fix}"
         return status

@@ -276,10 +276,12 @@ class EverywhereBatches:
             return False
         if number <= _FEWEST:
             why = str(error).removesuffix(".")
-            self._end(f"{name} answers a batch of one item, but not one of {number} ({why}).")
+            self._end(f"{name} answers a batch of one item, but not a batch of {number} items ({why}).")
         elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has met the same
             self._sizes[name] = number // 2
-            _log.warning("the Eureka server %s gets %d items at a time: %s", name, number // 2, error)
+            _log.warning(
+                "the Eureka server %s gets only %d items at a time from now on, because %s", name, number // 2, error
+            )
         return True
 
     def _read(self, name: str, key: InstanceKey) -> ObservedInstance | Cause | None:
@@ -318,5 +320,5 @@ def refused(error: RegistryError) -> str:
     said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
         fix = "let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."
-        return f"Batches are refused: {said}. To have them, {fix}"
-    return f"Batches do not work: {said}."
+        return f"Batches are refused: {said}. To allow batches, {fix}"
+    return f"Batches do not work: {said}{'' if said.endswith('?') else '.'}"

@@ -69,7 +69,9 @@ def decode_answers(body: bytes, *, items: int) -> list[int]:
     except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
-        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {len(replies)}.")
+        raise RegistryUnusable(
+            f"Eureka answered a batch of {counted(items, 'item')} with {counted(len(replies), 'reply', 'replies')}."
+        )
     return [reply.status_code for reply in replies]
 
 

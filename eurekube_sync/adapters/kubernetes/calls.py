@@ -115,7 +115,9 @@ class Calls:
                     self._connection.renew(within)
                     answer = self._connection.send(call, within)
             except errors.ConfigurationError as error:
-                raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
+                raise ClusterDenied(
+                    f"the Kubernetes API refused us (401), and the credentials could not be read again: {error}"
+                ) from error
             except errors.ClusterCredentialsLate:
                 raise
             except ClusterUnavailable as error:

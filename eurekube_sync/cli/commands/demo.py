@@ -147,7 +147,7 @@ class Story:
     def _brake(self) -> None:
         self.chapter(
             "All pods vanish",
-            "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
+            "A second app, review, has come to the cluster. A bad deployment gives every Service a wrong selector.",
             "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
         )
         bring_review(self._playground)
@@ -161,7 +161,7 @@ class Story:
         )
         self._run(approved=held.plan_id if held else "", shows=True)
 
-        self.chapter("The release is rolled back", "The next pass registers all of them again.")
+        self.chapter("The bad deployment is undone", "The next pass registers all of them again.")
         set_selector(self._playground, None)
         self._run(shows=True)
 

@@ -37,7 +37,7 @@ _OTHER_VARIABLES = (
 @option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Format of the report.")
 @option("--allow-empty", variable=False, is_flag=True, help="Pass even if there is no EurekaSyncer.")
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
-    """Check EurekaSyncers in FILES offline, as the API server would.
+    """Check EurekaSyncers in FILES offline, as the API server and run would.
 
     FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or - for standard input.
     Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.

@@ -98,8 +98,8 @@ def adopt_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Take over instances. With --app: those without an owner that one of our syncers wants. With --cluster OLD: all
-    of the owner's instances in an old cluster, which this cluster replaces.
+    """Take over instances. With --app: those of the app that have no owner, if one of our syncers wants them. With
+    --cluster OLD: all of the owner's instances in an old cluster, which this cluster replaces.
 
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """

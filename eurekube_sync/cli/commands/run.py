@@ -106,8 +106,8 @@ def _schedule(installation: Installation, passes: Passes, form: ReportForm, **mo
         raise click.UsageError("--lease-duration must be whole seconds")
     if passes.many and passes.interval > lease / 2:
         raise click.UsageError(
-            f"--interval {duration(passes.interval)} is more than half of --lease-duration {duration(lease)}: leases "
-            "would expire after one failed pass"
+            f"--interval {duration(passes.interval)} is more than half of --lease-duration {duration(lease)}: give at "
+            f"most {duration(lease / 2)}"
         )
     if form.output == "markdown" and not passes.dry_run:
         raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")

@@ -111,7 +111,11 @@ EXAMPLES = (
     ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
     ("orphans", "In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
     ("orphans", "As data:", "eurekube-sync orphans -o json"),
-    ("owner", "Take over what pods of this app registered themselves:", "eurekube-sync owner adopt --app RATING"),
+    (
+        "owner",
+        "Take over the instances that this app's own clients registered:",
+        "eurekube-sync owner adopt --app RATING",
+    ),
     ("owner", "Change the name of the owner:", "eurekube-sync owner rename old-name new-name"),
     ("owner", "See what an uninstallation would cancel:", "eurekube-sync owner purge --dry-run"),
     ("owner adopt", "See what would be taken over:", "eurekube-sync owner adopt --app RATING --dry-run"),

@@ -137,7 +137,8 @@ HELP: Mapping[str, str] = {
     "--call-timeout": "The longest time to wait for one answer.",
     "--kubeconfig": "Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
     "--context": "Context of the kubeconfig. Default: its current one.",
-    "--endpoints-source": "Where the addresses of pods are read from. An old cluster has Endpoints only.",
+    "--endpoints-source": "Where the addresses of pods are read from. endpoints is for a cluster "
+    "without EndpointSlices.",
     "--eureka-url": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
     "repeat the option, or put commas between the addresses. The preferred one comes first.",
     "--eureka-username": "User name for Eureka. The password is in a file or in EUREKUBE_SYNC_EUREKA_PASSWORD.",
@@ -149,7 +150,7 @@ HELP: Mapping[str, str] = {
     "--eureka-client-key": "PEM file of the certificate's key.  [default: the file of the certificate]",
     "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
     "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
-    "--lock": "Lease object that lets one of several copies of run work at a time. A dry run takes "
+    "--lock": "Lease object by which only one of several copies of `run` works at a time. A dry run takes "
     "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. auto: the Lease in "
     "the pod's own namespace. Outside of a cluster, run then takes no lock, and other commands read the Lease in the "
     "namespace eurekube-sync.",

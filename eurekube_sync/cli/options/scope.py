@@ -24,7 +24,7 @@ optional_owner_option = option(
     section=Section.WHERE,
     type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
-    help="Name of this installation. Default: the only owner of this cluster in Eureka.",
+    help="Name of this installation. Default: the owner of this cluster's instances in Eureka, if there is only one.",
 )
 
 
@@ -70,7 +70,7 @@ _drains = partial(
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
 drain_option = _drains(default="services")  # the command gets the kinds beside Services, named `drains`
-_same = " Give the value of run; its default is services."
+_same = " Give the value that run has; run's own default is services."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """The same for a person who asks what is drained."""
 

@@ -271,7 +271,7 @@ def _account(claim: Claim) -> tuple[str, str]:
     if not isinstance(claim, Serving):
         return "", ""
     if claim.conduct.suspend:
-        return "Suspended", "nothing new is registered and nothing is cancelled; registered instances are renewed"
+        return "Suspended", "its instances are renewed, and not changed"
     if claim.incomplete or claim.unclear:
         return "", ""
     if claim.unready or not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):

@@ -250,8 +250,8 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
         synced = status.condition("Synced") if status else None
         assert synced is not None
         assert synced.message == (
-            f"2 instances still have to be removed, such as {key(1)}: suspended; "
-            f"pod rating-1 is ready; syncer {young.ref} claims it"
+            f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it; "
+            "not changed, because its syncer is suspended; pod rating-1 is ready"
         )
     assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
     return world, young.ref

@@ -155,7 +155,7 @@ def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> No
     """In whatever order Eureka lists them."""
     more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
     said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
-    assert said == f"4 instances still have to be removed, such as {key(1)}: not tried"
+    assert said == f"the deletion waits for 4 instances, such as {key(1)}: not tried"
 
 
 def test_it_stays_while_eureka_cannot_be_read() -> None:
@@ -171,12 +171,12 @@ def test_it_stays_while_the_list_still_shows_an_instance() -> None:
 
 def test_it_stays_when_a_delete_failed() -> None:
     """Every id must have answered, also one that no list shows."""
-    assert waits(failed(CANCEL)) == f"1 instance still has to be removed: {key()}: Eureka did not answer"
+    assert waits(failed(CANCEL)) == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
 
 
 def test_it_stays_when_a_delete_was_not_tried() -> None:
     """An id without an outcome did not answer."""
-    assert waits() == f"1 instance still has to be removed: {key()}: not tried"
+    assert waits() == f"the deletion waits for 1 instance, {key()}: not tried"
 
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:
@@ -206,12 +206,12 @@ def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -
         wanted_by={key(): SUCCESSOR},
         plan=Plan(actions=(renewal,)),
     )
-    assert said == f"1 instance still has to be removed: {key()}: suspended; syncer {SUCCESSOR} claims it"
+    assert said == f"the deletion waits for 1 instance, {key()}: syncer {SUCCESSOR} claims it; suspended"
 
 
 def test_it_stays_when_the_successor_failed_to_take_over() -> None:
     """The instance still carries our mark."""
-    assert "still has to be removed" in str(waits(failed(UPDATE), registry=fresh(OURS)))
+    assert "the deletion waits for" in str(waits(failed(UPDATE), registry=fresh(OURS)))
 
 
 @pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
@@ -244,7 +244,8 @@ def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
     claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 85) == (
-        "Eureka's lists may be 45 s old, so the finalizer stays that long after the deletion and the last change"
+        "Eureka's lists may be 45 s old, so the finalizer stays that long after the deletion, and after its "
+        "last instance turned DOWN"
     )
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
 
@@ -266,7 +267,7 @@ def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
 def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
     """What carries the syncer's mark has to go, also when its Services are gone."""
     claim = replace(CLAIM, keys=frozenset())
-    assert "still has to be removed" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
+    assert "the deletion waits for" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
     assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None
 
 

@@ -136,7 +136,9 @@ def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None
     bench.cluster.apply(syncer())
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
-    assert barred == {REF: "its finalizer could not be set: 403: grant patch"}
+    assert barred == {
+        REF: "not registered, because the finalizer of syncer rating/rating could not be set: 403: grant patch"
+    }
     assert [str(error) for error in errors] == ["403: grant patch"]
 
 

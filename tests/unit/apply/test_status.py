@@ -171,13 +171,13 @@ def test_a_single_failure_is_the_message() -> None:
     """More are counted."""
     assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
     two = status(claims(), outcomes=(failed(2), failed(1)))
-    assert message(two, "Synced") == f"{key(1)}: refused (and 1 more)"
+    assert message(two, "Synced") == f"2 failures, such as {key(1)}: refused"
 
 
 def test_a_conflict_is_its_own_condition() -> None:
     """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
     blocked = Blocked(
-        key=key(1), syncer=REF, why="an instance without our mark is registered under our id", obstacle=Obstacle.TAKEN
+        key=key(1), syncer=REF, why="an instance without an owner is registered under our id", obstacle=Obstacle.TAKEN
     )
     renew = Renew(key=key(1), syncer=REF, why="")
     healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")

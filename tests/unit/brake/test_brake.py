@@ -341,8 +341,9 @@ def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
     first = weigh(plan, STANDS, SECOND_LOOK)
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
-    assert (
-        first.held.reason == "app RATING would lose its last UP instance; a pass at least 20 s later has to confirm it"
+    assert first.held.reason == (
+        "app RATING would lose its last UP instance; a second pass, at least 20 s after this one, has to confirm the "
+        "removals"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None

@@ -216,7 +216,7 @@ def test_passes_each_10_minutes_confirm_each_other_and_each_15_do_not(world: Fak
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "a pass at least 20 s and at most 620 s later has to confirm it" in held_of(report)
+        assert "a second pass, 20 s to 620 s after this one, has to confirm the removal" in held_of(report)
         world.later(900)
     world.run()
     world.later(600)
@@ -301,7 +301,7 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "so the same process must confirm it: use run --passes 2" in held_of(report)
+        assert "so the same process must confirm that: use run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)

@@ -350,7 +350,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
     for name, reason, message in (
         ("unready", "NotReady", "1 of 1 endpoint not ready: pod rating-200 is not ready"),
         ("empty", "NoEndpoints", "Service empty has no endpoints"),
-        ("app1", "Suspended", "nothing new is registered and nothing is cancelled; registered instances are renewed"),
+        ("app1", "Suspended", "its instances are renewed, and not changed"),
     ):
         assert note(report, name) == [f"i syncer {NS}/{name}: {reason}: {message}"]
         assert (entry(report, name)["reason"], entry(report, name)["message"]) == (reason, message)

@@ -182,6 +182,13 @@ def test_a_family_that_no_service_has_freezes() -> None:
     assert reason(claim({"addressFamily": "IPv6", "mode": "service"})) == "NoAddress"
 
 
+def test_a_family_that_no_service_has_is_named() -> None:
+    """What to correct is the field that is given; without it, what to give."""
+    asked = claim({"addressFamily": "IPv6"})
+    assert isinstance(asked, NotServed)
+    assert asked.message == "no Service has an IPv6 address (rating: IPv4): correct spec.addressFamily"
+
+
 def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     """UP while one endpoint is ready, on the Service's own port."""
     assert standing(claim({"mode": "service"})) == {"10.96.0.1:80": "UP"}

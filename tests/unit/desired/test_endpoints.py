@@ -66,6 +66,13 @@ def test_a_port_that_could_be_several_is_refused(ports: tuple[ServicePort, ...],
     assert caught.value.reason == "AmbiguousPort"
 
 
+def test_an_ambiguous_port_is_named_in_its_own_field() -> None:
+    """`spec.port` is not what names a secure port."""
+    there = service("rating", HTTP, ServicePort(name="other", port=81, target=8080))
+    with pytest.raises(InvalidSyncer, match=r"name one in spec\.securePort$"):
+        chosen_ports([there], 8080, field="securePort")
+
+
 def test_services_without_the_port_are_passed_over() -> None:
     """`rating-metrics` has no port `http`, and that is no error while another has it."""
     rating, metrics = service("rating", HTTP), service("rating-metrics", METRICS)
@@ -78,14 +85,12 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
     with pytest.raises(InvalidSyncer) as caught:
         chosen_ports([service("b", UNNAMED), service("a", HTTP, METRICS)], asked)
     assert caught.value.reason == "NoSuchPort"
-    assert (
-        str(caught.value) == f"no Service has the {wanted}; the ports are a: http (80), metrics (9090); b: unnamed (80)"
-    )
+    assert str(caught.value) == f"no Service has the {wanted}: a has http (80), metrics (9090); b has unnamed (80)"
 
 
 def test_a_service_without_ports_is_told_among_those_that_have_others() -> None:
     """A headless Service may have none."""
-    with pytest.raises(InvalidSyncer, match=r"the ports are a: http \(80\); b: none$"):
+    with pytest.raises(InvalidSyncer, match=r"a has http \(80\); b has none$"):
         chosen_ports([service("a", HTTP), Service(namespace=NS, name="b", labels={})], "grpc")
 
 

@@ -311,7 +311,7 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     status = world.cluster.syncers[SyncerRef(NS, "c")].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
-    assert f"syncer {NS}/a, is registered under our id" in conflict.message
+    assert f"syncer {NS}/a) is registered under our id" in conflict.message
 
 
 def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over(world: FakeWorld) -> None:

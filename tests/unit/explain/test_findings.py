@@ -240,6 +240,13 @@ def test_a_workload_has_to_serve_as_long_as_callers_call(pod: PodDetail, grade: 
     assert of_workload(REF, "shop", "Deployment orders", [pod], 125).grade is grade
 
 
+def test_a_pod_without_a_pre_stop_is_said_to_have_none() -> None:
+    """And of one that nobody can read no time is told."""
+    assert "has no preStop, but callers" in of_workload(REF, "shop", "Deployment orders", [_pod()], 125).text
+    unreadable = of_workload(REF, "shop", "Deployment orders", [_pod(None, grace=30)], 125)
+    assert "has a preStop whose time cannot be read, but callers" in unreadable.text
+
+
 def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
     """Of a Deployment its template, in the namespace of the pods; the pod that serves shortest is the measure."""
     found = of_workload(REF, "shared", workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)

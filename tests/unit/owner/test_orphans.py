@@ -374,7 +374,7 @@ def test_an_owner_that_has_nothing_has_no_verdict() -> None:
     assert of_error(told.value) is ExitCode.REFUSED
     one = stored(instance(9, ref=NOWHERE))
     world.registry.put(changed(one, metadata={**one.metadata, OF_OWNER: "demo"}))
-    with pytest.raises(Refused, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
+    with pytest.raises(Refused, match=rf"^{there}; the instances of this cluster belong to demo \(1 instance\){asked}"):
         look(world)
     world.registry.away = ("http://two/eureka",)
     assert look(world).code(detailed=False) is ExitCode.INCOMPLETE

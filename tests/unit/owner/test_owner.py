@@ -529,7 +529,7 @@ def test_what_cannot_be_moved_stays() -> None:
     world.registry.refuse[key(1)] = world.registry.refuse[key(2)] = RegistryDenied("403")
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.EUREKA_DENIED, "2 failed")
-    assert f"{key(1)}: it is registered twice: 403 (and 1 more)" in report.sentences
+    assert f"{key(1)} (and 1 more): it is registered twice: 403" in report.sentences
 
 
 def test_a_stale_list_moves_nothing_twice() -> None:
@@ -736,8 +736,8 @@ def of_others(*owners: str) -> FakeWorld:
     ("owners", "named"),
     [
         ((), ""),
-        (("demo", "demo"), "; the owner of this cluster is: demo (2)"),
-        (("demo", "other", "demo"), "; the owners of this cluster are: demo (2), other (1)"),
+        (("demo", "demo"), "; the instances of this cluster belong to demo (2 instances)"),
+        (("demo", "other", "demo"), "; the instances of this cluster belong to demo (2 instances), other (1 instance)"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])

@@ -684,9 +684,9 @@ def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> 
     ready = condition(world, "Ready")
     assert ready.status == "True"
     assert (
-        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well (and 1 more)"
-        in ready.message
-    )
+        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well, and gets twice the "
+        "calls; so does 1 more pod"
+    ) in ready.message
 
 
 def test_with_skip_it_is_not() -> None:

@@ -457,9 +457,9 @@ def test_an_instance_out_of_scope_is_not_touched() -> None:
 @pytest.mark.parametrize(
     ("metadata", "holder"),
     [
-        ({}, "an instance without our mark"),
-        ({OWNER: "test", CLUSTER: "c", SYNCER: "a/b"}, "an instance of owner test, syncer a/b,"),
-        ({OWNER: "prod"}, "an instance of owner prod, syncer None,"),
+        ({}, "an instance without an owner"),
+        ({OWNER: "test", CLUSTER: "c", SYNCER: "a/b"}, "another installation's instance (owner test, syncer a/b)"),
+        ({OWNER: "prod"}, "another installation's instance (owner prod, syncer unknown)"),
     ],
 )
 def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str], holder: str) -> None:

@@ -534,7 +534,7 @@ class TestFailures:
         numbers = range(1, 101)
         site.servers[1].most = 1
         assert site.renew(*numbers) == [Batched.UNSETTLED] * 100
-        assert f"{NAMES[1]} answers a batch of one item, but not one of" in site.why()
+        assert f"{NAMES[1]} answers a batch of one item, but not a batch of" in site.why()
 
     def test_a_server_that_answers_questions_and_no_batch_ends_them_before_its_leases_lapse(self) -> None:
         """As one that stays away: it goes down under each batch, and is up again when it is asked."""
