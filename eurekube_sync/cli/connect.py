@@ -129,7 +129,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
-            own, scopes = installed_in(ours) or INSTALLED_IN, (replace(scope, namespaces=None), scope)
+            own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
             names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
@@ -146,6 +146,11 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     to_cluster, count = _to_cluster(ours), partial(ours.count, Server.KUBERNETES)
     store = LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
+
+
+def lock_namespace(ours: Installation) -> str:
+    """Where the Lease of an installation is: as `--lock` names it, in the pod's own namespace, or in the usual one."""
+    return ours.lock.namespace if isinstance(ours.lock, LockName) else installed_in(ours) or INSTALLED_IN
 
 
 def installed_in(ours: Installation) -> str | None:

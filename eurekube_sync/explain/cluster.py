@@ -74,7 +74,7 @@ def _refused(subject: Subject, look: Look) -> Link | None:
         if claim.reason == "NoMatchingService":
             return _no_service(subject, look)
         reason, text = claim.reason, claim.message
-    elif message := refused_by_its_installation(claim.syncer, look):
+    elif (message := refused_by_its_installation(claim.syncer, look)) is not None:
         reason, text = "NotGranted", f"its status says: {message}"
     else:
         return None
@@ -119,7 +119,8 @@ def _no_service(subject: Subject, look: Look) -> Link:
 def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     """Whether an installation serves it: in the scope that was given, and by what passes wrote into its status."""
     inside, name = look.asked.takes(syncer), class_of(syncer)
-    if inside and (registered or syncer.status or look.at - syncer.created < _PATIENCE):
+    seen = registered or (syncer.status is not None and syncer.status.observed_generation > 0)
+    if inside and (seen or look.at - syncer.created < _PATIENCE):
         told = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
         return Link(Part.SERVED, Mark.OK, f"it is in {told}")
     if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
@@ -130,7 +131,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if not inside:
         given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
         text = f"{not_served_here(syncer)}; {given}; the syncer was created {age} ago"
-    cause, fix = "no installation serves it", "ask the operator for which namespaces, labels and shards it runs"
+    cause = "no installation serves it"
+    fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     if name:
         cause = f"no installation serves class {name}"
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
@@ -169,18 +171,20 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
 def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
     pods = look.pods.get(subject.namespace)
     there = {one.name: one for one in read(pods)}
-    names = [why.split()[1] for why in whys if why.startswith("pod ")]  # a bare endpoint has no pod
+    names = []
     details = []
-    for why in whys[:_MOST]:
-        pod, reason = there.get(why.split()[1]), ""
-        if isinstance(pods, Unknown) and names:
-            reason = f": the reason could not be read: {pods.message}"
-        elif pod is not None and (said := _why_not_ready(pod, look.at)):
-            reason = f": {said}"
-        details.append(f"{why}{reason}")
+    for why in whys:
+        kind, name, *_ = why.split()
+        reason = ""
+        if kind == "pod":  # not a bare endpoint, and no Service
+            names.append(name)
+            said = _why_not_ready(there[name], look.at) if name in there else ""
+            reason = f"the reason could not be read: {pods.message}" if isinstance(pods, Unknown) else said
+        details.append(f"{why}: {reason}" if reason else why)
     text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
     if len(whys) == 1:
         text = details.pop()
+    details[_MOST:] = [f"and {len(details) - _MOST} more"] if len(details) > _MOST else []
     if not subject.listed:
         details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"

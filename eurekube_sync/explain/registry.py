@@ -19,6 +19,7 @@ from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of,
 CALLERS_SECONDS = 95
 """How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
 balancer's (docs/eureka.md)."""
+_MOST = 6  # instances that have a line each
 _SILENT = 150.0  # seconds without a renewal, or a good pass: five renewals
 _LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the lease that `run` gives by default
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
@@ -77,7 +78,7 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
 
 def _details(look: Look, held: Held) -> Iterator[str]:
     """Status, override and lease of the first, and what other servers say that is not the same."""
-    for key, one in list(held.items())[:6]:
+    for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
         parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
@@ -93,6 +94,8 @@ def _details(look: Look, held: Held) -> Iterator[str]:
                     elsewhere.append(f"{server} has it {other.status}")
         beside = f" ({'; '.join(elsewhere)})" if elsewhere else ""
         yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}"
+    if len(held) > _MOST:
+        yield f"and {len(held) - _MOST} more"
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
@@ -108,9 +111,9 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     silent = [one for one in held.values() if is_silent(one, look.at)]
     if not silent:
         return None
-    first = min(silent, key=lease_end)
-    ends = f"the first lease {_ends(first, look)}"
-    text = f"nobody renewed {counted(len(silent), 'instance')} for {span(look.at - first.renewed)}; {ends}"
+    ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
+    longest = span(look.at - min(one.renewed for one in silent))
+    text = f"nobody renewed {counted(len(silent), 'instance')} for {longest}; {ends}"
     return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
 
 

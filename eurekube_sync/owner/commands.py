@@ -212,8 +212,8 @@ def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, sco
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
-    marks, why = {OWNER: found.ownership.owner, CLUSTER: found.ownership.cluster}, "a purge cancels all that is ours"
-    moves = [Move(source=one, target=one.key, expects=marks, put={}, why=why) for one in found.instances]
+    marks = {OWNER: found.ownership.owner, CLUSTER: found.ownership.cluster}
+    moves = [Move(source=one, target=one.key, expects=marks, put={}, why=_why_purged(one)) for one in found.instances]
     if not dry_run:
         moves = world.cancel(moves)
     after, errors = list(found.cautions), tuple[ClusterError, ...]()
@@ -230,6 +230,11 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     return OwnerReport(
         command="owner purge", dry_run=dry_run, moves=moves, nothing=nothing, of=of, after=after, errors=errors
     )
+
+
+def _why_purged(one: ObservedInstance) -> str:
+    policy = policy_of(one.metadata)
+    return "a purge cancels all that is ours" + (f", despite policy {policy}" if policy is not Policy.SYNC else "")
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:

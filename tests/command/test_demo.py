@@ -23,8 +23,9 @@ from eurekube_sync.cli.connect import Installation, connect
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.model.errors import Stopped
+from eurekube_sync.model.errors import EurekubeError, Stopped
 from tests.command.program import IDS, Program
+from tests.embedded import playground
 
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
@@ -147,13 +148,24 @@ def test_curl_works_as_printed(served: dict[str, str]) -> None:
         assert "applications" in json.load(answer)
 
 
+def test_a_story_that_does_not_come_true_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    """It ends at the first pass that fails, and does not go on to the end."""
+    with playground.TestedPlayground(cache_seconds=0) as refusing:
+        refusing.eureka.refuse_writes = True
+        with pytest.raises(EurekubeError, match="the demo did not go as planned: Eureka refused"):
+            story._tell(refusing, SystemClock())
+    told = capsys.readouterr().out
+    assert "3. Do it" in told
+    assert "4. " not in told
+
+
 def test_without_a_folder_for_its_kubeconfig_the_demo_names_the_folder(tmp_path: Path) -> None:
     """As in a container with a read-only root and no /tmp."""
     nowhere = f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{str(tmp_path / 'missing')!r}]"
     program = f"{nowhere}; from eurekube_sync.cli.main import main; main(['demo'])"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == ExitCode.CONFIGURATION, ended.stdout + ended.stderr
-    assert "No usable temporary directory found" in ended.stderr
+    assert "the demo could not start (No usable temporary directory found" in ended.stderr
     assert "TMPDIR" in ended.stderr
 
 

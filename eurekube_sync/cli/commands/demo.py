@@ -22,6 +22,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.output.passes import pass_table
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.process import stopped_by_signals
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
@@ -29,7 +30,7 @@ from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.validation import refusal, stored
-from eurekube_sync.model.errors import ConfigurationError, Stopped
+from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
 
 OWNER = "demo"
 NAMESPACE = "rating"
@@ -52,9 +53,8 @@ def demo_command(serve: bool) -> None:
         try:
             playground = stack.enter_context(new_playground())
         except OSError as error:
-            raise ConfigurationError(
-                f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
-            ) from error
+            needs = "it needs a loopback address, and a folder that it may write, which TMPDIR can name"
+            raise ConfigurationError(f"the demo could not start ({error.strerror}): {needs}") from error
         (_serve if serve else _tell)(playground, clock)
 
 
@@ -89,7 +89,9 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 
 
 class Story:
-    """The story, in chapters, with `pause(seconds)` between them. Raises Stopped as soon as the clock is stopping."""
+    """The story, in chapters, with `pause(seconds)` between them.
+
+    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says."""
 
     def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
         self._console, self._playground, self._world, self._pause = console, playground, world, pause
@@ -107,24 +109,24 @@ class Story:
             "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
             "The metrics port gets none.",
         )
-        self._run(dry_run=True)
+        self._run(up=0, dry_run=True)
         self._pause(3)
 
         self.chapter("Do it")
-        self._run(shows=True)
+        self._run(up=2, shows=True)
 
         self.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
-        self._run()
+        self._run(up=2)
         self._pause(2)
 
         self.chapter("A pod stops being ready")
         playground.set_ready(NAMESPACE, "rating-2", ready=False)
-        self._run(shows=True)
+        self._run(up=1, shows=True)
 
         self.chapter("It dies, and another replaces it")
         playground.delete("Pod", NAMESPACE, "rating-2")
         playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
-        self._run(shows=True)
+        self._run(up=2, shows=True)
 
         self._brake()
         self._deletion()
@@ -151,29 +153,29 @@ class Story:
             "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
         )
         bring_review(self._playground)
-        self._run()
+        self._run(up=2)
         set_selector(self._playground, "bad-release")
-        held = self._run(shows=True).held
+        held = self._run(up=2, shows=True).held
 
         self.chapter(
             "One command releases the removals",
             "You would use it if the pods were really gone. Callers now find nothing.",
         )
-        self._run(approved=held.plan_id if held else "", shows=True)
+        self._run(up=0, approved=held.plan_id if held else "", shows=True)
 
         self.chapter("The bad deployment is undone", "The next pass registers all of them again.")
         set_selector(self._playground, None)
-        self._run(shows=True)
+        self._run(up=2, shows=True)
 
     def _deletion(self) -> None:
         self.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
         self.command("kubectl delete esync rating -n rating")
         self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
-        self._run()
-        self._run(shows=True)
+        self._run(up=0)
+        self._run(up=0, shows=True)
 
-    def _run(self, *, dry_run: bool = False, approved: str = "", shows: bool = False) -> PassReport:
-        """A pass, after which it `shows` what callers find."""
+    def _run(self, *, up: int, dry_run: bool = False, approved: str = "", shows: bool = False) -> PassReport:
+        """A pass, after which callers find so many instances of rating UP; it `shows` them. EurekubeError otherwise."""
         self.command("eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else ""))
         approval = PlanId(approved, given=self._world.clock.now()) if approved else None
         settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
@@ -181,8 +183,12 @@ class Story:
         if self._world.clock.stopping():  # it was cut short
             raise Stopped("a signal ended the demo")
         self.report(report)
+        code = of_report(report, fail_on_held=False, detailed=False)
+        found = self._playground.instances("rating")
+        if code is not ExitCode.OK or sum(status == "UP" for _, status in found) != up:
+            raise EurekubeError(f"the demo did not go as planned: {code.meaning or code.name}; {found}")
         if shows:
-            self.listing("Eureka now lists for rating:", self._playground.instances("rating"))
+            self.listing("Eureka now lists for rating:", found)
             self._pause(3)
         return report
 

@@ -40,7 +40,6 @@ from eurekube_sync.explain.what import What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
@@ -151,15 +150,14 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    lock, own = installation.lock, connect.installed_in(installation) or connect.INSTALLED_IN
     with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
         findings = all_findings(
             seen,
             installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=lock.namespace if isinstance(lock, LockName) else own,
-            locked=lock != "off",
+            namespace=connect.lock_namespace(installation),
+            locked=installation.lock != "off",
             source=installation.endpoints_source,
             before=pre,
         )

@@ -175,7 +175,7 @@ def replay_command(folder: str, what: str | None, at: datetime | None, form: Rep
     """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
 
     WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions about it are shown.
-    With --at, one pass is shown whole, planned again from its record.
+    With --at, one pass is planned again from its record.
     """
     files, what = record_files(Path(folder)), what or ""
     if at is None:

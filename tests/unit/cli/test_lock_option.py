@@ -14,6 +14,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.threads import repeating
+from eurekube_sync.cli.connect import Installation, lock_namespace
 from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import LockChoice, lock_name, lock_option
@@ -108,6 +109,17 @@ def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
 
 
 # --- A run -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_that_names_its_namespace_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a pod whose own namespace nobody can read."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    assert (
+        lock_namespace(Installation(eureka_url="http://a/eureka", lock=LockName(namespace="shop", name="sync")))
+        == "shop"
+    )
+    with pytest.raises(ConfigurationError, match="give --lock NAMESPACE/NAME"):
+        lock_namespace(Installation(eureka_url="http://a/eureka", lock="auto"))
 
 
 class NoWait(SystemClock):

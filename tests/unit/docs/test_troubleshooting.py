@@ -27,6 +27,15 @@ def headings(level: int) -> list[str]:
     return re.findall(rf"^{'#' * level} (.+)$", TEXT, re.MULTILINE)
 
 
+def assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """What each name gets, also where several get theirs at once."""
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = zip(target.elts, node.value.elts, strict=True)
+            yield from ((getattr(one, "id", ""), value) for one, value in pairs)
+        yield getattr(target, "id", ""), node.value
+
+
 def reasons_in(tree: ast.AST) -> Iterator[str]:
     """Texts that stand where a reason stands: an argument called `reason`, or what the calls above take."""
     for node in ast.walk(tree):
@@ -35,8 +44,8 @@ def reasons_in(tree: ast.AST) -> Iterator[str]:
             name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             found += [one.value for one in node.keywords if one.arg == "reason"]
             found += [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
-        if isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["reason"]:
-            found.append(node.value)
+        if isinstance(node, ast.Assign):
+            found += [value for name, value in assigned(node) if name == "reason"]
         if isinstance(node, ast.FunctionDef):
             found += [default for default in node.args.defaults if node.args.args[-1].arg == "reason"]
         if isinstance(node, ast.FunctionDef) and node.name in ("nothing_wanted",):

@@ -14,8 +14,16 @@ from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.overview import overview
 from eurekube_sync.explain.what import parse_what
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    PodCondition,
+    PodDetail,
+    ServicePort,
+    ServiceSelector,
+    SyncerStatus,
+)
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked, broken, text
@@ -334,3 +342,67 @@ def test_the_option_holds_for_syncers_of_another_class_as_well() -> None:
     asked.in_scope(granted_only=True)
     asked.fake.cluster.annotations[NS] = {}
     assert [link.reason for link in asked.why().links if link.broken] == ["NotGranted"]
+
+
+def test_a_bare_endpoint_has_no_reason_that_a_list_of_pods_could_tell() -> None:
+    """That the pods cannot be read is not why its reason is missing."""
+    asked = Asked(replace(endpoint(1, ready=False), pod=None), endpoint(2, ready=False))
+    asked.details.pods = asked.details.selectors = DENIED
+    details = broken(asked.why()).details
+    assert "endpoint 10.0.0.1 is not ready" in details
+    assert "pod rating-2 is not ready: the reason could not be read: 403: you may not" in details
+
+
+def test_a_service_is_not_unready_for_the_reason_of_a_pod_of_its_name() -> None:
+    """Only a sentence about a pod names a pod."""
+    asked = Asked(endpoint(1, ready=False), one=syncer(mode="service"))
+    of_that_name = PodDetail(name="rating", uid="u", waiting=("app: CrashLoopBackOff",))
+    asked.details.pods = Complete(data=(of_that_name,))
+    assert "CrashLoopBackOff" not in text(asked.why())
+
+
+def test_not_all_pods_are_told_and_how_many_more_there_are() -> None:
+    """A list that is cut says so."""
+    asked = Asked(*(endpoint(number, ready=False) for number in range(1, 9)))
+    assert "and 3 more" in text(asked.why())
+    asked = Asked(*(endpoint(number) for number in range(1, 9)))
+    asked.fake.run()
+    assert "and 2 more" in text(asked.why())
+
+
+def test_a_status_that_no_pass_wrote_is_no_sign_of_an_installation() -> None:
+    """Of generation 0; the first thing to ask is whether it runs at all."""
+    asked = Asked(endpoint(1))
+    asked.add(replace(asked.syncer, status=SyncerStatus(observed_generation=0)))
+    asked.fake.later(600)
+    found = asked.why()
+    assert broken(found).reason == "NoInstallation"
+    assert found.fix.startswith("ask the operator whether eurekube-sync runs, and ")
+
+
+def test_a_refusal_without_a_message_is_a_refusal() -> None:
+    """An empty text is not read as none."""
+    asked = Asked(endpoint(1))
+    refused = Condition(
+        type="Ready",
+        status=ConditionStatus.FALSE,
+        reason="NotGranted",
+        message="",
+        observed_generation=1,
+        last_transition=0,
+    )
+    asked.add(replace(asked.syncer, status=SyncerStatus(observed_generation=1, conditions=(refused,))))
+    assert broken(asked.why()).reason == "NotGranted"
+
+
+def test_the_longest_silence_is_told() -> None:
+    """Not that of the lease that ends first."""
+    asked = Asked(endpoint(1), endpoint(2))
+    asked.fake.run()
+    asked.fake.later(3000)
+    held = asked.fake.registry.held
+    for one, seconds, lease in ((key(1), 2000, 3600), (key(2), 160, 200)):
+        instance = replace(held[one].instance, lease=LeaseTimes(renewal=30, duration=lease))
+        stamp = asked.fake.clock.now() + lease - seconds
+        held[one] = replace(held[one], instance=instance, last_renewal=int(stamp * 1000))
+    assert "nobody renewed 2 instances for 33 min" in text(asked.why())
