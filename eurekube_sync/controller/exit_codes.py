@@ -67,8 +67,8 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "nothing was changed: there are no instances, somebody renews them, `run` would undo the change, or you "
-        "answered no",
+        "nothing was changed, because there was nothing to change, somebody renews the instances, `run` would undo the "
+        "change, or you answered no",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

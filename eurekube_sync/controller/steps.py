@@ -108,7 +108,7 @@ def _read_again(
     while True:
         desired, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
         comes_back = lost(desired, observed, last_up)
-        cancelled = (key for key in found.cancelled if key in observed.ours)
+        cancelled = sorted(key for key in found.cancelled if key in observed.ours)
         suspects = (*plan.suspects, *cancelled, *desired.to_read, *comes_back, *witnesses(plan, observed, read))
         unread = [key for key in suspects if key not in read]
         if not unread:

@@ -119,7 +119,7 @@ def id_of(instance: Document) -> str:
 class EmbeddedEureka:
     """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch."""
 
-    replicas: tuple[str, ...] = ()  # The URLs that its status names. It sends them nothing.
+    replicas: tuple[str, ...] = ()  # the URLs that its status names; it sends them nothing
 
     def __init__(self, now: Callable[[], float], registry: LeaseRegistry | None = None) -> None:
         self.now = now
@@ -175,10 +175,14 @@ class EmbeddedEureka:
         return self.error(request, 404) if found is None else _json({"instance": found})
 
     def read(self, given: Document, now: int) -> Document:
-        """An instance as a client describes it, with defaults for what it leaves out."""
-        lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90}
-        defaults = {"status": "UP", "leaseInfo": lease, "metadata": {}, "lastDirtyTimestamp": str(now)}
-        return {**defaults, **given}
+        """An instance as a client describes it, with defaults for what it leaves out. TypeError or ValueError for what
+        no later read could be answered with."""
+        lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90, **given.get("leaseInfo", {})}
+        lease = {name: int(value) for name, value in lease.items()}
+        defaults = {"status": "UP", "metadata": {}, "lastDirtyTimestamp": str(now)}
+        made = {**defaults, **given, "leaseInfo": lease}
+        int(made["lastDirtyTimestamp"]), hash(made["status"])
+        return made
 
     def register(self, instance: Document, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""

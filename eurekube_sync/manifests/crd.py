@@ -29,6 +29,8 @@ def crd_text() -> str:
 def load_crd() -> dict[str, Any]:
     """The CRD as plain values. Shared: not to be changed."""
     (document,) = read_documents(crd_text(), file=FILE_NAME)
+    if document.findings:
+        raise ConfigurationError(f"the package is incomplete: {document.findings[0]}; install eurekube-sync again")
     return cast(dict[str, Any], document.value)
 
 

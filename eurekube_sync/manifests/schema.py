@@ -20,14 +20,13 @@ from eurekube_sync.model.wording import Fault, Path, counted, missing_field, sho
 Schema: TypeAlias = Mapping[str, Any]
 
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
-_EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _NAME_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
-_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_TEXTS = {"type": "object", "additionalProperties": {**_TEXT, "default": ""}}  # Go reads null as the empty text
 _ANYTHING = {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}
 METADATA: Schema = {
     "type": "object",
@@ -80,6 +79,8 @@ def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> 
             unknown.append(((*path, name), unknown_field(name, unused)))
         elif item is not None or not part or part.get("nullable"):
             kept[name] = _conformed(item, part or {}, (*path, name), unknown)
+        elif "default" in part:
+            kept[name] = part["default"]
     return kept
 
 
@@ -106,7 +107,9 @@ def _reason(error: Any) -> str:
         case "minLength" | "minItems" | "minProperties" if limit == 1:
             return "must not be empty"
         case "maxItems" | "maxProperties":
-            return f"has {counted(len(error.instance), 'entry', 'entries')}, at most {limit} are allowed"
+            return (
+                f"has {counted(len(error.instance), 'entry', 'entries')}, at most {counted(limit, 'is', 'are')} allowed"
+            )
         case "pattern":
             example = _EXAMPLE.search(error.schema.get("description", ""))
             such_as = f", such as {example[1] or example[2]}" if example else ""

@@ -116,7 +116,8 @@ def failure(error: OSError | HTTPError | ValueError, call: str) -> tuple[errors.
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
-        said = NoAnswer(type(error).__name__, "check the URL and the proxy settings", Cause.UNUSABLE)
+        what = "an unusable address, or an answer that is no HTTP"  # one sentence, whichever library says it
+        said = NoAnswer(what, "check the URL and the proxy settings", Cause.UNUSABLE)
     why = f"{said.why}; {said.look}" if said.look else said.why
     return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
 

@@ -44,7 +44,9 @@ class Doubts:
 
     posted: set[InstanceKey] = field(default_factory=set)  # written to one server; the others may not have heard of it
     last_posted: float = -inf  # when, in monotonic seconds
-    partly: set[InstanceKey] = field(default_factory=set)  # on some servers only: a batch failed, and none hands it on
+    partly: set[InstanceKey] = field(
+        default_factory=set
+    )  # some servers may lack it: a batch failed, and none hands it on
     differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
     """What each server's last list showed with another age than the preferred one's."""
 

@@ -5,7 +5,6 @@ the others do not: a stray."""
 from __future__ import annotations
 
 import logging
-from collections import ChainMap
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from typing import Any, TypeVar
@@ -119,7 +118,9 @@ class EurekaPeers(Registry):
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on all others. One that fails is passed over."""
+        """The first peer's answer; what is absent there is read on all others. A server that cannot be
+        reached is passed over. Raises RegistryError if one refuses this instance, or no time is left: then it is not
+        known to be absent."""
         return self._read(key, self._peers)
 
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
@@ -248,7 +249,10 @@ class EurekaPeers(Registry):
         return [name for name, held in self._strays.items() if key in held]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
-        return tuple(ChainMap(*self._strays.values()).values())  # one copy of each
+        found: dict[InstanceKey, ObservedInstance] = {}
+        for held in self._strays.values():
+            found |= held
+        return tuple(found.values())  # one copy of each
 
     def _settle(self, key: InstanceKey) -> None:
         """It is on the first peer, or cancelled on all: a stray no longer."""

@@ -111,10 +111,10 @@ def _version(body: bytes) -> str:
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
     versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # none is no definition
     schemas = [msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions]
-    for one, schema in zip(versions, schemas, strict=True):
-        if msgspec.convert(_at(one, "storage"), bool):
-            return schema
-    raise ValueError("it stores no version")
+    stored = [msgspec.convert(_at(one, "storage"), bool) for one in versions]
+    if True not in stored:
+        raise ValueError("it stores no version")
+    return schemas[stored.index(True)]
 
 
 _PODS = Kind(CORE, "pods", "PodList", PodItem)

@@ -189,7 +189,10 @@ class Objects:
         assert current is not None
         match resource:
             case resources.DEFINITIONS:
-                served = [one for one in self.resources.values() if one.definition != current["metadata"]["name"]]
+                own = [one for one in self.resources.values() if one.definition == current["metadata"]["name"]]
+                for kind, stored in ((one, each) for one in own if new is None for each in self.store.list_(one.key)):
+                    self.store.remove(kind.key, stored)
+                served = [one for one in self.resources.values() if one not in own]
                 served += resources.from_definition(new) if new else ()
                 self.resources = {(one.path, one.plural): one for one in served}
             case resources.SERVICES:

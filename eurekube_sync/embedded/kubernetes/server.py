@@ -80,6 +80,9 @@ class EmbeddedKubernetes:
                 return _text(404, "404 page not found\n")
             except errors.ApiError as error:
                 return _json(error.code, error.body)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:  # a part of another type
+                refused = errors.bad_request(f"the object provided is unrecognized ({type(error).__name__})")
+                return _json(refused.code, refused.body)
             if self.objects.store.revision != before:
                 self._changed.notify_all()
             return response

@@ -13,7 +13,6 @@ from typing import Any
 MANAGED_BY = "endpointslice-controller.k8s.io"
 _PER_SLICE = 100
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 Object = Mapping[str, Any]
 Fields = dict[str, Any]

@@ -117,7 +117,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         (
             {"metadataFrom": [{"key": "management.address", "podAnnotation": "x"}]},
             "InvalidMetadata",
-            "spec.metadataFrom[0].key: callers act on keys such as zone, user.name, password",
+            "spec.metadataFrom[0].key: callers act on keys such as zone, password",
         ),
         (
             {"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}},
