@@ -173,9 +173,7 @@ def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
     register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
     held = give(ours, "orphans", COLUMNS="300")
     assert held.out.splitlines()[-1] == "2 orphans: 1 to be cancelled, 1 held"
-    assert (
-        "held by the brake: app WEB would lose its last UP instance; a pass at least 20 s and at most 620 s" in held.out
-    )
+    assert "held by the brake: app WEB would lose its last UP instance; a second pass, 20 s to 620 s after" in held.out
     strict = ("--brake-count", "0", "--brake-percent", "1")
     ended = give(ours, "orphans", *strict)
     assert ended.out.splitlines()[-1] == "2 orphans: 2 held", ended.out + ended.err
@@ -298,7 +296,7 @@ def test_what_an_owner_command_does_comes_from_no_variable(strangers: Program) -
 
 def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:
     """One sentence with the names that there are; healthy syncers are not to be deleted for a typo."""
-    hint = "no instance of owner typo in this cluster; the owner of this cluster is: demo (2). Is "
+    hint = "no instance of owner typo in this cluster; the instances of this cluster belong to demo (2 instances). Is "
     for arguments, code in (
         (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.REFUSED),
         (("owner", "rename", "typo", "next"), ExitCode.REFUSED),
