@@ -77,7 +77,7 @@ def test_the_demo_without_a_folder_names_the_folder(containers: Containers) -> N
     """In one sentence, which speaks of no port."""
     done = containers.run("demo")
     assert done.returncode == ExitCode.CONFIGURATION
-    assert done.stderr.startswith("Error: the demo cannot write its kubeconfig (No usable temporary directory found in")
+    assert done.stderr.startswith("Error: the demo could not start (No usable temporary directory found in")
     assert "port" not in done.stderr
 
 
