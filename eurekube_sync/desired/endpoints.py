@@ -55,8 +55,8 @@ def choose_port(service: Service, port: str | int | None, *, field: str = "port"
     else:
         fitting = [p for p in there if p.port == port] or [p for p in there if p.target == port]
     if len(fitting) > 1:
-        why = " has the ports" if port is None else f": {port} fits several of"
-        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(service)}: name one in spec.{field}")
+        why = " has the ports" if port is None else f": {port} fits the ports"
+        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(fitting)}: name one in spec.{field}")
     return fitting[0] if fitting else None
 
 
@@ -73,7 +73,7 @@ def chosen_ports(
         lacking = "" if port is None else f", so none is named {port!r}"
         raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
     if not chosen:
-        there = "; ".join(f"{service.name} has {_ports(service)}" for service, _ in pairs[:5])
+        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service, _ in pairs[:5])
         wanted = "port" if port is None else f"port {port!r}"
         raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}: {there}")
     return chosen
@@ -163,5 +163,5 @@ def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     return merged
 
 
-def _ports(service: Service) -> str:
-    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in service.ports) or "none"
+def _ports(ports: Iterable[ServicePort]) -> str:
+    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in ports) or "none"

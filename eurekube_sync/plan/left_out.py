@@ -214,7 +214,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
     short = f"; the limit allows {places}" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
-        return f"{limit} of VIP {vip}: {admitted} of {counted(admitted + others, 'UP instance')}{short}"
+        return f"{limit} of VIP {vip}: registers {admitted} beside {counted(others, 'other UP instance')}{short}"
     return f"limit {limit}: registers {admitted} of {ready} ready{short}"
 
 

@@ -215,7 +215,7 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
             schema = seen.details.schema()
             same = isinstance(schema, Complete) and schema.data == object_schema()
             said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
-        if urls := ", ".join(installation.printable_urls):
+        if urls := " or ".join(installation.printable_urls):
             found: Source[Any] = seen.world.registry.list_instances()
             if isinstance(found, Complete):
                 found = Complete(data=f"{urls} answers, with {counted(len(found.data), 'instance')}")

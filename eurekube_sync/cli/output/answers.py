@@ -110,7 +110,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     head += [f"cluster {look.identity.data[:8]}"] if isinstance(look.identity, Complete) else []
     head += [f"only namespace {look.narrowed}"] if look.narrowed else []
     how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
-    head += [f"Eureka {', '.join(servers)} {how}"] if servers else []
+    head += [f"Eureka {' or '.join(servers)} {how}"] if servers else []
     parts: list[RenderableType] = [Line("  ".join(head)), Line(found.last_pass.text)]
     if found.oldest_lease is not None:
         parts.append(Line(f"oldest renewal: {span(found.oldest_lease)} ago"))

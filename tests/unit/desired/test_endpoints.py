@@ -66,6 +66,13 @@ def test_a_port_that_could_be_several_is_refused(ports: tuple[ServicePort, ...],
     assert caught.value.reason == "AmbiguousPort"
 
 
+def test_an_ambiguous_port_names_only_those_that_fit() -> None:
+    other = ServicePort(name="other", port=81, target=8080)
+    with pytest.raises(InvalidSyncer, match=r"8080 fits the ports http \(80\), other \(81\): name one") as caught:
+        choose_port(service("rating", HTTP, METRICS, other), 8080)
+    assert METRICS.name not in str(caught.value)
+
+
 def test_an_ambiguous_port_is_named_in_its_own_field() -> None:
     """`spec.port` is not what names a secure port."""
     there = service("rating", HTTP, ServicePort(name="other", port=81, target=8080))
