@@ -321,6 +321,6 @@ def probed(server: EurekaClient) -> int:
 def refused(error: RegistryError) -> str:
     said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
-        fix = "If single writes work, let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."
-        return f"Batches are refused: {said}. {fix}"
+        fix = "let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."
+        return f"Batches are refused: {said}. If single writes work, {fix}"
     return f"Batches do not work: {said}{'' if said.endswith('?') else '.'}"
