@@ -207,7 +207,7 @@ FAULTS = (
     Fault(
         about="a right is missing",
         check="Rights",
-        says="no right to patch eurekasyncers.eurekube.io/status",
+        says="the right to patch eurekasyncers.eurekube.io/status is not granted",
         plant=lambda scene: scene.without_right("patch", "eurekasyncers/status"),
     ),
     Fault(

@@ -318,7 +318,7 @@ SITUATIONS = (
         about="removals are held",
         set_up=_held,
         reason="TooManyRemovals",
-        explains=("1 removal of it is held", "eurekube-sync run", "--approve"),
+        explains=("1 of its removals is held", "eurekube-sync run", "--approve"),
         shows=("TooManyRemovals",),
         without_eureka=("the last pass said", "--approve"),
     ),

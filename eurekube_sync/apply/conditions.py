@@ -172,7 +172,7 @@ def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspec
     if tally.hold is None:
         return Aspect(False, "NothingHeld", refused)
     message = condition_message(tally.hold, len(tally.held), release)
-    message = f"{message}; {refused}" if refused else message
+    message = f"{refused}; {message}" if refused else message
     return Aspect(True, tally.hold.reason.value, message)
 
 
@@ -254,7 +254,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
     unready = sorted(claim.unready.values())
-    notes = [f"{len(unready)} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
+    notes = [f"{counted(len(unready), 'endpoint')} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])

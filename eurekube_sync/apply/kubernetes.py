@@ -164,10 +164,12 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
     observed = result.registry.data
     if left := still_there(claim, observed, result):
         # The same in every pass, whether the lease of what stays was due or not.
-        if outcome := result.outcomes.by_key.get(left[0]):
-            why = outcome.detail or outcome.action.why
+        outcome = result.outcomes.by_key.get(left[0])
+        action = outcome.action if outcome else next((one for one in result.plan.actions if one.key == left[0]), None)
+        if outcome and outcome.detail:
+            why = outcome.detail
         else:
-            why = next((action.why for action in result.plan.actions if action.key == left[0]), "not tried")
+            why = action.why if action and not isinstance(action, Cancel) else "its removal was not tried"
         if heir := result.desired.wanted_by.get(left[0]):
             why = f"syncer {heir} claims it; {why}"
         such = one_or_more(len(left), "", "such as ")

@@ -59,7 +59,10 @@ class ExitCode(IntEnum):
         "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
         "version plans the pass differently from the version that recorded it",
     )
-    REMOVAL_HELD = (31, "removals are held, or `--approve` released nothing. Everything else was done")
+    REMOVAL_HELD = (
+        31,
+        "removals are held, or `--approve` released nothing because the plan has changed. Everything else was done",
+    )
     OWNER_CLASH = (
         32,
         "another cluster uses the same owner name, or another owner serves the same syncers. `run` renewed our "
@@ -67,8 +70,8 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "nothing was changed, because there was nothing to change, somebody renews the instances, `run` would undo the "
-        "change, or you answered no",
+        "`owner`, `orphans`: Eureka has no such instance. `owner`: somebody renews the instances, `run` would undo the "
+        "change, or you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

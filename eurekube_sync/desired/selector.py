@@ -102,7 +102,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
                 ("selector", "matchLabels", key),
                 "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
             )
-    if selector.app is not None and not _LABEL_VALUE.fullmatch(selector.app):
+    if selector.app and not _LABEL_VALUE.fullmatch(selector.app):
         wrong.add(
             ("selector", "app"),
             f"{shown(selector.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "

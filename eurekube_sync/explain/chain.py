@@ -209,8 +209,11 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []
     if held and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
-        removals, are = counted(len(mine), "removal"), one_or_more(len(mine), "is", "are")
-        text, cause = f"{removals} of it {are} held: {hold.why}", f"{removals} {are} held by the brake"
+        are = one_or_more(len(mine), "is", "are")
+        text, cause = (
+            f"{len(mine)} of its removals {are} held: {hold.why}",
+            f"{counted(len(mine), 'removal')} {are} held by the brake",
+        )
         details = [f"{address_of(one.key)}: {one.why}" for one in mine[:5]]
         fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.settings.options)}"
         yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)

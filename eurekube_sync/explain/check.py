@@ -333,11 +333,13 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
             missing += [] if answer.data else [place]
         if missing:
             grade = Grade.WARNING if one.optional else Grade.FAILED
-            where = "in the whole cluster" if missing == [""] else f"in {', '.join(missing[:3])}"
+            where = "for the whole cluster" if missing == [""] else f"in {', '.join(missing[:3])}"
             named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
             asked = f"{whole}{f'/{one.name}' if one.name else ''}{f' --subresource {part}' if part else ''}{named}"
             fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
-            yield Finding(Check.RIGHTS, grade, f"no right to {right} {where}: without it {one.without}", fix)
+            yield Finding(
+                Check.RIGHTS, grade, f"the right to {right} is not granted {where}: without it, {one.without}", fix
+            )
     if there:
         yield Finding(Check.RIGHTS, Grade.OK, f"{there} rights are granted")
 

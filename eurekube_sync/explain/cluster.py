@@ -127,10 +127,9 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         told = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
     age = span(look.at - syncer.created)
-    text = f"no installation serves it: no pass has written its status in {age}"
+    text = f"no installation serves {f'class {name}' if name else 'it'}: no pass has written its status in {age}"
     if not inside:
-        given = f"the options given here are for {str(look.asked) or 'syncers without a class'}"
-        text = f"{not_served_here(syncer)}; {given}; the syncer was created {age} ago"
+        text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
     cause = "no installation serves it"
     fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     if name:

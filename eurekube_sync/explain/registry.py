@@ -68,11 +68,11 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
     if fault := None if broken else _fault(subject, look, held):
         yield fault
     elif held:
-        text = f"Eureka holds {counted(len(held), 'instance')} of it, {up_in(held)} UP"
+        text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
         yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
     else:
         apps = ", ".join(apps_of(subject.claim))
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of it{f' ({apps})' if apps else ''}")
+        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{f' (app {apps})' if apps else ''}")
     yield from _callers(subject, held)
 
 

@@ -73,7 +73,7 @@ def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | No
         return action if seen_up else replace(action, if_gone=None)
     assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
-    renews = renewal(registered, f"not changed, because its syncer is suspended; {action.why}")
+    renews = renewal(registered, f"not changed, because syncer {action.syncer} is suspended; {action.why}")
     return replace(renews, syncer=action.syncer, if_gone=registered.unchanged() if returns else None)
 
 
@@ -129,7 +129,7 @@ def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy
     return Update(
         instance=replace(registered.unchanged(), status=status, metadata={**registered.metadata, **marks}),
         syncer=action.syncer,
-        why=f"{action.why}; by policy {policy} it turns DOWN and expires",
+        why=f"{action.why}; by policy {policy}, the instance turns DOWN and expires",
         changes=tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes),
         was=registered.status,
         stored_timestamp=registered.last_dirty_timestamp,

@@ -125,7 +125,9 @@ def test_the_right_to_nodes_is_for_node_ports(healthy: Set, service: dict[str, s
         healthy.program.playground.delete("EurekaSyncer", "shop", "outside")
     failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
     assert ended.code == code, ended.out
-    assert [one["text"].startswith("no right to list nodes") for one in failed] == [True] * (code != ExitCode.OK)
+    assert [one["text"].startswith("the right to list nodes is not granted") for one in failed] == [True] * (
+        code != ExitCode.OK
+    )
 
 
 def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy: Set) -> None:
@@ -135,7 +137,7 @@ def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy
         ended = healthy.check("--require-app-grant", "-o", "json")
     failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
     assert [one["check"] for one in failed] == ["Rights"]
-    assert failed[0]["text"].startswith("no right to list namespaces in the whole cluster")
+    assert failed[0]["text"].startswith("the right to list namespaces is not granted for the whole cluster")
     assert ended.code == ExitCode.CHECK_FAILED
 
 

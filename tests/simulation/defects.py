@@ -181,7 +181,7 @@ def defects() -> tuple[Defect, ...]:
             patches=((calls.Calls, "_page", _empty_for_an_error(calls.Calls._page)),),
         ),
         Defect(
-            name="a list that failed is read as empty",
+            name="a Kubernetes list that failed is read as empty",
             about="outage",
             patches=((calls.Calls, "_walk", _empty_when_failed(calls.Calls._walk)),),
         ),

@@ -194,7 +194,7 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((admission, "_stands", lambda key, observed: False),),
         ),
         Defect(
-            name="a percentage that falls takes out",
+            name="a percentage that falls by itself removes instances",
             about="limits",
             patches=((Limit, "lowered_since", lambda limit, mark: True),),
         ),
@@ -224,7 +224,7 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((duplicates, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
         ),
         Defect(
-            name="ours goes whatever the pod's own says",
+            name="ours is removed, whatever the pod's own instance says",
             about="duplicates",
             patches=((duplicates, "lacks", lambda other, wanted, ours=None: None),),
         ),
@@ -239,7 +239,7 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((make, "unreached_by_callers", lambda other, wanted: None),),
         ),
         Defect(
-            name="a cached list is believed of a pod's own",
+            name="a cached list is trusted about a pod's own instance",
             about="duplicates",
             patches=((Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),),
         ),
@@ -336,7 +336,7 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((removals, "failed_adds", lambda *arguments: {}),),
         ),
         Defect(
-            name="a pod does not wait for its other name",
+            name="an instance is removed before its pod has the new name",
             about="refused registrations",
             patches=(
                 (removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),
@@ -348,5 +348,7 @@ def misreadings() -> tuple[Defect, ...]:
             about="a peer that returns",
             patches=((EverywhereBatches, "returned", lambda self: False),),
         ),
-        Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
+        Defect(
+            name="with several servers, no lease is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)
+        ),
     )

@@ -81,7 +81,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
         Defect(name="an app may lose ever so many", about="a crowd", patches=((braking, "too_much", _of_any_app),)),
         Defect(
-            name="what gives way to its pod's own is not counted",
+            name="an instance that gives way to its pod's own is not counted",
             about="a crowd",
             patches=((braking, "loss_of", _but_duplicates),),
         ),

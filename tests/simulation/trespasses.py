@@ -73,12 +73,12 @@ def trespasses() -> tuple[Defect, ...]:
             patches=((rivals, "_places", _of_one_namespace(vars(rivals)["_places"])),),
         ),
         Defect(
-            name="a written address is registered beside another namespace's pod",
+            name="an address that a person wrote is registered beside another namespace's pod",
             about="neighbours",
             patches=((rivals, "outdone", lambda bids: ()),),
         ),
         Defect(
-            name="whoever claims a written address is registered",
+            name="any syncer that claims an address that a person wrote is registered",
             about="neighbours",
             patches=((make, "LEFT_OUT", (_all_come(first_registered), *make.LEFT_OUT[1:])),),
         ),

@@ -92,7 +92,7 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
         return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
     why = f"was answered {answer.status} although reads work: the server's CSRF protection refuses writes."
     how = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the server\'s Spring Security.'
-    fix = f"Turn it off for Eureka's paths: {how} If it is off already, this login may only read."
+    fix = f"Turn it off for Eureka's paths: {how} If it is off already, this login has no right to write."
     return errors.RegistryDenied(f"{answer.call} {why} {fix}")
 
 

@@ -59,7 +59,7 @@ def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
         yield seen
 
 
-@click.command(cls=Command, short_help="Show the state of every syncer, the broken first.")
+@click.command(cls=Command, short_help="Show the syncers that are not in sync, and why.")
 @option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
 @option("--condition", type=NAME, variable=False)
 @option("--all", "-a", "everything", is_flag=True, variable=False, help="Show syncers that are in sync as well.")
@@ -69,7 +69,7 @@ def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
 def status_command(
     app: str | None, condition: str | None, everything: bool, watch: bool, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Show the state of every syncer. The broken come first, each with the reason and since when it is broken.
+    """Show each syncer that is not in sync, the broken first, with the reason and since when. --all shows all syncers.
 
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
     options or variables as run.

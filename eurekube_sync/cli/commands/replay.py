@@ -275,8 +275,9 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
             parts.append(Line(one.in_short))
     about = f" about {found[0].what}" if found[0].what else ""
     passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
-    last = f"{passes} recorded, {range_}; {quiet} decided nothing{about}"
-    last += f", {blind} could not plan everything" if blind else ""
+    last = f"{passes} recorded, {range_}"
+    last += f"; {quiet} decided nothing{about}" if quiet else ""
+    last += f"; {blind} could not plan everything" if blind else ""
     return Group(*parts, Text(printable(last), style="bold"))
 
 

@@ -142,7 +142,7 @@ EXAMPLES = (
     ("crd", "Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
     ("demo", "See the story:", "eurekube-sync demo"),
     ("demo", "Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
-    ("demo", "Only its report, without pauses:", "eurekube-sync demo | cat"),
+    ("demo", "Print only the report of the demo, without pauses:", "eurekube-sync demo | cat"),
     ("version", "All versions, and whether Eureka answers:", "eurekube-sync version"),
     ("version", "Only the program and its Python:", "eurekube-sync version --client"),
     ("version", "For a program:", "eurekube-sync version -o json"),

@@ -176,7 +176,8 @@ HELP: Mapping[str, str] = {
     "--lease-duration": "How long Eureka lists an instance after its registration; after a renewal, twice as long.",
     "--registry-cache": "How old Eureka's lists may be. The finalizer of a deleted syncer stays at least that long.",
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
-    "instances of one app. Removals with evidence, such as a terminating pod, do not count.",
+    "instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with evidence, such as a "
+    "terminating pod, do not count.",
     "--brake-count": "With this number of removals or fewer, --brake-percent holds nothing.",
     "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
     "--brake-apps-percent": "Hold removals if more than one app, and more than this percentage of our apps, would lose "

@@ -251,7 +251,7 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
         assert synced is not None
         assert synced.message == (
             f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it; "
-            "not changed, because its syncer is suspended; pod rating-1 is ready"
+            f"not changed, because syncer {young.ref} is suspended; pod rating-1 is ready"
         )
     assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
     return world, young.ref

@@ -155,7 +155,7 @@ def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> No
     """In whatever order Eureka lists them."""
     more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
     said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
-    assert said == f"the deletion waits for 4 instances, such as {key(1)}: not tried"
+    assert said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
 
 
 def test_it_stays_while_eureka_cannot_be_read() -> None:
@@ -176,7 +176,7 @@ def test_it_stays_when_a_delete_failed() -> None:
 
 def test_it_stays_when_a_delete_was_not_tried() -> None:
     """An id without an outcome did not answer."""
-    assert waits() == f"the deletion waits for 1 instance, {key()}: not tried"
+    assert waits() == f"the deletion waits for 1 instance, {key()}: its removal was not tried"
 
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:

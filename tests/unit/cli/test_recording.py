@@ -205,7 +205,7 @@ def test_a_pass_that_could_not_read_all_did_not_decide_nothing(tmp_path: Path) -
     world.later(60)
     eureka(world)
     recorder.keep(at(NIGHT + 60, world.run()), ExitCode.EUREKA_UNREAD)
-    assert said(tmp_path).stdout.splitlines()[-1].endswith("; 0 decided nothing, 1 could not plan everything")
+    assert said(tmp_path).stdout.splitlines()[-1].endswith("Z; 1 could not plan everything")
 
 
 def test_messages_of_another_form_are_not_shown(night: Path) -> None:

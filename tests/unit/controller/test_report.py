@@ -377,7 +377,7 @@ def test_pods_that_are_not_ready_are_told_also_beside_others_that_are(world: Fak
     status = world.cluster.syncers[SyncerRef(NS, "app0")].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert ready.message == "2 of 3 UP as APP0; 1 not ready: pod rating-3 is not ready"
+    assert ready.message == "2 of 3 UP as APP0; 1 endpoint not ready: pod rating-3 is not ready"
 
 
 def test_what_cancels_unready_pods_tells_of_them(world: FakeWorld) -> None:

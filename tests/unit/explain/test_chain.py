@@ -319,7 +319,7 @@ def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
     found = asked.why()
     assert (found.outcome, found.up) == (Outcome.UNKNOWN, 1)
     assert "could not be looked at: 403" in text(found)
-    assert "Eureka holds 1 instance of it, 1 UP" in text(found)
+    assert "Eureka holds 1 instance of this syncer, 1 UP" in text(found)
 
 
 def test_syncers_that_may_not_be_listed_are_not_missing() -> None:
