@@ -126,7 +126,8 @@ class Scene:
     def healed(self) -> None:
         """Two passes after healing both hold exactly ours, nothing was lost meanwhile and no stranger has changed.
 
-        A pass in which a peer of a busy machine answers late does not count: the peer is left alone for a while.
+        A pass in which a peer of a busy machine answers late does not count: the peer is left alone for a while. Passes
+        go on meanwhile, for one that is left alone gets what it lacks only when it is asked again.
         """
         quick = 0
         deadline = time.monotonic() + _HEALED_SECONDS
@@ -134,8 +135,15 @@ class Scene:
             begun = time.monotonic()
             self.run()
             quick = quick + 1 if time.monotonic() - begun < 1 + CALL_SECONDS / 2 else 0
+
+        def alike() -> bool:
+            if not self.differences():
+                return True
+            self.run()
+            return False
+
         wait_until(
-            lambda: not self.differences(),
+            alike,
             lambda: f"two passes after healing: {self.differences()}",
             seconds=min(ours.lease for ours in self.programs),  # what nobody heals has not lapsed by then
         )
