@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .chance import story, subjects
 from .defects import catch, defects
-from .page import PAGE, Caught, table, with_run, with_table
+from .page import PAGE, Caught, table, with_run
 from .run import Verdict, run
 from .shrink import shrink
 from .tale import tell
@@ -34,12 +34,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
     parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
-    parser.add_argument("--record", action="store_true", help="write the table, or what a run printed, into its page")
+    parser.add_argument("--record", action="store_true", help="write what a run printed into its page")
     parser.add_argument("--digests", type=Path, metavar="FILE", help="write, a line a story, a digest of all its calls")
     parser.add_argument("--against", type=Path, metavar="FILE", help="compare with digests written before")
     options = parser.parse_args(arguments)
     if options.defects:
-        return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
+        return _show_defects(options.seed, options.runs, options.jobs)
     if options.digests or options.against:
         return _digests(options.seed, options.runs, options.jobs, options.digests, options.against)
     if options.tell:
@@ -97,13 +97,11 @@ def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path 
     return 1 if differ or not compared else 0
 
 
-def _show_defects(first: int, most: int, jobs: int, *, record: bool) -> int:
+def _show_defects(first: int, most: int, jobs: int) -> int:
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         tries = [(number, first, most) for number in range(len(defects()))]
         caught = pool.starmap(_catch, tries, chunksize=1)
     print(table(caught))
-    if record:
-        PAGE.write_text(with_table(PAGE.read_text(), caught))
     return 0 if all(one.promise for one in caught) else 1
 
 

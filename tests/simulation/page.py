@@ -1,4 +1,4 @@
-"""What docs/simulation.md shows of runs: the table of the defects, and the last long run."""
+"""The table of the defects, and the last long run, which docs/simulation.md shows."""
 
 from __future__ import annotations
 
@@ -23,21 +23,6 @@ class Caught:
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
-BEGINS = "<!-- the table of defects, written by `python -m tests.simulation --defects --runs 400 --record` -->\n"
-ENDS = "\n<!-- the end of the table of defects -->"
-
-
-def with_table(page: str, caught: Iterable[Caught]) -> str:
-    """The page with this table in place of the one that it had between the marks."""
-    head, _, rest = page.partition(BEGINS)
-    return f"{head}{BEGINS}{table(caught)}{ENDS}{rest.partition(ENDS)[2]}"
-
-
-def rows(page: str) -> list[tuple[str, int, str]]:
-    """What the page's table says: defect, stories, promise."""
-    written = page.partition(BEGINS)[2].partition(ENDS)[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in written]
-    return [(name, int(stories), promise) for name, _, stories, promise in cells]
 
 
 def table(caught: Iterable[Caught]) -> str:

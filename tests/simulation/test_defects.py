@@ -7,7 +7,7 @@ import pytest
 from .chance import story
 from .defect import Defect, made_wrong
 from .defects import catch, defects
-from .page import BEGINS, PAGE, RUN_BEGINS, RUN_ENDS, Caught, rows, with_run, with_table
+from .page import PAGE, RUN_BEGINS, RUN_ENDS, with_run
 from .run import run
 from .shrink import shrink
 
@@ -19,22 +19,6 @@ MOST = 400
 def test_a_defect_is_caught(defect: Defect) -> None:
     """Whatever promise it breaks."""
     assert catch(defect, most=MOST).promise
-
-
-def test_the_page_tells_of_each_defect() -> None:
-    """The table in docs/simulation.md has each of them, in their order, and the promise that caught it in time."""
-    written = rows(PAGE.read_text())
-    assert [name for name, _, _ in written] == [defect.name for defect in defects()]
-    assert all(promise != "not caught" and stories <= MOST for _, stories, promise in written)
-
-
-def test_a_table_takes_the_place_of_the_one_before() -> None:
-    """And nothing else of the page changes."""
-    caught = [Caught(defect="one", seeds=3, promise="rest")]
-    page = with_table(PAGE.read_text(), caught)
-    assert rows(page) == [("one", 3, "rest")]
-    assert with_table(page, caught) == page
-    assert page.partition(BEGINS)[0] == PAGE.read_text().partition(BEGINS)[0]
 
 
 def test_a_run_takes_the_place_of_the_one_before() -> None:

@@ -132,9 +132,9 @@ def soak(
         **_rhythm(
             _renewals(server, watch, keys), since=settled + _SETTLE_SECONDS, leeway=leeway, late=_late(server, settled)
         ),
-        "strangers' renewals": f"{others.renewals}, none refused",
+        "their renewals": f"{others.renewals}, none refused",
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
-        f"{len(silent)} strangers silent": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
+        f"{len(silent)} of them not renewed": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
         "the daemon": f"{cpu:.1f} s of processor ({100 * cpu / (time.time() - begun):.1f} %), {memory:.0f} MB at most",
     }
 
@@ -189,7 +189,7 @@ def outage(
         **_registry(server, ours=len(keys), others=1),
         "the daemon was killed for": f"{started - killed:.0f} s, leases {lease} s",
         "the longest between two renewals": f"{2 * lease - left:.0f} s of the {2 * lease} s that a renewed lease lasts",
-        "a stranger silent as long": "was evicted",
+        "another, not renewed so long": "was evicted",
         "registered again, cancelled": "none, none",
         "our calls once it was back": _told(after),
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
