@@ -126,7 +126,7 @@ def tallies(
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
             were = one_or_more(count, "was", "were")
-            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
+            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried ({cause})")
         if tally.unread:
             tally.failures.append(f"{tally.unread} of its instances could not be read again, so not changed")
     return tallies
@@ -168,7 +168,7 @@ def _conflict(tally: Tally) -> Aspect:
 def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
     """`release` is the command that releases all that is held."""
     why = annotation_refused(claim.syncer, now)
-    refused = f"annotation {APPROVE_ANNOTATION}: {why}" if why else ""
+    refused = f"annotation {APPROVE_ANNOTATION} has no effect: {why}" if why else ""
     if tally.hold is None:
         return Aspect(False, "NothingHeld", refused)
     message = condition_message(tally.hold, len(tally.held), release)
@@ -256,7 +256,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     unready = sorted(claim.unready.values())
     notes = [f"{counted(len(unready), 'endpoint')} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
-    notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
+    notes += [synced.message] if synced.reason == _DIFFERS else [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
     return Aspect(bool(up), reason, message)

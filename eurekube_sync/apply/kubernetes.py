@@ -54,7 +54,7 @@ def put_finalizers_on(
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {
-        ref: f"not registered, because the finalizer of syncer {ref} could not be set: {error}"
+        ref: f"nothing was written, because the finalizer of syncer {ref} could not be set: {error}"
         for ref, error in failed.items()
     }
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
@@ -171,19 +171,18 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         else:
             why = action.why if action and not isinstance(action, Cancel) else "its removal was not tried"
         if heir := result.desired.wanted_by.get(left[0]):
-            why = f"syncer {heir} claims it; {why}"
+            why = f"syncer {heir} claims it, and could not take it over: {why}"
         such = one_or_more(len(left), "", "such as ")
         return f"the deletion waits for {counted(len(left), 'instance')}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
-        begun = (
-            "the deletion, and after its last instance turned DOWN"
-            if _left_to_expire(claim.syncer, observed)
-            else "the deletion"
-        )
-        return f"Eureka's lists may be {result.cache:g} s old, so the finalizer stays that long after {begun}"
+        begun = "the deletion"
+        if _left_to_expire(claim.syncer, observed):
+            begun += f", and until {result.cache:g} s after the syncer's last instance turned DOWN"
+        old = f"{result.cache:g} s"
+        return f"Eureka's lists may be {old} old, so the finalizer stays until {old} after {begun}"
     if result.unseen and age < result.expires_after:
         may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"
         return f"{' and '.join(result.unseen)} could not be listed and {may}"

@@ -208,7 +208,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     losing = [one for one in removals if one.key.app in net]
     unexplained = doubted.total()
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
-        why = f"{unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
+        why = f"{unexplained} of our {left_up} would be removed, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
     for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
@@ -216,7 +216,9 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
             why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
     if net.total() > limits.loss_ceiling:
-        yield _hold(f"{net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
+        yield _hold(
+            f"{net.total()} of our {left_up} would be removed, more than {limits.loss_ceiling:g} at once", losing
+        )
 
     emptied = scales.emptied(removals)
     last = [one for one in removals if one.key.app in emptied]

@@ -70,8 +70,8 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`owner`, `orphans`: Eureka has no such instance. `owner`: somebody renews the instances, `run` would undo the "
-        "change, or you answered no. Nothing was changed",
+        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster. `owner`: somebody renews the "
+        "instances, `run` would undo the change, or you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

@@ -160,7 +160,7 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
     for host in reached:
         if _of_one_machine(host):
-            return f"{host} leads each caller to a different machine, so it is never registered"
+            return f"{host} is a different machine for each caller, so it is never registered"
     names = [f"{kind} {name}" for kind, name in _names(claim) if not any(_matches(one, name) for one in apps)]
     strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
     asked = [(found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found]
@@ -171,7 +171,7 @@ def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotati
     told = ", ".join(found[:_TOLD]) + (f" and {len(found) - _TOLD} more" if len(found) > _TOLD else "")
     are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
     likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
-    hint = f" (it has {likely}, which is not read)" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
+    hint = f" (the Namespace has {likely}, which is not read)" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
     add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
     return f"{told} {are} not granted to namespace {namespace}: {add}"
 

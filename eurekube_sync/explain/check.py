@@ -230,7 +230,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     """`namespace` is that of its pods, which have to serve for `needed` seconds after their end has begun."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
-    about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+    about = f"{ref}: {name}" + (f" ({counted(len(pods), 'pod')})" if worst.controller else "")
     unreadable = None in worst.pre_stops and not sleeps
     time = "whose time cannot be read" if unreadable else f"of {sleeps:g} s"
     serves = f"{about} has a preStop {time}" if worst.pre_stops else f"{about} has no preStop"

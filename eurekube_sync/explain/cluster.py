@@ -127,7 +127,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         told = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
     age = span(look.at - syncer.created)
-    text = f"no installation serves {f'class {name}' if name else 'it'}: no pass has written its status in {age}"
+    whom = f"class {name}" if name else "it"
+    text = f"no installation serves {whom}: the syncer is {age} old, and no pass has written its status"
     if not inside:
         text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
     cause = "no installation serves it"
@@ -185,7 +186,9 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
         text = details.pop()
     details[_MOST:] = [f"and {len(details) - _MOST} more"] if len(details) > _MOST else []
     if not subject.listed:
-        details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
+        details.append(
+            "a pod is registered only after it was ready once; if it stops being ready, spec.notReady says what happens"
+        )
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
     fix = f"kubectl describe pod {names[0]} -n {subject.namespace}" if names else ""
     return breaks(Part.PODS, "NotReady", text, *details, cause="its pod is not ready" if left == 1 else some, fix=fix)

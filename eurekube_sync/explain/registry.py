@@ -154,7 +154,7 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
         fix = f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
         text, cause = f"{shown}: a person set it in Eureka", f"a person set it {one.status}"
-        outlives = "an override outlives every registration, so no pass changes it"
+        outlives = "an override stays when the instance is registered again, so no pass changes it"
         return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
     text = f"{shown} in Eureka"
     if DRAINED not in one.metadata:

@@ -60,12 +60,14 @@ def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
     if wanted.secure_port.enabled:
         named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
     if not named:
-        return "the pod's own instance is under another VIP"
+        return "that one has another VIP address"
     pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
     if any(mine.enabled and mine != other_port for mine, other_port in pairs):
-        return "the pod's own instance has other ports"
+        return "that one has other ports"
     host, *ours = (name.strip("[]").casefold() for name in (its.host_name, wanted.host_name, wanted.ip_addr))
-    return None if host in ours else f"callers outside may not resolve the host name {its.host_name}"
+    if host in ours:
+        return None
+    return f"callers outside may not resolve its host name {its.host_name}" if host else "that one has no host name"
 
 
 def vip_names(vip: str) -> frozenset[str]:
@@ -95,7 +97,7 @@ def beside_its_own(
     if key in observed.unread or other.key in observed.unread:
         stays = "one of the two could not be read again"
     elif wanted.status is not InstanceStatus.UP:
-        stays = "ours is not to be UP, so it takes no calls"
+        stays = "ours is kept DOWN, so callers do not use it"
     elif (override := override_of(instance)) is not None:
         stays = f"a person set the status of our instance to {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
@@ -108,8 +110,8 @@ def beside_its_own(
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
-    beside = f", and our instance stays beside it ({stays})" if stays else ""
-    why = f"its pod registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
+    beside = f"; our instance stays beside that one, because {stays}" if stays else ""
+    why = f"its pod registers itself as {other.key.id}{beside}: turn the pod's Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 

@@ -73,7 +73,7 @@ def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | No
         return action if seen_up else replace(action, if_gone=None)
     assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
-    renews = renewal(registered, f"not changed, because syncer {action.syncer} is suspended; {action.why}")
+    renews = renewal(registered, f"not changed, because syncer {action.syncer} is suspended")
     return replace(renews, syncer=action.syncer, if_gone=registered.unchanged() if returns else None)
 
 

@@ -37,7 +37,7 @@ from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
 
-_WHY = "a person drained an instance, and it is unknown whether that still holds"
+_WHY = "a person drained an instance, and it is unknown whether it is still drained"
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
@@ -212,7 +212,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
-    short = f"; the limit allows {places}" if places is not None and places > ready else ""
+    short = f"; up to {places} are allowed" if places is not None and places > ready else ""
     if limit.measure is Measure.SHARE:
         return f"{limit} of VIP {vip}: registers {admitted} beside {counted(others, 'other UP instance')}{short}"
     return f"limit {limit}: registers {admitted} of {ready} ready{short}"

@@ -284,7 +284,11 @@ class EurekaPeers(Registry):
             if isinstance(theirs, Unknown):
                 # Its strays are still taken for registered: only an uncached read ends that.
                 if name not in self._unlisted:
-                    _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
+                    _log.warning(
+                        "the Eureka peer %s could not be listed, so instances that only it holds are unknown: %s",
+                        name,
+                        theirs.message,
+                    )
                 self._unlisted.add(name)
                 self._owed.add(name)
                 if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each

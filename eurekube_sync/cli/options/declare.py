@@ -152,11 +152,11 @@ HELP: Mapping[str, str] = {
     "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
     "--lock": "Lease object by which only one of several copies of `run` works at a time. A dry run takes "
     "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. auto: the Lease in "
-    "the pod's own namespace. Outside of a cluster, run then takes no lock, and other commands read the Lease in the "
+    "the pod's own namespace; outside of a cluster, run takes no lock, and other commands read the Lease in the "
     "namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
-    "--shard": "Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. With auto/3, the first number "
-    "is the index of this pod in an Indexed Job or a StatefulSet.",
+    "--shard": "Only part I of N parts of the syncers, counted from 0: of three parts 0/3, 1/3 or 2/3. With auto/3, "
+    "the first number is the index of this pod in an Indexed Job or a StatefulSet.",
     "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
     "Pods; all: Services, Pods and Nodes.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",

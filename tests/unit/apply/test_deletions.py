@@ -250,8 +250,8 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
         synced = status.condition("Synced") if status else None
         assert synced is not None
         assert synced.message == (
-            f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it; "
-            f"not changed, because syncer {young.ref} is suspended; pod rating-1 is ready"
+            f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it, and could not take "
+            f"it over: not changed, because syncer {young.ref} is suspended"
         )
     assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
     return world, young.ref

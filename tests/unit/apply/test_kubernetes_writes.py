@@ -137,7 +137,7 @@ def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
     assert barred == {
-        REF: "not registered, because the finalizer of syncer rating/rating could not be set: 403: grant patch"
+        REF: "nothing was written, because the finalizer of syncer rating/rating could not be set: 403: grant patch"
     }
     assert [str(error) for error in errors] == ["403: grant patch"]
 
@@ -196,7 +196,7 @@ def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:
     written, _ = bench.settle()
     ready = written[REF].condition("Ready")
     assert ready is not None
-    assert "stays that long after the deletion" in ready.message
+    assert "stays until 45 s after the deletion" in ready.message
     bench.clock.sleep(45)
     bench.settle()
     assert bench.cluster.syncers[REF].finalizers == ("other",)

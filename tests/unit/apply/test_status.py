@@ -129,7 +129,7 @@ def test_without_endpoints_it_is_not_ready() -> None:
 def test_what_a_person_set_out_of_service_is_reported() -> None:
     """It is left alone, and said."""
     found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
-    assert message(found) == "1 of 2 UP as RATING; 1 set OUT_OF_SERVICE by hand"
+    assert message(found) == "1 of 2 UP as RATING; 1 instance set OUT_OF_SERVICE by hand"
     assert (found.up, found.down) == (1, 1)
 
 
@@ -440,9 +440,9 @@ def test_an_event_tells_whose_it_is() -> None:
 @pytest.mark.parametrize(
     ("result", "cause", "expected"),
     [
-        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or was not tried: Unavailable"),
-        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or was not tried: Denied"),
-        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or was not tried: Unavailable"),
+        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or was not tried (Unavailable)"),
+        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or was not tried (Denied)"),
+        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or was not tried (Unavailable)"),
         (Result.FAILED, None, f"{key(1)}: timeout 17"),
         (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
     ],

@@ -260,7 +260,7 @@ def test_what_comes_replaces_first_what_terminates() -> None:
     unready = [down(20 + number) for number in range(15)]
     held = brake(40, [*ending, *coming, *unready])
     assert held is not None
-    assert held.reason == "15 of 40 UP instances would be removed, more than 30 %"
+    assert held.reason == "15 of our 40 UP instances would be removed, more than 30 %"
     assert brake(40, [*ending, *coming]) is None
     few = brake(40, [*ending, *coming, *unready[:10]])
     assert few is None
@@ -464,7 +464,7 @@ def test_what_replaces_released_removals_outweighs_no_others() -> None:
     held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
     assert held is not None
     assert {one.syncer for one in held.removals} == {REF}
-    assert held.reason == "12 of 15 UP instances would be removed, more than 30 %"
+    assert held.reason == "12 of our 15 UP instances would be removed, more than 30 %"
 
 
 def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:

@@ -82,7 +82,7 @@ def test_too_many_dead_pods_wait_for_a_second_look() -> None:
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
-        "20 of 40 UP instances would be removed, more than 30 %; 20 instances of this syncer have no pod any more; a "
+        "20 of our 40 UP instances would be removed, more than 30 %; 20 instances of this syncer have no pod any more; a "
         "second pass, at least 20 s after this one, has to confirm the removals"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
@@ -126,7 +126,7 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
     assert braked.plan.of(Cancel) == tuple(gone)
     assert braked.held is not None
-    assert braked.held.reason == "22 of 40 UP instances would be removed, more than 30 %"
+    assert braked.held.reason == "22 of our 40 UP instances would be removed, more than 30 %"
 
 
 def test_what_is_left_is_weighed_without_the_dead() -> None:

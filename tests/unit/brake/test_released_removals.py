@@ -449,7 +449,7 @@ def test_an_annotation_that_releases_nothing_is_told_in_the_condition(
     annotate(outage, WEB, "soon" if seconds is None else rfc_3339(outage.clock.now() + seconds))
     outage.run()
     assert (standing(outage), held(outage)) == ("UP", ("True", "TooManyRemovals"))
-    assert f"annotation {APPROVE_ANNOTATION}: " in said(outage)
+    assert f"annotation {APPROVE_ANNOTATION} has no effect: " in said(outage)
     assert why in said(outage)
 
 

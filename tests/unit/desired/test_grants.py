@@ -94,8 +94,8 @@ def test_all_that_is_refused_is_told_at_once() -> None:
     world.run()
     assert ready(world)[1] == (
         "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: the operator may add "
-        "them to the annotation eurekube.io/allowed-apps of the Namespace (it has eurekube.io/allowed-app, which "
-        "is not read); host rating-1, host rating-2 are not granted to namespace rating: the operator may add them to "
+        "them to the annotation eurekube.io/allowed-apps of the Namespace (the Namespace has eurekube.io/allowed-app, "
+        "which is not read); host rating-1, host rating-2 are not granted to namespace rating: the operator may add them to "
         "the annotation eurekube.io/allowed-hosts of the Namespace"
     )
 
@@ -214,7 +214,7 @@ def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | 
     world.run()
     assert world.registry.held == {}
     reason, message = ready(world)
-    assert (reason, message.split(" leads each caller")[0]) == ("NotGranted", address)
+    assert (reason, message.split(" is a different machine")[0]) == ("NotGranted", address)
 
 
 ONE_MACHINE = ["localhost", "payment.localhost", "localhost.localdomain", "localhost6", "ip6-loopback"]

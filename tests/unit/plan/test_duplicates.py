@@ -220,19 +220,19 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
     "ours cannot be read": (ours_is_not_to_be_read, "one of the two could not be read again"),
     "another VIP": (
         stands(lambda one: changed(one, vip_address="rating-old")),
-        "the pod's own instance is under another VIP",
+        "that one has another VIP address",
     ),
     "another port as well": (
         stands(lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True))),
-        "the pod's own instance has other ports",
+        "that one has other ports",
     ),
     "the pod's name": (
         stands(lambda one: changed(one, host_name="rating-1")),
-        "callers outside may not resolve the host name rating-1",
+        "callers outside may not resolve its host name rating-1",
     ),
     "another's address": (
         stands(lambda one: changed(one, host_name="10.0.0.9")),
-        "callers outside may not resolve the host name 10.0.0.9",
+        "callers outside may not resolve its host name 10.0.0.9",
     ),
     "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, so it may expire"),
     "nobody renews it at its own period": (
@@ -253,19 +253,20 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert (
-        f"as rating-1:rating, and our instance stays beside it ({said}): turn" in condition(world, "Conflict").message
+        f"as rating-1:rating; our instance stays beside that one, because {said}: turn"
+        in condition(world, "Conflict").message
     )
 
 
 COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
     "the pod's name": (
         lambda one: changed(one, host_name="rating-1"),
-        "callers outside may not resolve the host name rating-1",
+        "callers outside may not resolve its host name rating-1",
     ),
-    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "the pod's own instance is under another VIP"),
+    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "that one has another VIP address"),
     "another port as well": (
         lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True)),
-        "the pod's own instance has other ports",
+        "that one has other ports",
     ),
 }
 
@@ -281,7 +282,7 @@ def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     told = condition(world, "Conflict")
     assert (told.status, told.reason) == ("True", "DuplicateRegistration")
-    assert f"as rating-1:rating, and our instance stays beside it ({said}): turn" in told.message
+    assert f"as rating-1:rating; our instance stays beside that one, because {said}: turn" in told.message
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     assert world.wire.writes() == []
@@ -425,7 +426,10 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     appears(world, 1)
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
-    assert "beside it (ours is not to be UP, so it takes no calls): turn" in condition(world, "Conflict").message
+    assert (
+        "beside that one, because ours is kept DOWN, so callers do not use it: turn"
+        in condition(world, "Conflict").message
+    )
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
     half_a_minute(world, 1)
     assert standing(world) == {key(2): UP, ITS_OWN: UP}

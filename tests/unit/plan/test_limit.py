@@ -409,7 +409,7 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
     assert (
-        "syncer rating/rating: share 50% of VIP rating: registers 5 beside 9 other UP instances; the limit allows 9"
+        "syncer rating/rating: share 50% of VIP rating: registers 5 beside 9 other UP instances; up to 9 are allowed"
         in found
     )
     assert not any("share" in sentence for sentence in sentences(world.run()))

@@ -701,7 +701,9 @@ class TestSweeps:
         pair.two.trouble = DENIED
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
-        assert caplog.messages == [f"instances that only the Eureka peer {TWO} holds are unknown: {DENIED}"]
+        assert caplog.messages == [
+            f"the Eureka peer {TWO} could not be listed, so instances that only it holds are unknown: {DENIED}"
+        ]
 
     def test_a_sweep_that_failed_is_owed_and_made_with_the_next_list(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
