@@ -231,7 +231,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     beyond = sum(key not in wanted for key in registered)
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
-        (lacking, "not registered"),
+        (lacking, "not registered yet"),
         (wrong, "whose status is not what the cluster says"),
         (put_out, "set OUT_OF_SERVICE by hand"),
         (beyond, f"that the syncer no longer wants{policy}"),
@@ -277,4 +277,4 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
 
 def _sample(troubles: Sequence[str], noun: str) -> str:
     """The first of them; of several also how many there are, with the noun for one."""
-    return troubles[0] if len(troubles) == 1 else f"{counted(len(troubles), noun)}, such as {troubles[0]}"
+    return troubles[0] if len(troubles) == 1 else f"{counted(len(troubles), noun)}; the first: {troubles[0]}"

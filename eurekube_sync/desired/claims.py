@@ -28,7 +28,9 @@ class Right(StrEnum):
     HOME = "lives in the Service's own namespace and has the address"
     ALLOTTED = "selects the pod or Service that has the address; this syncer adds no instance there"
     FIRST = "of another namespace was first and has the address; this syncer adds no instance there"
-    UNDECIDED = "of another namespace claims the address as well; it is unknown which of the two is registered"
+    UNDECIDED = (
+        "of another namespace claims the address as well; it is unknown which of the two has its instance in Eureka"
+    )
 
 
 class Rival(NamedTuple):

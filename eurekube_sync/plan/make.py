@@ -99,7 +99,7 @@ def _of_registered(
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
-            why = f"the address belongs to syncer {holder}, which is older, even while that one cannot be served"
+            why = f"the address belongs to syncer {holder}, which is older, and keeps it while it cannot be served"
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
         elif key in selves:

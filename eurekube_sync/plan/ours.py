@@ -26,7 +26,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     """By what its syncer wants; where an uncached read failed, it is left as it is."""
     instance = observed.ours[key]
     if key in observed.unread:
-        return renewal(instance, f"could not be read again: {observed.unread[key].why}")
+        return renewal(instance, f"the instance could not be read again: {observed.unread[key].why}")
     if (claim := desired.server_of(key)) is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # it is the server of the key

@@ -27,7 +27,7 @@ _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 _REGISTERING = 2
 """Batches of registrations that are under way at a time. With more another client waits longer for an answer, and the
 registrations take as long: they are limited by the server's processor [real]."""
-SINGLY = "So each instance is renewed by a call of its own, and not in batches."
+SINGLY = "Meanwhile, each instance is renewed by a call of its own, and not in batches."
 Codes: TypeAlias = dict[InstanceKey, int] | None
 Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)

@@ -174,7 +174,8 @@ HELP: Mapping[str, str] = {
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists an instance after its registration; after a renewal, twice as long.",
-    "--registry-cache": "How old Eureka's lists may be. The finalizer of a deleted syncer stays at least that long.",
+    "--registry-cache": "How old a list of Eureka can be, because Eureka caches its lists. The finalizer of a deleted "
+    "syncer stays at least that long.",
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
     "instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with evidence, such as a "
     "terminating pod, do not count.",

@@ -154,7 +154,7 @@ def summary(found: Overview) -> str:
     parts = [f"{counted(len(found.rows), 'syncer')}: {told}" if found.rows else none]
     parts += ["other syncers unknown"] if found.unlisted is not None else []
     parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
-    parts += [f"{found.held} held"] if found.held else []
+    parts += [f"{counted(found.held, 'removal')} held"] if found.held else []
     parts += [f"{found.conflicts} in conflict"] if found.conflicts else []
     return "; ".join(parts)
 

@@ -171,7 +171,7 @@ def test_a_single_failure_is_the_message() -> None:
     """More are counted."""
     assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
     two = status(claims(), outcomes=(failed(2), failed(1)))
-    assert message(two, "Synced") == f"2 failures, such as {key(1)}: refused"
+    assert message(two, "Synced") == f"2 failures; the first: {key(1)}: refused"
 
 
 def test_a_conflict_is_its_own_condition() -> None:
@@ -296,7 +296,7 @@ def test_held_removals_are_not_in_sync() -> None:
 @pytest.mark.parametrize(
     ("stands", "spec", "expected"),
     [
-        (BOTH[:1], {}, "1 instance not registered"),
+        (BOTH[:1], {}, "1 instance not registered yet"),
         ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance whose status is not what the cluster says"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
         ((*BOTH, stored(instance(3))), {}, "1 instance that the syncer no longer wants"),

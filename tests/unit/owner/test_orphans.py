@@ -170,7 +170,7 @@ def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
     world.registry.refuse_read[key(8)] = RegistryDenied("403")
     found = look(world)
     assert told(found) == [("10.0.0.8", Fate.RENEW)]
-    assert "`run` renews it: could not be read again: 403" in found.found[0].why
+    assert "`run` renews it: the instance could not be read again: 403" in found.found[0].why
 
 
 def test_a_signal_ends_it_and_nothing_is_told_of_what_was_not_read() -> None:

@@ -560,7 +560,7 @@ def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
     assert condition_of(world, YOUNG, "Conflict") == (
         "True",
         "Conflict",
-        f"3 conflicts, such as {key(1)}: syncer {REF} is older and has the address",
+        f"3 conflicts; the first: {key(1)}: syncer {REF} is older and has the address",
     )
 
 

@@ -194,7 +194,7 @@ def test_an_unread_instance_is_renewed_and_not_changed() -> None:
     for slices in (POD, ()):
         found = observed(stored(instance(), status=DOWN)).refreshed({key(): Unread(why="timeout")})
         action = only(make_plan(desired([syncer()], [service()], slices), found))
-        assert action == Renew(key=key(), syncer=REF, why="could not be read again: timeout", status=DOWN)
+        assert action == Renew(key=key(), syncer=REF, why="the instance could not be read again: timeout", status=DOWN)
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -618,7 +618,7 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
         plan = make_plan(claims, observed(stored(instance(1), status=status)))
-        why = f"the address belongs to syncer {REF}, which is older, even while that one cannot be served"
+        why = f"the address belongs to syncer {REF}, which is older, and keeps it while it cannot be served"
         assert only(plan) == Renew(key=key(1), syncer=REF, why=why, status=status)
         assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
 

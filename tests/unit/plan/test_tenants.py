@@ -409,7 +409,7 @@ def test_a_blind_pass_says_that_it_does_not_know() -> None:
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
     world.run()
     assert namespaces(world) == ["blue"]
-    assert "it is unknown which of the two is registered" in conflict(world, GREEN)
+    assert "it is unknown which of the two has its instance in Eureka" in conflict(world, GREEN)
 
 
 def test_three_namespaces_at_one_address_have_one_holder() -> None:
