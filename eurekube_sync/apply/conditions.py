@@ -189,7 +189,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
         case Serving() if isinstance(registry, Unknown):
             return Aspect(None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
-            return Aspect(False, PARTLY_FAILED, _sample(tally.failures, "failure"))
+            return Aspect(False, PARTLY_FAILED, _sample(tally.failures, "problem"))
         case Serving() if tally.held:
             gone = sum(isinstance(one, Cancel) for one in tally.held)
             parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []

@@ -178,7 +178,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
-        begun = "the deletion"
+        begun = "the deletion began"
         if _left_to_expire(claim.syncer, observed):
             begun += f", and until {result.cache:g} s after the syncer's last instance turned DOWN"
         old = f"{result.cache:g} s"

@@ -127,7 +127,7 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     """The plan with all that is held renewed instead."""
     if held is None:
         return plan
-    return renewed_instead(plan, {one.key: f"its removal is held ({held.plan_id})" for one in held.removals})
+    return renewed_instead(plan, {one.key: f"its removal is held (plan id {held.plan_id})" for one in held.removals})
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

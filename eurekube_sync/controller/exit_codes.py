@@ -31,7 +31,10 @@ class ExitCode(IntEnum):
         "then released nothing, and did the rest",
     )
     INVALID_MANIFEST = (4, "`validate` found a manifest that the API server or `run` would refuse, or no syncer at all")
-    CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
+    CHANGES_PENDING = (
+        5,
+        "with `--detailed-exitcode`: `run --dry-run` found changes, or the command `orphans` found some",
+    )
     NOT_REGISTERED = (
         6,
         "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer is broken or not "
@@ -70,8 +73,9 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster. `owner`: somebody renews the "
-        "instances, `run` would undo the change, or you answered no. Nothing was changed",
+        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster. `owner adopt`, `owner "
+        "rename`: somebody renews the instances, or `run` would undo the change. `owner purge`: you answered no. "
+        "Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

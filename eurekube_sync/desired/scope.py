@@ -171,7 +171,11 @@ def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotati
     told = ", ".join(found[:_TOLD]) + (f" and {len(found) - _TOLD} more" if len(found) > _TOLD else "")
     are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
     likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
-    hint = f" (the Namespace has {likely}, which is not read)" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
+    hint = (
+        f" (the Namespace has the annotation {likely}, which does nothing)"
+        if likely not in (ALLOWED_APPS, ALLOWED_HOSTS)
+        else ""
+    )
     add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
     return f"{told} {are} not granted to namespace {namespace}: {add}"
 

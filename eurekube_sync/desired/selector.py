@@ -109,7 +109,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
             "digit at both ends",
         )
     if selector.app is not None and dict(selector.labels)["app"] != selector.app:
-        wrong.add(("selector", "app"), "app and the label app in matchLabels must not differ")
+        wrong.add(("selector", "app"), "the field app and the label app in matchLabels must not differ")
     for index, expression in enumerate(selector.match_expressions or ()):
         if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
             fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"

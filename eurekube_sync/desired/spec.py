@@ -229,7 +229,7 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     same_port = f"securePort must differ from port (both are {spec.port})"
     by_name = not spec.host_name.startswith("ip")
     for excluded, path, fault in (
-        (at_given and pods, ("service",), "service is only for mode service"),
+        (at_given and pods, ("service",), "the field service is only for mode service"),
         (at.hostname is not None and at.address, ("service", "address"), "hostname and address exclude each other"),
         (at.node_address and not node_ports, ("service", "nodeAddress"), "nodeAddress is only for address NodePort"),
         (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),
@@ -315,9 +315,9 @@ def _check_key(path: Path, key: str, wrong: Faults) -> None:
             f"at most {_LONGEST_KEY} characters"
         )
     elif key.startswith("eurekube."):
-        fault = "metadata keys that start with eurekube. are written by eurekube-sync itself"
+        fault = "a metadata key must not start with eurekube. because eurekube-sync itself writes such keys"
     elif key in ("class", "instanceId"):
-        fault = "the metadata keys @class, class and instanceId have a meaning of their own in Eureka"
+        fault = "a metadata key must not be @class, class or instanceId, which mean something else in Eureka"
     else:
         return
     wrong.add(path, fault, "InvalidMetadata")

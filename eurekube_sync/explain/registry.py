@@ -188,7 +188,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
-        text = f"last pass: unknown, there is no Lease {beat.name}; if run has a --lock, give it here, too"
+        text = f"last pass: unknown, there is no Lease {beat.name}; give this command the same --lock as run"
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")

@@ -60,16 +60,16 @@ def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
     if wanted.secure_port.enabled:
         named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
     if not named:
-        return "the pod's own has another VIP address"
+        return "the pod's own instance has another VIP address"
     pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
     if any(mine.enabled and mine != other_port for mine, other_port in pairs):
-        return "the pod's own has other ports"
+        return "the pod's own instance has other ports"
     host, *ours = (name.strip("[]").casefold() for name in (its.host_name, wanted.host_name, wanted.ip_addr))
     if host in ours:
         return None
     if not host:
-        return "the pod's own has no host name"
-    return f"callers outside may be unable to resolve {its.host_name}, the host name of the pod's own"
+        return "the pod's own instance has no host name"
+    return f"callers outside may be unable to resolve {its.host_name}, the host name of the pod's own instance"
 
 
 def vip_names(vip: str) -> frozenset[str]:
@@ -112,7 +112,7 @@ def beside_its_own(
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
-    beside = f", and our instance stays beside the pod's own, because {stays}" if stays else ""
+    beside = f", and our instance stays beside the pod's own instance, because {stays}" if stays else ""
     why = f"its pod registers itself as {other.key.id}{beside}. Turn the pod's Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 

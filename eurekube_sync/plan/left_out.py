@@ -212,10 +212,12 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
-    short = f"; up to {places} are allowed" if places is not None and places > ready else ""
+    spare = places is not None and places > ready
     if limit.measure is Measure.SHARE:
-        return f"{limit} of VIP {vip}: registers {admitted} beside {counted(others, 'other UP instance')}{short}"
-    return f"limit {limit}: registers {admitted} of {ready} ready{short}"
+        allowed = f" of the {places} allowed" if spare else ""
+        return f"{limit} of VIP {vip}: registers {admitted}{allowed}, beside {counted(others, 'other UP instance')}"
+    allowed = f", which allows {places}" if spare and limit.measure is Measure.PODS else ""
+    return f"limit {limit}{allowed}: registers {admitted} of {ready} ready"
 
 
 class _Callers:

@@ -99,7 +99,9 @@ def _of_registered(
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
-            why = f"the address belongs to syncer {holder}, which is older, and keeps it while it cannot be served"
+            why = (
+                f"syncer {holder} is older and has the address, and keeps it although that syncer cannot be served now"
+            )
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
         elif key in selves:

@@ -90,10 +90,12 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     if answer.method == "GET":
         why = "Eureka has just started without a peer to copy from and shows its list after 5 minutes."
         return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
-    why = f"was answered {answer.status} although reads work: the server's CSRF protection refuses writes."
+    why = f"was answered {answer.status} although reads work"
+    if "/peerreplication/" in answer.url:
+        return errors.RegistryDenied(f"{answer.call} {why}.")
     how = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the server\'s Spring Security.'
     fix = f"Turn it off for Eureka's paths: {how} If it is off already, this login has no right to write."
-    return errors.RegistryDenied(f"{answer.call} {why} {fix}")
+    return errors.RegistryDenied(f"{answer.call} {why}: the server's CSRF protection refuses writes. {fix}")
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:

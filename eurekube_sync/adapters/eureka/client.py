@@ -83,7 +83,7 @@ class EurekaClient(Registry):
         if found.malformed:
             shown = ", ".join(found.malformed[:3])
             number = counted(len(found.malformed), "instance")
-            _log.warning("%s of others in Eureka cannot be read completely: %s", number, shown)
+            _log.warning("%s in Eureka, not ours, cannot be read completely: %s", number, shown)
         return Complete(data=found.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:

@@ -113,7 +113,7 @@ EXAMPLES = (
     ("orphans", "As data:", "eurekube-sync orphans -o json"),
     (
         "owner",
-        "Take over the instances that this app's own clients registered:",
+        "Take over the instances of an app that nobody renews any more:",
         "eurekube-sync owner adopt --app RATING",
     ),
     ("owner", "Change the name of the owner:", "eurekube-sync owner rename old-name new-name"),

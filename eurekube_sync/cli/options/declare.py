@@ -173,7 +173,7 @@ HELP: Mapping[str, str] = {
     "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
-    "--lease-duration": "How long Eureka lists an instance after its registration; after a renewal, twice as long.",
+    "--lease-duration": "How long Eureka lists a new instance that nobody renews. After a renewal it is twice as long.",
     "--registry-cache": "How old a list of Eureka can be, because Eureka caches its lists. The finalizer of a deleted "
     "syncer stays at least that long.",
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "

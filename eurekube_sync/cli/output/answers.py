@@ -37,7 +37,7 @@ _GRADES = {
 """The worst first."""
 _STATES = {
     Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
-    Outcome.PARTLY: (Mark.BROKEN, "partly", "partly in sync"),
+    Outcome.PARTLY: (Mark.BROKEN, "partly", "not wholly in sync"),
     Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
     Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
 }

@@ -93,14 +93,16 @@ def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_regi
 
 def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
     """A register from just before the deletion may still be hidden by the server's cache."""
-    assert "45 s old, so the finalizer stays until 45 s after the deletion" in str(
+    assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
         waits(done(CANCEL), now=DELETED + 44.9)
     )
 
 
 def test_it_stays_until_the_other_servers_were_asked() -> None:
     """A deletion that came of age while the pass was under way waits for the next one, which asks them."""
-    assert "45 s old, so the finalizer stays until 45 s after the deletion" in str(waits(done(CANCEL), unseen=None))
+    assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
+        waits(done(CANCEL), unseen=None)
+    )
 
 
 def test_it_stays_while_a_server_may_hold_what_no_list_shows() -> None:
@@ -245,7 +247,7 @@ def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
     claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 85) == (
-        "Eureka's lists may be 45 s old, so the finalizer stays until 45 s after the deletion, and until 45 s "
+        "Eureka's lists may be 45 s old, so the finalizer stays until 45 s after the deletion began, and until 45 s "
         "after the syncer's last instance turned DOWN"
     )
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None

@@ -171,7 +171,7 @@ def test_a_single_failure_is_the_message() -> None:
     """More are counted."""
     assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
     two = status(claims(), outcomes=(failed(2), failed(1)))
-    assert message(two, "Synced") == f"2 failures; the first: {key(1)}: refused"
+    assert message(two, "Synced") == f"2 problems; the first: {key(1)}: refused"
 
 
 def test_a_conflict_is_its_own_condition() -> None:

@@ -195,7 +195,7 @@ def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> N
     assert held.plan_id == removal_id(before.actions)
     renewals = plan.of(Renew)
     assert [(r.key, r.status, r.if_gone) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
-    assert {r.why for r in renewals} == {f"its removal is held ({held.plan_id})"}
+    assert {r.why for r in renewals} == {f"its removal is held (plan id {held.plan_id})"}
     assert plan.of(Cancel) == (gone_down,)
     assert plan.removals == ()
 

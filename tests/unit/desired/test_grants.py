@@ -94,9 +94,9 @@ def test_all_that_is_refused_is_told_at_once() -> None:
     world.run()
     assert ready(world)[1] == (
         "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: the operator may add "
-        "them to the annotation eurekube.io/allowed-apps of the Namespace (the Namespace has eurekube.io/allowed-app, "
-        "which is not read); host rating-1, host rating-2 are not granted to namespace rating: the operator may add "
-        "them to the annotation eurekube.io/allowed-hosts of the Namespace"
+        "them to the annotation eurekube.io/allowed-apps of the Namespace (the Namespace has the annotation "
+        "eurekube.io/allowed-app, which does nothing); host rating-1, host rating-2 are not granted to namespace "
+        "rating: the operator may add them to the annotation eurekube.io/allowed-hosts of the Namespace"
     )
 
 

@@ -102,7 +102,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         (
             {"metadataFrom": [{"key": "eurekube.x", "podLabel": "x"}]},
             "InvalidMetadata",
-            "are written by eurekube-sync itself",
+            "eurekube-sync itself writes such keys",
         ),
         (
             {"metadata": {"a": "1"}, "metadataFrom": [{"key": "a", "podLabel": "x"}]},

@@ -35,8 +35,8 @@ def test_lines_and_paths() -> None:
     assert said(validate_text(text, "f")) == [
         "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
         "and hyphens, at most 128 characters",
-        "8 error $.spec.metadata.class the metadata keys @class, class and instanceId have a meaning of their own in "
-        "Eureka",
+        "8 error $.spec.metadata.class a metadata key must not be @class, class or instanceId, which mean something "
+        "else in Eureka",
     ]
 
 

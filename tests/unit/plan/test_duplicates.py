@@ -220,19 +220,19 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
     "ours cannot be read": (ours_is_not_to_be_read, "one of the two could not be read again"),
     "another VIP": (
         stands(lambda one: changed(one, vip_address="rating-old")),
-        "the pod's own has another VIP address",
+        "the pod's own instance has another VIP address",
     ),
     "another port as well": (
         stands(lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True))),
-        "the pod's own has other ports",
+        "the pod's own instance has other ports",
     ),
     "the pod's name": (
         stands(lambda one: changed(one, host_name="rating-1")),
-        "callers outside may be unable to resolve rating-1, the host name of the pod's own",
+        "callers outside may be unable to resolve rating-1, the host name of the pod's own instance",
     ),
     "another's address": (
         stands(lambda one: changed(one, host_name="10.0.0.9")),
-        "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own",
+        "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own instance",
     ),
     "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, so it may expire"),
     "nobody renews it at its own period": (
@@ -253,7 +253,7 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert (
-        f"as rating-1:rating, and our instance stays beside the pod's own, because {said}. Turn"
+        f"as rating-1:rating, and our instance stays beside the pod's own instance, because {said}. Turn"
         in condition(world, "Conflict").message
     )
 
@@ -261,12 +261,15 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
 COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
     "the pod's name": (
         lambda one: changed(one, host_name="rating-1"),
-        "callers outside may be unable to resolve rating-1, the host name of the pod's own",
+        "callers outside may be unable to resolve rating-1, the host name of the pod's own instance",
     ),
-    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "the pod's own has another VIP address"),
+    "another VIP": (
+        lambda one: changed(one, vip_address="rating-old"),
+        "the pod's own instance has another VIP address",
+    ),
     "another port as well": (
         lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True)),
-        "the pod's own has other ports",
+        "the pod's own instance has other ports",
     ),
 }
 
@@ -282,7 +285,10 @@ def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     told = condition(world, "Conflict")
     assert (told.status, told.reason) == ("True", "DuplicateRegistration")
-    assert f"as rating-1:rating, and our instance stays beside the pod's own, because {said}. Turn" in told.message
+    assert (
+        f"as rating-1:rating, and our instance stays beside the pod's own instance, because {said}. Turn"
+        in told.message
+    )
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     assert world.wire.writes() == []
@@ -427,7 +433,7 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
     assert (
-        "beside the pod's own, because ours is kept DOWN, so callers do not use it. Turn"
+        "beside the pod's own instance, because ours is kept DOWN, so callers do not use it. Turn"
         in condition(world, "Conflict").message
     )
     world.cluster.apply(piece(endpoint(1), endpoint(2)))

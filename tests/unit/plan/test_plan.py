@@ -618,7 +618,7 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
         plan = make_plan(claims, observed(stored(instance(1), status=status)))
-        why = f"the address belongs to syncer {REF}, which is older, and keeps it while it cannot be served"
+        why = f"syncer {REF} is older and has the address, and keeps it although that syncer cannot be served now"
         assert only(plan) == Renew(key=key(1), syncer=REF, why=why, status=status)
         assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
 

@@ -298,7 +298,7 @@ class TestLists:
         source = client.list_instances()
         assert isinstance(source, Complete)
         assert [one.key for one in source.data] == [InstanceKey("A", "dc:a:1")]
-        assert caplog.messages == ["1 instance of others in Eureka cannot be read completely: A/dc:a:1"]
+        assert caplog.messages == ["1 instance in Eureka, not ours, cannot be read completely: A/dc:a:1"]
 
 
 class TestWrites:
