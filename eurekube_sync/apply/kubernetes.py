@@ -163,13 +163,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
     if left := still_there(claim, observed, result):
-        # The same in every pass, whether the lease of what stays was due or not.
-        outcome = result.outcomes.by_key.get(left[0])
-        action = outcome.action if outcome else next((one for one in result.plan.actions if one.key == left[0]), None)
-        if outcome and outcome.detail:
-            why = outcome.detail
-        else:
-            why = action.why if action and not isinstance(action, Cancel) else "its removal was not tried"
+        why = _why_it_stays(left[0], observed, result)
         if heir := result.desired.wanted_by.get(left[0]):
             why = f"syncer {heir} claims it, and could not take it over: {why}"
         such = one_or_more(len(left), "", "such as ")
@@ -187,6 +181,18 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"
         return f"{' and '.join(result.unseen)} could not be listed and {may}"
     return None
+
+
+def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:
+    """The same in every pass, whether the lease of what stays was due or not."""
+    outcome = result.outcomes.by_key.get(key)
+    if outcome and outcome.detail:
+        return outcome.detail
+    action = outcome.action if outcome else next((one for one in result.plan.actions if one.key == key), None)
+    if action is not None and not isinstance(action, Cancel):
+        return action.why
+    unread = observed.unread.get(key)
+    return f"the instance could not be read again: {unread.why}" if unread else "its removal was not tried"
 
 
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:

@@ -44,7 +44,9 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
             if one.key in dead:
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
-        what = f"{counted(len(own), 'instance')} of this syncer {one_or_more(len(own), 'has', 'have')} no pod any more"
+        what = (
+            f"{counted(len(own), 'instance')} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
+        )
         kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; {what}", brake))
     return kept
 

@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     INVALID_MANIFEST = (4, "`validate` found a manifest that the API server or `run` would refuse, or no syncer at all")
     CHANGES_PENDING = (
         5,
-        "with `--detailed-exitcode`: `run --dry-run` found changes, or the command `orphans` found some",
+        "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found an orphan",
     )
     NOT_REGISTERED = (
         6,
@@ -64,7 +64,8 @@ class ExitCode(IntEnum):
     )
     REMOVAL_HELD = (
         31,
-        "removals are held, or `--approve` released nothing because the plan has changed. Everything else was done",
+        "removals are held, or `--approve` released nothing because no such removals are planned now. Everything else "
+        "was done",
     )
     OWNER_CLASH = (
         32,
@@ -73,9 +74,9 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster. `owner adopt`, `owner "
-        "rename`: somebody renews the instances, or `run` would undo the change. `owner purge`: you answered no. "
-        "Nothing was changed",
+        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster, or none to adopt. `owner "
+        "adopt`, `owner rename`: somebody renews the instances, or `run` would undo the change. `owner purge`: you "
+        "answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

@@ -9,6 +9,7 @@ from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
@@ -160,8 +161,16 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
 
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     drained = [one for one in subject.verdicts.values() if isinstance(one, Wanted) and one.drained]
-    if drained:
-        why = drained[0].why  # `pod orders-a is drained by its annotation`
+    known = [one for one in drained if not one.drain_unknown.issuperset(one.instance.metadata[DRAINED].split(","))]
+    if drained and not known:
+        kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))
+        text = f"{drained[0].why}{and_more(len(drained))}"
+        fix = f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
+        yield breaks(
+            Part.DRAIN, "Drained", text, cause=drained[0].why, fix=fix, if_=len(drained) == len(subject.verdicts)
+        )
+    elif known:
+        why = known[0].why  # `pod orders-a is drained by its annotation`
         kind, name, *_ = why.split()
         where = "" if kind == "node" else f" -n {subject.namespace}"
         fix = f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"

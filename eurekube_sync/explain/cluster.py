@@ -128,7 +128,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
     age = span(look.at - syncer.created)
     whom = f"class {name}" if name else "it"
-    text = f"no installation serves {whom}: the syncer is {age} old, and no pass has written its status"
+    written = "its status" if syncer.status is None else "a status for its present spec"
+    text = f"no installation seems to serve {whom}: the syncer is {age} old, and no pass has written {written}"
     if not inside:
         text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
     cause = "no installation serves it"

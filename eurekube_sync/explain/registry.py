@@ -71,8 +71,11 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
         text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
         yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
     else:
-        apps = ", ".join(apps_of(subject.claim))
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{f' (app {apps})' if apps else ''}")
+        names = apps_of(subject.claim)
+        named, apps = one_or_more(len(names), "app", "apps"), ", ".join(names)
+        yield Link(
+            Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{f' ({named} {apps})' if apps else ''}"
+        )
     yield from _callers(subject, held)
 
 
@@ -188,7 +191,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
-        text = f"last pass: unknown, there is no Lease {beat.name}; give this command the same --lock as run"
+        text = f"last pass: unknown, there is no Lease {beat.name}; if `run` has another --lock, give the same one here"
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")

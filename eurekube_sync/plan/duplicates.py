@@ -60,7 +60,7 @@ def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
     if wanted.secure_port.enabled:
         named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
     if not named:
-        return "the pod's own instance has another VIP address"
+        return "the pod's own instance lacks the VIP address of ours"
     pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
     if any(mine.enabled and mine != other_port for mine, other_port in pairs):
         return "the pod's own instance has other ports"
@@ -99,7 +99,7 @@ def beside_its_own(
     if key in observed.unread or other.key in observed.unread:
         stays = "one of the two could not be read again"
     elif wanted.status is not InstanceStatus.UP:
-        stays = "ours is kept DOWN, so callers do not use it"
+        stays = "the pod is not ready or is drained, so ours is to be DOWN"
     elif (override := override_of(instance)) is not None:
         stays = f"a person set the status of our instance to {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)

@@ -41,9 +41,7 @@ def _metric(name: str, help: str, *labels: str, kind: _Kind = "gauge") -> Metric
 
 
 BUILD = _metric("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
-INSTANCES = _metric(
-    "instances", "Our instances in Eureka after the last pass that could read Eureka and the cluster.", "app", "state"
-)
+INSTANCES = _metric("instances", "Our instances in Eureka after the last pass that could read Eureka.", "app", "state")
 SYNCERS = _metric("syncers", "Syncers in the scope, by the status of each condition.", "condition", "status")
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
 UNKNOWN = _metric("unknown_sources", "Lists and other sources that the last pass could not read.", "server")

@@ -190,7 +190,9 @@ def test_it_stays_while_the_brake_holds_the_cancel() -> None:
 def test_it_stays_when_a_read_failed() -> None:
     """Whether the id is still there is not known."""
     unread = Complete(data=observed().refreshed({key(): Unread(why="timeout")}))
-    assert waits(registry=unread, wanted_by={key(): SUCCESSOR}) is not None
+    why = f"syncer {SUCCESSOR} claims it, and could not take it over: the instance could not be read again: timeout"
+    said = waits(registry=unread, wanted_by={key(): SUCCESSOR})
+    assert said == f"the deletion waits for 1 instance, {key()}: {why}"
 
 
 def test_it_goes_when_a_successor_took_the_instance_over() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.desired.catalog import DRAINED, Kind
 from eurekube_sync.desired.scope import Shard
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
@@ -415,3 +416,19 @@ def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
     found = Asked(endpoint(1), services=[service("rating", *ports)]).why()
     assert broken(found).reason in ("AmbiguousPort", "NoSuchPort")
     assert "web (80), admin (9000)" in text(found)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_what_may_still_be_drained_is_said_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
+    """The list of Pods fails, and the mark says that a pod was drained: nobody knows which annotation to remove."""
+    asked = _registered(*numbers)
+    asked.fake.drains = frozenset({Kind.POD})
+    for one, held in list(asked.fake.registry.held.items()):
+        marked = {**held.instance.metadata, DRAINED: "pod"}
+        drained = replace(held.instance, status=InstanceStatus.DOWN, metadata=marked)
+        asked.fake.registry.held[one] = replace(held, instance=drained)
+    asked.fake.cluster.unknown["pods", NS] = DENIED
+    found = next(link for link in asked.why().links if link.part is Part.DRAIN)
+    assert (found.reason, found.fix) == ("Drained", "see that eurekube-sync can list Pods")
+    assert found.text.startswith("a person drained an instance, and it is unknown whether it is still drained")
+    assert ("(and 1 more)" in found.text) is (len(numbers) > 1)

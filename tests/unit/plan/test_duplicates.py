@@ -220,7 +220,7 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
     "ours cannot be read": (ours_is_not_to_be_read, "one of the two could not be read again"),
     "another VIP": (
         stands(lambda one: changed(one, vip_address="rating-old")),
-        "the pod's own instance has another VIP address",
+        "the pod's own instance lacks the VIP address of ours",
     ),
     "another port as well": (
         stands(lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True))),
@@ -265,7 +265,7 @@ COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
     ),
     "another VIP": (
         lambda one: changed(one, vip_address="rating-old"),
-        "the pod's own instance has another VIP address",
+        "the pod's own instance lacks the VIP address of ours",
     ),
     "another port as well": (
         lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True)),
@@ -433,7 +433,7 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
     assert (
-        "beside the pod's own instance, because ours is kept DOWN, so callers do not use it. Turn"
+        "beside the pod's own instance, because the pod is not ready or is drained, so ours is to be DOWN. Turn"
         in condition(world, "Conflict").message
     )
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
