@@ -129,7 +129,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     age = span(look.at - syncer.created)
     whom = f"class {name}" if name else "it"
     written = "its status" if syncer.status is None else "a status for its present spec"
-    text = f"no installation seems to serve {whom}: the syncer is {age} old, and no pass has written {written}"
+    text = f"no installation seems to serve {whom}: no pass has written {written}, and the syncer is {age} old"
     if not inside:
         text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
     cause = "no installation serves it"
