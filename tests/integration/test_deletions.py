@@ -1,4 +1,4 @@
-"""Deletions on real servers: a namespace goes, a person abandons, an object is made anew, a successor takes over."""
+"""Deletions on real servers: of a namespace, abandoned, of a syncer that is created again, with a successor."""
 
 from __future__ import annotations
 
