@@ -70,7 +70,7 @@ class TestSecrets:
         }
         return ways[request.param] | {"EUREKUBE_SYNC_DEBUG": "1"}
 
-    def test_whatever_is_said_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
+    def test_no_report_log_or_condition_contains_a_secret(self, settled: Program, login: dict[str, str | None]) -> None:
         """Reports in each form, logs of each call, refusals, outages, conditions and events: no secret in any."""
         playground, said = settled.playground, []
         for options in (

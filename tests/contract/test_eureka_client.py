@@ -74,7 +74,7 @@ def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Ins
 
 
 class TestCalls:
-    def test_what_is_registered_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_a_registered_instance_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
         """Every field of a register comes back by the uncached read, and when the server took it."""
         client.register(wanted, dirty_timestamp=1_795_248_000_785)
         stands = client.read_instance(wanted.key)
@@ -96,7 +96,7 @@ class TestCalls:
 
         wait_until(listed, "the list lacks it, or tells of it otherwise")
 
-    def test_absence_is_told_by_each_call(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_each_call_says_whether_an_instance_is_absent(self, client: EurekaClient, wanted: Instance) -> None:
         """Renew, cancel and read of nothing are False, False and None; after a register True."""
         assert client.renew(wanted.key) is False
         assert client.cancel(wanted.key) is False
@@ -113,8 +113,8 @@ class TestCalls:
             assert seen is not None
             assert (seen.status, seen.last_dirty_timestamp) == (status, timestamp)
 
-    def test_an_older_register_is_taken_for_done(self, client: EurekaClient, wanted: Instance) -> None:
-        """The server says 204 to an older register and ignores it: only a read tells."""
+    def test_an_older_registration_is_ignored_without_an_error(self, client: EurekaClient, wanted: Instance) -> None:
+        """The server answers 204 to an older registration and ignores it: only a read shows that."""
         client.register(wanted, dirty_timestamp=5)
         client.register(replace(wanted, status=InstanceStatus.DOWN), dirty_timestamp=4)
         seen = client.read_instance(wanted.key)
@@ -130,7 +130,7 @@ class TestCalls:
         assert seen is not None
         assert (seen.status, seen.instance.override) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
 
-    def test_two_reads_tell_whether_somebody_renewed(
+    def test_two_reads_show_whether_somebody_renewed(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
     ) -> None:
         """`last_renewal` stays as it is while nobody renews, and moves with a renewal and a register."""
@@ -179,7 +179,7 @@ class TestCalls:
         with pytest.raises(RegistryRejected, match="Missing ip address"):
             client.register(replace(wanted, ip_addr=""), dirty_timestamp=1)
 
-    def test_a_url_without_eureka_is_told(self, eureka: EurekaSubject) -> None:
+    def test_a_url_without_eureka_is_reported(self, eureka: EurekaSubject) -> None:
         """Without `/eureka` the list says what the URL lacks."""
         with connect(eureka.root) as lost:
             source = lost.list_instances()
@@ -198,7 +198,7 @@ class TestCalls:
             assert set(pool.map(work, keys)) == {(True, True)}
 
 
-def test_login_and_warm_up_are_told_apart() -> None:
+def test_a_refused_login_and_a_warm_up_have_different_messages() -> None:
     """Without login, with a wrong one, and while the server warms up, the list says which it is.
 
     That the real server answers as the embedded one does is in `test_eureka.py`.

@@ -1000,7 +1000,7 @@ class TestPodsAndSlices:
         server.patch(services(namespace, "rating"), {"metadata": {"labels": {"touched": "true"}}})
         eventually(lambda: [one["endpoints"] for one in server.get(slices(namespace))["items"]] == [None])
 
-    def test_a_service_that_becomes_a_name_elsewhere_keeps_its_slices(
+    def test_a_service_that_becomes_an_external_name_keeps_its_slices(
         self, server: KubernetesSubject, namespace: str, node: str
     ) -> None:
         """As they were: no controller looks at them any more, and a pod that has ended stays ready there."""

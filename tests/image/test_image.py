@@ -59,7 +59,7 @@ def test_it_tells_its_version(containers: Containers) -> None:
     assert __version__ in done.stdout
 
 
-def test_it_needs_no_shell_and_is_nobody(containers: Containers) -> None:
+def test_the_image_starts_without_a_shell_as_an_unprivileged_user(containers: Containers) -> None:
     """The program itself is the first process, as a user that no file belongs to."""
     (described,) = json.loads(containers.call("podman", "image", "inspect", IMAGE))
     settings = described["Config"]

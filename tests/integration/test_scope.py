@@ -181,7 +181,7 @@ NEEDED = {"nodes": 0, "endpoints": 11}
 
 
 @pytest.mark.parametrize("resource", OPTIONAL)
-def test_a_right_that_few_need_is_asked_for_and_is_enough(
+def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
     resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """As the component in cronjob/rights grants it; without it the pass names what was denied."""

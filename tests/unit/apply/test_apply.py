@@ -208,8 +208,8 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
     assert "did not show the instance a moment later" in outcome.detail
 
 
-def test_registering_again_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
-    """Our id with another's mark is a conflict."""
+def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(bench: Bench) -> None:
+    """Our id without our mark is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
@@ -451,9 +451,9 @@ def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) 
     assert (batching.status(2), batching.status(3)) == (UP, UP)
 
 
-def test_batches_tell_which_keys_are_absent(batching: Bench) -> None:
-    """Each that is there, whatever its status, or of which a batch does not tell, is read by its own call; no lease is
-    renewed."""
+def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
+    """Each key that is registered, whatever its status, or of which a batch says nothing, is read by its own call; no
+    lease is renewed."""
     theirs = stored(instance(2), metadata={}, status=InstanceStatus.UNKNOWN)
     batching.registry.put(theirs)
     batching.registry.refuse[key(3)] = RegistryRejected("400: no address")
@@ -477,9 +477,9 @@ def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> Non
     assert batching.wire.calls == []
 
 
-def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Bench) -> None:
-    """Not what nobody desires, nor what is barred. What a person put out of service is renewed singly, which its server
-    replicates with the override."""
+def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batching: Bench) -> None:
+    """Not an instance that nobody desires, nor a barred one. One that a person put out of service is renewed singly,
+    which its server replicates with the override."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT))
     batching.registry.lacking = {key(number) for number in range(1, 5)}
     renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)])
@@ -519,8 +519,8 @@ def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(b
     assert batching.applier.missed([due, fresh, there], renewed) == []
 
 
-def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> None:
-    """In the next pass, whenever its turn would be; it still counts as lacking there."""
+def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) -> None:
+    """In the next pass, whenever its turn would be; it still counts as missing there."""
     ledger = RenewalLedger(period=30, slack=5)
     applier = Applier(
         batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
@@ -536,8 +536,8 @@ def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> Non
     assert "renew" not in batching.wire.verbs(), "a server that refuses it may hold another owner's instance"
 
 
-def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
-    """There callers would find nothing; with another one that every server has, it goes."""
+def test_the_last_instance_stays_while_a_server_lacks_its_successor() -> None:
+    """There callers would find nothing; with another one that every server has, it is cancelled."""
     lacking = Outcome(action=renew(1, if_gone=True), result=Result.DONE, status=UP, lacking=True)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}

@@ -91,7 +91,7 @@ def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_regi
     assert waits(done(CANCEL)) is None
 
 
-def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
+def test_the_finalizer_stays_while_the_deletion_is_younger_than_the_list() -> None:
     """A register from just before the deletion may still be hidden by the server's cache."""
     assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
         waits(done(CANCEL), now=DELETED + 44.9)
@@ -105,8 +105,8 @@ def test_it_stays_until_the_other_servers_were_asked() -> None:
     )
 
 
-def test_it_stays_while_a_server_may_hold_what_no_list_shows() -> None:
-    """One that did not show what it holds is waited for, as long as a lease lasts that nobody renews."""
+def test_the_finalizer_stays_while_a_server_may_hold_an_unlisted_instance() -> None:
+    """A server that could not be listed is waited for, as long as a lease lasts that nobody renews."""
     away = ("http://two", "http://three")
     assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
         "http://two and http://three could not be listed and may still hold an instance, "
@@ -144,7 +144,7 @@ def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
     assert asked_about(*(replace(ENDING, syncer=one) for one in (abandon, theirs))) == set()
 
 
-def test_what_a_deletion_waits_for_is_said_in_the_same_words_by_every_pass() -> None:
+def test_every_pass_says_in_the_same_words_why_a_deletion_waits() -> None:
     """A status whose message counts seconds would be written by every pass."""
     for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
         said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
@@ -160,18 +160,18 @@ def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> No
     assert said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
 
 
-def test_it_stays_while_eureka_cannot_be_read() -> None:
+def test_the_finalizer_stays_while_eureka_cannot_be_read() -> None:
     """An Unknown registry holds the deletion, and says why."""
     assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"
 
 
-def test_it_stays_while_the_list_still_shows_an_instance() -> None:
+def test_the_finalizer_stays_while_the_list_still_shows_an_instance() -> None:
     """The list itself must have shown none, whatever the DELETEs said."""
     shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
     assert "still shows its instances" in str(waits(done(CANCEL), registry=shown))
 
 
-def test_it_stays_when_a_delete_failed() -> None:
+def test_the_finalizer_stays_when_a_cancel_failed() -> None:
     """Every id must have answered, also one that no list shows."""
     assert waits(failed(CANCEL)) == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
 
@@ -243,7 +243,7 @@ def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceSta
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
 
-def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire() -> None:
+def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up() -> None:
     """A pass that was paused may turn it DOWN long after the deletion: story 1400295."""
     marks = {GONE: "true", POLICY: "CreateOnly"}
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
@@ -269,8 +269,8 @@ def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
     assert "its removal is held (abc)" in str(waits(done(held)))
 
 
-def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
-    """What carries the syncer's mark has to go, also when its Services are gone."""
+def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
+    """Instances with the syncer's mark have to be cancelled, also when its Services are gone."""
     claim = replace(CLAIM, keys=frozenset())
     assert "the deletion waits for" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
     assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None

@@ -86,7 +86,7 @@ def test_a_pod_that_could_not_be_registered_waits() -> None:
     assert set(world.opened()) == {"rating-1", "rating-2"}
 
 
-def test_an_instance_of_the_pod_before_it_opens_no_gate() -> None:
+def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
     """The address is the same, the pod is another."""
     world = Rollout()
     world.pods(1)
@@ -216,7 +216,7 @@ def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None
     assert world.opened() == {"rating-1": "Registered"}
 
 
-def test_a_registry_that_cannot_be_read_holds_a_rollout_up_for_five_minutes() -> None:
+def test_an_unread_eureka_delays_a_rollout_by_five_minutes() -> None:
     """By the syncer's own condition, so that a CronJob's passes count as a daemon's do."""
     world = Rollout()
     world.pods(1)

@@ -121,7 +121,7 @@ def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
     assert world.run().cut_short
 
 
-def test_a_finalizer_is_put_on_once_before_the_first_registration(bench: Bench) -> None:
+def test_a_finalizer_is_set_once_before_the_first_registration(bench: Bench) -> None:
     """One that is there already is left, and an action without a syncer needs none."""
     bench.cluster.apply(syncer())
     assert bench.put_on() == ({}, ())

@@ -146,8 +146,8 @@ def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> Non
     assert ledger.renewed_lately() == ()
 
 
-def test_a_blind_pass_renews_what_could_not_be_brought_to_a_server_in_the_last_one() -> None:
-    """Neither server tells what stands then, and the leases must not lapse."""
+def test_a_pass_that_cannot_read_eureka_renews_instances_that_a_server_lacked() -> None:
+    """Neither Eureka nor Kubernetes says what is registered then, and the leases must not expire."""
     world: FakeWorld = article()
     world.registry.batch_size = 250
     world.renewals = RenewalLedger(period=30, slack=5)

@@ -214,7 +214,7 @@ def test_a_command_with_many_namespaces_is_not_cut() -> None:
     assert message(found, "RemovalHeld").endswith(" -n namespace-024 --approve abc")
 
 
-def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
+def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them() -> None:
     """To the syncers that they concern, and to no other."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))

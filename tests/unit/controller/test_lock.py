@@ -149,7 +149,7 @@ def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert "was not released, and ends in 15 s: no answer" in caplog.text
 
 
-def test_a_paused_holder_that_wakes_finds_another_one() -> None:
+def test_a_paused_holder_that_wakes_finds_another_holder() -> None:
     """It does not hold it in the moment it wakes, and learns who does."""
     pair = Pair()
     pair.a.attempt()
@@ -600,7 +600,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=400)
 @given(EVENTS, st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([0.9, 1.0, 1.1]))
-def test_two_copies_never_both_hold_it(
+def test_two_copies_never_both_hold_the_lock(
     events: list[tuple[str, str, float, float, float, str, bool]], skew: float, offset: float, rate: float
 ) -> None:
     """Whatever is slow, lost or paused, and however two clocks differ, each by less than a tenth in speed."""

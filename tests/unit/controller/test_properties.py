@@ -109,7 +109,7 @@ def test_no_removal_stems_from_an_unknown_source(
 
 
 @given(sceneries())
-def test_a_blind_plan_only_renews(scenery: Scenery) -> None:
+def test_a_plan_without_eurekas_list_only_renews(scenery: Scenery) -> None:
     """While the registry is Unknown nothing else is planned."""
     claims = claims_of(scenery)
     assert {action.key for action in plan_blind(claims).of(Renew)} == set(claims.wanted_by)

@@ -85,8 +85,8 @@ def world(request: pytest.FixtureRequest) -> FakeWorld:
     return article(cache=request.param)
 
 
-def test_the_articles_story(world: FakeWorld) -> None:
-    """Registered, renewed, DOWN, UP, cancelled, another comes, the syncer goes; 40 s between two passes."""
+def test_eureka_follows_the_pods_until_the_syncer_is_deleted(world: FakeWorld) -> None:
+    """Registered, renewed, DOWN, UP, cancelled, another pod starts, the syncer is deleted; 40 s between two passes."""
 
     def step(expected: dict[str, str], changes: list[str]) -> None:
         world.later(40)
@@ -207,7 +207,7 @@ def test_adds_that_failed_do_not_loosen_the_brake() -> None:
     assert all(key(number) in world.registry.held for number in range(1, 102))
 
 
-def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
+def test_a_finalizer_that_somebody_removed_is_set_again(world: FakeWorld) -> None:
     """A replace without it, as by a careless client; a deletion would leave orphans."""
     world.run()
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=())
@@ -216,7 +216,7 @@ def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
 
 
-def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
+def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
     """The first registration of an id needs an uncached 404, and the same cluster still; then its finalizer, then the
     POST and a renewal."""
     world.run()
@@ -233,8 +233,8 @@ def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["its pod is gone", "its pod is unready"])
-def test_what_would_change_and_cannot_be_read_again_is_told(gone: bool) -> None:
-    """It is left as it is, and that is no sync: exit code and condition say so. What would not change is not told,
+def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool) -> None:
+    """It is left as it is, and exit code and condition say so. An instance that would not change is not reported,
     though its read has failed, too: one that is to stay UP is read as the witness of a removal."""
     world = article()
     world.run()
@@ -281,7 +281,7 @@ def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: 
         assert world.wire.verbs().count("renew") == 2
 
 
-def test_eureka_that_cannot_be_read_is_written_blindly() -> None:
+def test_without_eurekas_list_desired_instances_are_renewed_or_registered_again() -> None:
     """Desired ids are renewed, a 404 is registered, nothing is removed."""
     world = article()
     world.run()
@@ -304,7 +304,7 @@ def test_a_first_registration_while_eureka_cannot_be_read_has_its_finalizer() ->
     assert calls.index("add_finalizer") < calls.index("register")
 
 
-def test_while_the_cluster_does_not_say_who_it_is_whatever_is_ours_is_renewed() -> None:
+def test_while_the_clusters_uid_is_unknown_our_instances_are_only_renewed() -> None:
     """And nothing else; when Eureka is Unknown as well, nothing is done."""
     world = article()
     world.run()
@@ -332,8 +332,8 @@ def test_another_cluster_under_our_name_stops_all_but_renewals() -> None:
 
 
 @pytest.mark.parametrize("syncers", [1, 50])
-def test_a_crd_that_goes_takes_nothing_along(syncers: int) -> None:
-    """Every item is being deleted: no cancel, no finalizer off, for as long as it lasts."""
+def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
+    """Every item is being deleted: nothing is cancelled and no finalizer removed, for as long as it lasts."""
     world = FakeWorld()
     for number in range(syncers):
         name = f"app{number}"
@@ -513,7 +513,7 @@ def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:
         assert world.wire.writes() == []
 
 
-def test_the_last_up_instance_stays_until_its_successor_stands() -> None:
+def test_the_last_up_instance_stays_until_its_successor_is_registered() -> None:
     """A pod is replaced while Eureka refuses the new one."""
     world = article()
     pods(world, endpoint(1))
@@ -652,7 +652,9 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
         ("none known", {A, B}),
     ],
 )
-def test_a_frozen_syncer_loses_an_instance_when_its_pod_is_gone(world: FakeWorld, listed: str, left: set[str]) -> None:
+def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
+    world: FakeWorld, listed: str, left: set[str]
+) -> None:
     """A complete list of pods is evidence; one that could not be read is none."""
     world.run()
     world.later(60)

@@ -88,7 +88,7 @@ PASSES = [(name, selector) for name in STAGES for selector in (False, True)]
 
 
 @pytest.mark.parametrize(("hanging", "selector"), [*PASSES, ("list_syncers", True)])
-def test_a_call_that_takes_all_of_its_stage_leaves_the_later_ones_their_time(hanging: str, selector: bool) -> None:
+def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: str, selector: bool) -> None:
     """Each later stage begins with a twentieth of the pass or more, and the whole ends in time."""
     world = Slow(selector=selector)
     world.hanging = hanging

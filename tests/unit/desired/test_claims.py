@@ -227,8 +227,9 @@ def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_
     assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
 
 
-def test_a_service_without_any_slice_freezes_its_syncer() -> None:
-    """One without pods has an empty slice; one that has none went, with its slices, while both were listed."""
+def test_the_syncer_of_a_service_without_any_slice_is_not_served() -> None:
+    """A Service without pods has an empty slice; one that has none was deleted, with its slices, while both were
+    listed."""
     assert reason(claim(None, (service(),), ())) == "NoEndpointSlices"
     assert isinstance(claim(None, (service(),), (piece(),)), Serving)
 
@@ -244,7 +245,7 @@ def test_a_service_without_any_slice_freezes_its_syncer() -> None:
         ({"selector": {"service": "x_"}, "appName": None}, (service("x_"),), "InvalidName"),
     ],
 )
-def test_a_syncer_that_cannot_be_served_freezes(
+def test_a_syncer_that_cannot_be_served_says_why(
     spec: dict[str, Any], services: tuple[Service, ...], expected: str
 ) -> None:
     """Its reason becomes its condition; it is not Unknown."""
@@ -294,14 +295,14 @@ def test_a_deleted_syncer_that_cannot_be_served_names_nothing() -> None:
     assert found.keys == frozenset()
 
 
-def test_deletions_are_nobodys_wish_while_the_crd_goes() -> None:
-    """Every item is being deleted then: frozen, until the CRD is known to live."""
+def test_deletions_are_not_followed_while_the_crd_is_being_deleted() -> None:
+    """Every item is being deleted then: none is served, until the CRD is known to live."""
     found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
     assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("CRDTerminating", True)
 
 
-def test_a_vanished_syncer_makes_no_orphans_while_the_crd_goes() -> None:
+def test_a_missing_syncer_leaves_no_orphans_while_the_crd_is_being_deleted() -> None:
     """When the CRD is being deleted, an absent syncer proves nothing: its instances are renewed."""
     claims = desired([syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING)
     (action,) = make_plan(claims, observed(stored(instance()))).actions

@@ -172,10 +172,10 @@ def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
 
 @pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
-def test_while_nobody_can_tell_what_is_drained_what_was_stays_down_and_the_rest_goes_on(
+def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
     kind: Kind, drained_by: dict[str, Any], source: Unknown
 ) -> None:
-    """Each pass is a new process. What was UP stays UP, new pods come, and a deletion waits for no list."""
+    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion waits for no list."""
     world = on_two_nodes()
     drain(world, **drained_by)
     world.run()
@@ -273,11 +273,11 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
 @pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
 @pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
-def test_a_drained_pod_does_not_come_up_under_another_key(
+def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
-    """The name or the port changes while nobody can tell: what bears the mark of the pod stays, and says it in every
-    pass. The other pod moves. When it can be told, the drain goes on or ends."""
+    """The name or the port changes while drains cannot be read: the instance with the pod's mark stays, and every pass
+    says so. The other pod moves. When drains can be read again, this one continues or ends."""
     world = on_two_nodes(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
     drain(world, **drained_by)
@@ -406,8 +406,8 @@ def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
     assert up_and_down(world) == ("DOWN", "UP")
 
 
-def test_nothing_is_taken_down_for_a_mark_alone() -> None:
-    """A person set it UP in Eureka: while nobody can tell whether it is drained, nothing proves that it should go."""
+def test_nothing_is_turned_down_for_a_mark_alone() -> None:
+    """A person set it UP in Eureka: while drains cannot be read, nothing proves that it should be DOWN."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -442,8 +442,9 @@ def test_all_that_drains_a_pod_is_marked() -> None:
     assert up_and_down(world)[0] == "DOWN"
 
 
-def test_the_brake_takes_a_drain_for_a_persons_wish_and_still_counts_it() -> None:
-    """It is exempt from the share of the whole, as what merely turns unready is not; no wish is above the ceiling."""
+def test_the_brake_takes_a_drain_as_evidence_and_still_counts_it() -> None:
+    """It is exempt from the share of all, which a pod that merely turns unready is not, and not from the highest
+    number."""
     world = on_two_nodes()
     world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
     drain(world, nodes=("node-a", "node-b"))

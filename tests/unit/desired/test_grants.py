@@ -122,7 +122,7 @@ ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
 
 
 @pytest.mark.parametrize("road", ROADS)
-def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> None:
+def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str) -> None:
     """A tenant writes it, and so could lead callers anywhere."""
     made, spec, slices, host, grant = ROADS[road]
     for others in ("", "other.example.com,10.0.0.0/8,nonsense/9"):
@@ -262,9 +262,9 @@ def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> 
     assert len(world.registry.held) == 1
 
 
-def test_a_grant_that_is_taken_back_removes_nothing() -> None:
-    """An annotation that a tool drops must not take an app out: what is registered is renewed, nothing new comes, and
-    what goes is what has no pod any more, or a syncer that a person deletes."""
+def test_a_revoked_grant_removes_nothing() -> None:
+    """An annotation that a tool drops must not remove an app: registered instances are renewed, nothing new is
+    registered, and only instances without a pod, or of a syncer that a person deletes, are removed."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}

@@ -131,7 +131,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ),
     ],
 )
-def test_what_an_older_crd_might_have_let_through_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+def test_a_spec_that_an_older_crd_may_have_accepted_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
     """The program takes nothing on trust."""
     found = refused(**spec)
     assert found[0] == reason

@@ -149,7 +149,7 @@ def test_an_empty_class_is_none() -> None:
     assert not any(CLASS in one.instance.metadata for one in claim.wanted.values())
 
 
-def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
+def test_only_complete_lists_show_that_an_instance_belongs_to_others() -> None:
     """While the list of a namespace is Unknown, all that its names cover may be ours."""
     theirs = syncer(syncerClass="edge")
     assert not Scope().knowing(listed([theirs])).covers(REF)
@@ -261,7 +261,7 @@ def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) ->
 
 
 def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: FakeWorld) -> None:
-    """The one that it left lets go of it, the one that it came to writes its mark; and back."""
+    """The installation that it left stops to renew it, the one that it came to writes its mark; and back."""
     plain, edge = Scope(), Scope(syncer_class="edge")
     touches(world, plain)
     there, spec = world.cluster.syncers[SyncerRef(NS, "a")], {"selector": {"service": "a"}}
@@ -275,8 +275,8 @@ def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: Fake
     assert "cancel" not in world.wire.verbs()
 
 
-def test_a_syncer_that_left_the_scope_is_let_go_as_it_is(world: FakeWorld) -> None:
-    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let lapse."""
+def test_a_syncer_that_left_the_scope_is_left_as_it_is(world: FakeWorld) -> None:
+    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let expire."""
     world.scope = Scope(selector=TEAM_A)
     world.run()
     relabel(world, "a", team="b")

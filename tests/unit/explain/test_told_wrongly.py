@@ -155,7 +155,7 @@ def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -
     assert code_of([found], asked.look(what)) == ExitCode.INCOMPLETE
 
 
-def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     """Whoever may write into Eureka chooses what its marks and ids say."""
     asked = Asked(endpoint(1))
     asked.fake.run()

@@ -103,7 +103,7 @@ def test_what_the_shell_hands_over_is_read(tmp_path: Path) -> None:
         os.close(reader)
 
 
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+def test_a_path_that_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
     """A link, a folder, a pipe that never ends, nothing, and bytes that are no text."""
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")

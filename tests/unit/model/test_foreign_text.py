@@ -76,7 +76,7 @@ def test_json_means_the_same_without_them(text: str) -> None:
         "connection-string", "sentry.dsn",
     ],
 )  # fmt: skip
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognized(name: str) -> None:
     """In whatever way its words are joined."""
     assert sounds_secret(name)
 
@@ -176,7 +176,7 @@ def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
     assert "evil" in stream.getvalue()
 
 
-def test_a_condition_holds_no_escape_of_anybody() -> None:
+def test_a_condition_contains_no_escape_sequence() -> None:
     """Tenants and their terminals read those, and the events that repeat them."""
     world = article()
     world.registry.refuse[key(1)] = RegistryRejected(f"refused: {ODD}")

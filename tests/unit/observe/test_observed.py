@@ -21,7 +21,7 @@ UNMARKED = stored(instance(4), metadata={OWNER: "prod", CLUSTER: OURS.metadata[C
 HERE = Scope(namespaces=frozenset({NS}))
 
 
-def test_ours_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
+def test_our_instances_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
     """All others are never changed: foreign, out of scope, or with an unreadable mark."""
     found = observed(OURS, ELSEWHERE, UNMARKED, foreign(), scope=HERE)
     assert set(found.ours) == {OURS.key}
@@ -134,7 +134,7 @@ def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -
     assert held_by_owner(everything, "other", Scope()) == ()
 
 
-def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> None:
+def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() -> None:
     """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
     living = stored(instance(2, ref=SyncerRef(NS, "living")))
     before = observed(OURS, foreign())

@@ -70,7 +70,7 @@ def code(report: PassReport) -> ExitCode:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_typo_registers_nothing_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
+def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
     """Not into Kubernetes either; and the sentence asks, and names the way out."""
     status = world.cluster.syncers[SyncerRef(NS, "rating")].status
     world.owner = TYPO
@@ -280,7 +280,7 @@ def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsew
 
 
 @pytest.mark.parametrize("stamps", [(5, 5), (5, 6), (6, 5)])
-def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
+def test_two_owners_are_never_both_stopped(stamps: tuple[int, int]) -> None:
     """Of one age the first by name goes on."""
     world = doubled()
     times = dict(zip((RIGHT, TYPO), stamps, strict=True))

@@ -236,7 +236,7 @@ def test_an_app_without_a_free_instance_is_said() -> None:
         adopt(base(), app="nothing")
 
 
-def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     """Whoever may write into Eureka chooses what its marks say."""
     world = base()
     world.registry.put(of_cluster("b; reboot", 2))

@@ -137,8 +137,9 @@ def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eure
     assert first != set(sorted(key(n) for n in range(1, 11))[:3])
 
 
-def test_a_substitute_stays_until_it_dies() -> None:
-    """An instance that is not ready is no use to callers: another comes in, and stays when the first is ready again."""
+def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
+    """An instance that is not ready is no use to callers: another one is registered, and stays when the first is ready
+    again."""
     world = setting(pods=4, limit=1)
     settled(world)
     (first,) = up(world)
@@ -156,8 +157,8 @@ def test_a_substitute_stays_until_it_dies() -> None:
 
 
 @pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
-def test_what_a_percentage_comes_to_takes_nothing_out_when_it_falls_by_itself(value: Any) -> None:
-    """The data centre shrinks, or half of our pods go: what is left of ours and serves stays."""
+def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
+    """The data centre shrinks, or half of our pods end: those of ours that are left and serve stay."""
     world = setting(pods=10, others=6, limit=value)
     settled(world)
     standing = up(world)
@@ -220,8 +221,8 @@ def add_another_app(world: FakeWorld) -> None:
     )
 
 
-def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
-    """40 of 50 may go, but never all that we own."""
+def test_a_lowered_limit_may_remove_many_instances_but_never_all() -> None:
+    """40 of 50 may be removed, but never all that we own."""
     world = setting(pods=50)
     world.brake = BrakeLimits()
     settled(world)
@@ -235,9 +236,7 @@ def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("value", [1, "20%"])
-def test_a_lowered_limit_keeps_what_callers_reach_before_what_a_person_put_out_of_service(
-    number: int, value: Any
-) -> None:
+def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number: int, value: Any) -> None:
     """Whichever of the three it is: another stays UP, and the override is not forgotten."""
     world = setting(pods=3)
     settled(world)
@@ -467,7 +466,7 @@ def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str
 
 
 @pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
-def test_a_detached_syncer_leaves_its_instances_to_a_younger_one_without_a_gap(zero: Any) -> None:
+def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) -> None:
     """They stay UP and change hands; neither is in conflict, and nothing is cancelled on the way."""
     world = two_syncers(older=zero)
     report = settled(world)
@@ -494,7 +493,7 @@ def test_the_same_in_an_app_with_another_id() -> None:
     assert held_by(world) == {"10.0.0.1": ("UP", "other/young")}
 
 
-def test_what_a_detached_syncer_has_goes_once_another_app_stands_in_its_place() -> None:
+def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> None:
     """For one VIP: while the younger one's app cannot be registered, the older one's stays UP."""
     world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
     fresh = [key(n, app="rating-2") for n in (1, 2)]

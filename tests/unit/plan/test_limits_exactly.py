@@ -126,7 +126,7 @@ def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str,
         "of another syncer, and wanted by this one",
     ],
 )
-def test_a_share_is_of_what_callers_find_beside_ours(others: list[ObservedInstance], places: int) -> None:
+def test_a_share_is_relative_to_the_others_that_callers_find(others: list[ObservedInstance], places: int) -> None:
     """Half of all: as many of ours as others are UP under a VIP of ours, each counted once."""
     found = within_limits(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
     assert len(let_in(found)) == places

@@ -110,7 +110,7 @@ def test_what_is_frozen_or_unknown_is_renewed_and_not_healed(case: dict[str, Any
 
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
-def test_what_is_frozen_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
+def test_a_syncer_not_served_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
     """Nothing is registered from half a picture."""
     assert plan_for(**case) == Plan()
 
@@ -122,7 +122,7 @@ def test_an_empty_service_is_empty() -> None:
     assert (action.grounds, action.why) == (Grounds.ABSENCE, "it has no endpoint any more")
 
 
-def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> None:
+def test_a_kept_instance_is_cancelled_when_another_pod_has_its_address_and_port() -> None:
     """That is positive evidence, from a complete list."""
     action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
@@ -165,7 +165,7 @@ def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slice
         ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
     ],
 )
-def test_a_frozen_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
+def test_a_kept_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
     """Pods on the host's network share an address, so address and port and another pod are needed."""
     found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
     assert isinstance(only(found), Renew)
@@ -422,7 +422,7 @@ def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
 # --- Scope, orphans, conflicts -----------------------------------------------------------------------------------
 
 
-def test_an_orphan_is_cancelled_when_its_namespace_was_listed_whole() -> None:
+def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> None:
     """No syncer of that name is there; another namespace's may be."""
     action = only(plan_for(stored(instance(ref=SyncerRef(NS, "gone"))), syncers=[]))
     assert isinstance(action, Cancel)
@@ -599,8 +599,9 @@ def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
 
 
 @pytest.mark.parametrize("absent", [True, False])
-def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> None:
-    """An address that is awaited, Endpoints that are truncated; what leaves by its own word goes all the same."""
+def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absent: bool) -> None:
+    """An address that is awaited, Endpoints that are truncated; the instance of a terminating endpoint is cancelled all
+    the same."""
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,

@@ -162,8 +162,9 @@ def test_the_oldest_syncers_are_served(shard: Shard | None) -> None:
     assert over(b, a, old, replace(oldest, spec={"syncerClass": "internal"})) == {"b"}, "nor has another class"
 
 
-def test_what_a_syncer_beyond_the_quota_has_registered_is_kept() -> None:
-    """Its pods are not followed; an instance goes when its pod is gone, and a place that is free serves it again."""
+def test_registered_instances_of_a_syncer_beyond_the_quota_are_kept() -> None:
+    """Its pods are not followed; an instance is removed when its pod is gone, and a place that is free serves it
+    again."""
     world = world_of(1)
     young(world, 11, 12)
     world.run()

@@ -637,8 +637,8 @@ class TestReturns:
         """What it has lost is not in its list."""
         assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
 
-    def test_one_that_has_not_answered_for_all_is_asked_again(self) -> None:
-        """It went away once more, or no time was left; nothing is said to be lacking there meanwhile."""
+    def test_a_server_that_did_not_answer_about_all_instances_is_asked_again(self) -> None:
+        """It became unreachable again, or no time was left; meanwhile no instance counts as missing there."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -789,7 +789,7 @@ class TestPasses:
         assert story.held() == [{key(1)}] * 2
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_a_server_that_is_back_gets_what_came_before_it_loses_what_went(self, which: int) -> None:
+    def test_a_server_that_is_back_gets_new_instances_before_old_ones_are_cancelled(self, which: int) -> None:
         """Callers that ask that server alone always find one, though no lease is due."""
         story = Story((1,))
         story.world.renewals = RenewalLedger(period=30, slack=5)
@@ -825,7 +825,9 @@ class TestPasses:
 
     @pytest.mark.parametrize("which", [0, 1])
     @pytest.mark.parametrize("status", [InstanceStatus.UP, InstanceStatus.UNKNOWN])
-    def test_an_id_that_a_stranger_has_on_one_server_is_taken_on_none(self, status: InstanceStatus, which: int) -> None:
+    def test_an_id_that_others_have_on_one_server_is_registered_on_none(
+        self, status: InstanceStatus, which: int
+    ) -> None:
         """Also while lists do not show it, and Eureka answers a heartbeat for it with 404."""
         story = Story()
         server = story.site.servers[which]
@@ -864,9 +866,9 @@ class TestPasses:
         assert story.held() == [{key(2)}, {key(1), key(2)}]
 
     @pytest.mark.parametrize("later", [1, 30])
-    def test_a_person_s_out_of_service_is_not_carried_over_as_up(self, later: float) -> None:
-        """What a person took out on one server does not come up on the other, also while the list shows it UP. It is
-        renewed singly, which a server that replicates would hand on."""
+    def test_a_persons_out_of_service_is_not_copied_to_another_server_as_up(self, later: float) -> None:
+        """An instance that a person put out of service on one server does not become UP on the other, also while the
+        list shows it UP. It is renewed singly, which a server that replicates would hand on."""
         story = Story((1,))
         story.run()
         story.site.servers[0].handle(out_of_service(1))

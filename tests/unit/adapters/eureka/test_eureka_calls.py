@@ -227,7 +227,9 @@ class TestLists:
             (ConnectionRefusedError(), Cause.UNAVAILABLE, "refused"),
         ],
     )
-    def test_what_is_no_list_is_unknown(self, answer: Response | Exception, cause: Cause, sentence: str) -> None:
+    def test_an_answer_that_is_no_list_is_unknown(
+        self, answer: Response | Exception, cause: Cause, sentence: str
+    ) -> None:
         """Each answer that is no registry is Unknown, with its cause and a sentence; a list never raises."""
         source = connect(answer)[0].list_instances()
         assert isinstance(source, Unknown)
@@ -235,7 +237,7 @@ class TestLists:
         assert sentence in source.message
         assert source.message.endswith((".", "?"))
 
-    def test_a_list_that_is_403_alone_is_a_warm_up(self) -> None:
+    def test_a_403_of_the_list_alone_means_warm_up(self) -> None:
         """A 403 of the list, while another read is a 404, is a server that has just started."""
         source = connect(Response(status=403), Response(status=404))[0].list_instances()
         assert isinstance(source, Unknown)
@@ -255,7 +257,7 @@ class TestLists:
             assert isinstance(source, Unknown)
             assert ("does the URL end in /eureka?" in source.message) is asked
 
-    def test_a_redirect_does_not_tell_a_secret(self) -> None:
+    def test_the_error_for_a_redirect_shows_no_secret(self) -> None:
         """Query and user of a redirect's target are not repeated."""
         headers = {"Location": "https://me:s3cret@sso/login?token=s3cret"}
         source = connect(Response(status=302, headers=headers))[0].list_instances()
@@ -344,7 +346,7 @@ class TestWrites:
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
-    def test_a_login_that_the_server_repeats_is_not_told(self, url: str, spring: bool) -> None:
+    def test_a_login_that_the_server_repeats_is_not_shown(self, url: str, spring: bool) -> None:
         """Header and password of our own call, whatever form the refusal has."""
         credentials = Credentials(user="sync", password="s3cret")
         sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()

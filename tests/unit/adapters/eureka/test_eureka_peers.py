@@ -578,8 +578,8 @@ class TestGhosts:
             pair.run()
         pair.peers.renew_strays()
 
-    def test_an_id_that_a_stranger_has_on_a_later_peer_is_not_taken(self) -> None:
-        """It bears no owner's mark, so lists of that peer tell nothing of it. The rest is registered."""
+    def test_an_id_that_others_have_on_a_later_peer_is_not_registered(self) -> None:
+        """Their instance has no owner's mark, so it is not found by that peer's lists. The rest is registered."""
         pair = Pair()
         theirs = changed(foreign(), key=key(1))
         pair.two.held.put(theirs)
@@ -587,7 +587,7 @@ class TestGhosts:
         assert pair.standing() == ({key(2)}, OURS)
         assert pair.two.held.held[key(1)] == theirs
 
-    def test_an_id_that_only_a_later_peer_has_is_not_registered_again_over_a_stranger(self, pair: Pair) -> None:
+    def test_an_id_that_others_have_on_a_later_peer_is_not_registered_again(self, pair: Pair) -> None:
         """The first peer lost our lease, and its list does not know yet."""
         theirs = changed(foreign(), key=key(1))
         pair.two.held.held[key(1)] = theirs
@@ -621,7 +621,7 @@ class TestGhosts:
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
 
-    def test_an_id_is_not_free_when_a_later_peer_refuses_to_say_it_of_this_one(self, pair: Pair) -> None:
+    def test_an_id_is_not_free_when_a_later_peer_refuses_to_read_it(self, pair: Pair) -> None:
         """It is the instance's fault, and the peer stays in use."""
         pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
         for _ in range(2):
@@ -806,7 +806,7 @@ def gaps(times: list[float]) -> float:
 
 
 def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> None:
-    """Also with replication cut, and though its ghost is on the second peer alone."""
+    """Also with replication cut, when its instances are left on the second peer alone."""
     pair.one.others = pair.two.others = []
     pair.run()
     pair.world.cluster.delete(REF)
@@ -936,9 +936,7 @@ def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(pro
 
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
-def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_replication_that_is_cut(
-    process: str, pair: Pair
-) -> None:
+def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process: str, pair: Pair) -> None:
     """Each pass registers something, so that its cancels go to the first peer alone."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
@@ -963,10 +961,9 @@ def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_re
 
 
 @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
-def test_a_peer_that_cannot_be_listed_holds_a_deletion_until_what_it_may_hold_has_lapsed(
-    trouble: RegistryError, pair: Pair
-) -> None:
-    """It may be gone for good, and its address still be given: 600 s after the deletion nothing of it stands there."""
+def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(trouble: RegistryError, pair: Pair) -> None:
+    """The peer may be gone for good, and its address still be given: 600 s after the deletion no lease is left
+    there."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = trouble
     deleted = pair.world.cluster.syncers[REF].deleted
@@ -1000,7 +997,7 @@ def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_
     assert REF not in pair.world.cluster.syncers
 
 
-def test_a_deletion_waits_when_no_time_is_left_to_list_the_others(pair: Pair) -> None:
+def test_a_deletion_waits_when_no_time_is_left_to_list_the_other_peers(pair: Pair) -> None:
     """They are listed with the next pass."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = None

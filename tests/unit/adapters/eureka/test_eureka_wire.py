@@ -155,7 +155,7 @@ class TestUnusable:
         with pytest.raises(RegistryUnusable):
             wire.decode_list(listing(changed(THEIRS, port=8080), OURS)[:-30])
 
-    def test_fewer_instances_than_counted_are_unusable(self) -> None:
+    def test_a_list_with_fewer_instances_than_it_counts_is_unusable(self) -> None:
         """A list that holds fewer instances than its hash code counts was shortened on its way."""
         assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
         with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):

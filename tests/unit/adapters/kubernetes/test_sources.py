@@ -198,7 +198,7 @@ def test_a_service_tells_whether_it_selects(world: World, selector: Any, selects
 
 @pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
 @pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
-def test_endpoints_say_when_they_are_not_all(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
+def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
     """Also when nothing is left in them; `warning` is what older controllers said of a long list that is whole."""
     write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
     found = old_cluster(world).list_slices(["shop"]).of("shop")

@@ -100,7 +100,7 @@ def test_a_scope_of_namespaces_says_nothing_about_others(world: World) -> None:
     assert cause(listed.of("other")) is Cause.NOT_READ
 
 
-def test_a_denied_namespace_is_unknown_by_itself(world: World) -> None:
+def test_a_denied_namespace_alone_is_unknown(world: World) -> None:
     """A 403 in one namespace leaves the others Complete."""
     world.make_service("a")
     world.server.deny("services", "list", "secret")
@@ -172,8 +172,8 @@ def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
     assert len(world.clock.slept) == 2
 
 
-def test_an_expired_token_restarts_the_walk_once(world: World) -> None:
-    """410 in the middle: from the beginning again, and what the first walk saw is forgotten."""
+def test_an_expired_token_restarts_the_list_once(world: World) -> None:
+    """410 in the middle: from the beginning again, and what the first attempt saw is forgotten."""
     expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
     scripted(world, answer(200, page([service("old")], "t")), expired, answer(200, page([service("new")])))
     assert names(world.cluster.list_services(None).of("shop")) == ["new"]

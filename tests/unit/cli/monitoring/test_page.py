@@ -116,7 +116,7 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
     ]
 
 
-def test_what_others_wrote_is_text() -> None:
+def test_text_that_others_wrote_is_escaped() -> None:
     """Names, messages, summaries, the owner."""
     shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
     one = remembering(
