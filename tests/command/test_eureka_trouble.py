@@ -128,7 +128,7 @@ def test_the_right_password_works(settled: Program) -> None:
     assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1, PUT=2)), ended.out
 
 
-def test_refused_writes_are_told_once(settled: Program) -> None:
+def test_refused_writes_are_reported_once(settled: Program) -> None:
     """CSRF protection is named as the likely cause, once for all instances."""
     settled.playground.eureka.refuse_writes = True
     ended = settled.run()

@@ -16,7 +16,7 @@ REACHED_BY = {
     ExitCode.USAGE: "test_options.py::test_a_wrong_command_line_is_refused_in_one_sentence",
     ExitCode.CONFIGURATION: "test_kubernetes_trouble.py::test_a_wrong_kubeconfig_is_one_sentence",
     ExitCode.INVALID_MANIFEST: "test_demo.py::test_validate_judges_files_and_folders",
-    ExitCode.CHANGES_PENDING: "test_passes.py::test_the_detailed_exit_code_tells_changes_from_none",
+    ExitCode.CHANGES_PENDING: "test_passes.py::test_the_detailed_exit_code_says_whether_there_are_changes",
     ExitCode.NOT_REGISTERED: "test_explain.py::SILENCES",
     ExitCode.CHECK_FAILED: "test_check.py::test_a_planted_fault_is_found",
     ExitCode.KUBERNETES_UNREAD: "test_kubernetes_trouble.py::test_a_closed_port_is_one_sentence",
@@ -26,7 +26,7 @@ REACHED_BY = {
     ExitCode.INCOMPLETE: "test_eureka_trouble.py::test_one_refused_instance_stops_no_other",
     ExitCode.REMOVAL_HELD: "test_passes.py::test_a_pass_with_held_removals_keeps_and_renews_all",
     ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
-    ExitCode.REFUSED: "test_owner.py::test_what_somebody_renews_is_refused_by_every_door",
+    ExitCode.REFUSED: "test_owner.py::test_adopt_and_rename_refuse_an_instance_that_somebody_renews",
     ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",
 }
 

@@ -183,7 +183,7 @@ def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(settled: Pr
     assert settled.run().code == ExitCode.OK
 
 
-def test_a_status_that_may_not_be_written_is_told_once(settled: Program) -> None:
+def test_a_status_that_may_not_be_written_is_reported_once(settled: Program) -> None:
     """Eureka is served all the same."""
     settled.playground.kubernetes.deny("eurekasyncers/status", "patch")
     settled.playground.set_ready("rating", "rating-2", ready=False)

@@ -67,7 +67,7 @@ def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settle
     assert warnings[0]["time"].endswith("Z")
 
 
-def test_the_detailed_exit_code_tells_changes_from_none(program: Program) -> None:
+def test_the_detailed_exit_code_says_whether_there_are_changes(program: Program) -> None:
     """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
     assert program.run("--dry-run").code == ExitCode.OK

@@ -259,7 +259,7 @@ class TestNetwork:
         assert isinstance(source, Unknown)
         assert source.message == f"GET {url}/apps failed: the answer broke off."
 
-    def test_a_connection_that_is_closed_without_a_word_is_unknown(self) -> None:
+    def test_a_connection_that_is_closed_without_an_answer_is_unknown(self) -> None:
         """A closed connection is a failure of the network."""
         with answering(lambda connection: None) as url, connect(url, retries=0) as client:
             source = client.list_instances()
@@ -304,8 +304,8 @@ class TestNetwork:
         assert isinstance(source, Unknown)
         assert "the connection was refused" in source.message
 
-    def test_https_to_a_plain_port_is_told(self) -> None:
-        """`https` where the server speaks `http` is told, with the way to write the URL."""
+    def test_https_to_a_plain_port_is_reported(self) -> None:
+        """The message for `https` where the server speaks `http` has the way to write the URL."""
 
         def plain(connection: socket.socket) -> None:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

@@ -52,7 +52,7 @@ def test_it_was_pushed(containers: Containers) -> None:
     assert (containers.pushed / "manifest.json").is_file()
 
 
-def test_it_tells_its_version(containers: Containers) -> None:
+def test_the_image_prints_its_version(containers: Containers) -> None:
     """Without a home folder, a network, or anything that it may write."""
     done = containers.run("--version")
     assert (done.returncode, done.stderr) == (0, "")

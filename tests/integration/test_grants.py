@@ -221,10 +221,11 @@ def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
     assert {one["app"] for one in found if f":{NS}:" in one["instanceId"]} <= {"RATING"}
 
 
-def test_what_is_granted_is_served(
+def test_granted_names_are_served(
     tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """And a tenant cannot grant himself more. What is taken back later stays registered, and he is told."""
+    """A tenant cannot grant himself more. An instance whose grant is removed later stays registered, and an event says
+    so."""
     with pytest.raises(requests.HTTPError, match="403"):
         grant(tenant, NS, "*", "*")
     tenant.request("POST", syncers_of(NS), syncer("rating"))

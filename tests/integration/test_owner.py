@@ -328,7 +328,9 @@ def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[
 
 
 @pytest.mark.parametrize("away", [0, 1])
-def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int) -> None:
+def test_a_purge_reports_a_peer_that_is_down(
+    peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int
+) -> None:
     """By name and with exit 30; the other one is purged. It comes back, copies the other, and a purge is whole."""
     pair[away].kill()
     try:

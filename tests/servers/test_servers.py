@@ -129,7 +129,7 @@ def test_stock_eureka_keeps_its_cache(eureka_stock: EurekaServer) -> None:
     assert "eureka.server.enable-self-preservation" not in eureka_stock.properties()
 
 
-def test_what_no_list_shows_yet_is_cleared(eureka_stock: EurekaServer) -> None:
+def test_an_instance_that_no_list_shows_yet_is_cleared(eureka_stock: EurekaServer) -> None:
     registry, app = Registry(url=eureka_stock.url), unique("left")
     registry.listed("left")  # the server keeps this list for 30 s
     marked = instance(app)

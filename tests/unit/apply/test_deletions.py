@@ -116,7 +116,7 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     assert (told(world).warning, told(world).message.endswith("no instance of it is left in Eureka")) == (False, True)
 
 
-def test_what_an_abandoned_deletion_left_is_an_orphan_later() -> None:
+def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
     """The CRD lives and the syncer is not there: the next pass that can, cancels."""
     world = article()
     world.cluster.apply(
@@ -159,8 +159,10 @@ def _nothing_first(_: FakeWorld) -> None:
 
 @pytest.mark.parametrize("gone_before", [_nothing_first, _pods_first, _services_first, _all_first])
 @pytest.mark.parametrize("cache", [0, 30])
-def test_a_namespace_that_goes_takes_its_instances_along(gone_before: Callable[[FakeWorld], None], cache: int) -> None:
-    """Whatever of its content goes before the syncer; the finalizer ends with the last instance."""
+def test_the_instances_of_a_deleted_namespace_are_cancelled(
+    gone_before: Callable[[FakeWorld], None], cache: int
+) -> None:
+    """Whatever of its content is deleted before the syncer; the finalizer is removed with the last instance."""
     world = article(cache=cache)
     gone_before(world)
     world.cluster.delete(REF)
@@ -186,7 +188,7 @@ def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
     return made
 
 
-def test_a_syncer_made_anew_goes_on_with_its_instances() -> None:
+def test_a_syncer_that_is_created_again_keeps_its_instances() -> None:
     """They are its own by name: renewed, and the new object gets a finalizer before the pass ends."""
     world = article()
     recreated(world)
@@ -308,7 +310,7 @@ def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
     assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
 
 
-def test_what_a_successor_does_not_want_goes_with_the_deletion() -> None:
+def test_instances_that_no_successor_wants_are_cancelled_with_the_deletion() -> None:
     """It selects another Service, which has one pod of the two."""
     world = article()
     world.cluster.apply(

@@ -86,8 +86,8 @@ def failed(action: Cancel | Register | Renew | Update) -> Outcome:
     return Outcome(action=action, result=Result.FAILED, detail="Eureka did not answer")
 
 
-def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_register() -> None:
-    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer goes."""
+def test_the_finalizer_is_removed_when_no_instance_is_left_or_can_be_hidden() -> None:
+    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer is removed."""
     assert waits(done(CANCEL)) is None
 
 
@@ -195,7 +195,7 @@ def test_it_stays_when_a_read_failed() -> None:
     assert said == f"the deletion waits for 1 instance, {key()}: {why}"
 
 
-def test_it_goes_when_a_successor_took_the_instance_over() -> None:
+def test_the_finalizer_is_removed_when_a_successor_took_the_instance_over() -> None:
     """What a successor registered anew under its own mark is the successor's to clean."""
     assert waits(done(UPDATE), registry=fresh(OURS)) is None
 
@@ -220,25 +220,28 @@ def test_it_stays_when_the_successor_failed_to_take_over() -> None:
 
 
 @pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
-def test_it_goes_although_the_successor_fails_with_what_is_its_own(action: Register | Renew) -> None:
+def test_the_finalizer_is_removed_although_eureka_refuses_the_successor(action: Register | Renew) -> None:
     """A successor that Eureka refuses must not hold the deletion: nothing there carries our mark."""
     registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
     assert waits(failed(action), registry=registry) is None
 
 
-def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
+def test_the_finalizer_is_removed_while_a_successor_waits_for_a_ready_pod() -> None:
     """A never-ready endpoint is never registered, so its id never gets an answer; the successor answers for it."""
     assert waits(wanted_by={key(): SUCCESSOR}) is None
 
 
-def test_it_goes_when_another_stands_under_the_id() -> None:
-    """A foreign instance is never deleted, and does not hold the deletion."""
+def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
+    """A foreign instance is never deleted, and does not delay the deletion."""
     assert waits(registry=fresh(changed(OURS, metadata={}))) is None
 
 
 @pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
-def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceStatus, goes: bool) -> None:
-    """What is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned DOWN."""
+def test_the_finalizer_is_removed_when_the_policy_leaves_a_down_instance_to_expire(
+    status: InstanceStatus, goes: bool
+) -> None:
+    """An instance that is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned
+    DOWN."""
     left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
@@ -255,8 +258,8 @@ def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up(
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
 
 
-def test_an_id_that_nobody_cancels_holds_the_deletion_only_while_something_of_ours_stands_there() -> None:
-    """Its policy cancels nothing unseen. What bears another syncer's mark is for somebody to decide first."""
+def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_registered() -> None:
+    """Its policy cancels nothing unseen. An instance with another syncer's mark delays the deletion, too."""
     kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
     assert waits(claim=kept) is None
     assert waits(claim=CLAIM) is not None

@@ -278,8 +278,8 @@ def test_an_instance_whose_containers_fail_is_down_and_up_again() -> None:
     assert world.statuses()["RATING 10.0.0.2:8080"] == UP
 
 
-def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
-    """What stands is renewed, and its deletion needs no list of pods."""
+def test_a_syncer_that_needs_pods_is_not_served_while_they_cannot_be_listed() -> None:
+    """Its instances are renewed, and its deletion needs no list of pods."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -292,8 +292,8 @@ def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
     assert world.statuses() == {}
 
 
-def test_a_gate_that_may_not_be_opened_is_told() -> None:
-    """The right to patch pods/status is missing; the registration stands all the same."""
+def test_a_gate_that_may_not_be_opened_is_reported() -> None:
+    """The right to patch pods/status is missing; the instance is registered all the same."""
     world = Rollout()
     world.pods(1)
     world.cluster.refuse["open_gate"] = ClusterDenied("403: grant patch on pods/status")

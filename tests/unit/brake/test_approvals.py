@@ -102,7 +102,7 @@ def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
         (dry_run(held=["x"]), OTHER_VERSION),
     ],
 )
-def test_what_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
+def test_a_file_that_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
     """One sentence each."""
     with pytest.raises(ConfigurationError) as raised:
         from_dry_run(data, "plan.json")

@@ -383,8 +383,8 @@ def test_each_of_an_app_is_remembered_by_itself() -> None:
     assert len(grown.removals) == 5
 
 
-def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
-    """What has none waits alone, and keeps the app."""
+def test_removals_with_evidence_need_no_second_pass() -> None:
+    """A removal without evidence waits alone, and keeps the app."""
     mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
     braked = weigh(mixed, STANDS, SECOND_LOOK)
     assert braked.held is not None
@@ -426,7 +426,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
     assert several.reason.startswith("APP5 and 3 more apps would lose their last UP instance")
 
 
-def test_many_holds_are_told_in_few_words() -> None:
+def test_many_holds_are_reported_in_few_words() -> None:
     """Three of them, and how many more."""
     refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
     stands = observed(
@@ -441,8 +441,8 @@ def test_many_holds_are_told_in_few_words() -> None:
     assert held.reason.endswith("; and 2 more")
 
 
-def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
-    """The rest is weighed as if that had gone already."""
+def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> None:
+    """The rest is weighed as if they were done already."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     freed = frozenset({REF})
     assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
@@ -467,8 +467,8 @@ def test_instances_that_replace_released_removals_offset_no_other_loss() -> None
     assert held.reason == "12 of our 15 UP instances would be removed, more than 30 %"
 
 
-def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:
-    """It is there for the callers, whomever it replaces."""
+def test_instances_that_replace_released_removals_keep_their_app_from_being_empty() -> None:
+    """They are there for the callers, whatever they replace."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
     plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
@@ -485,7 +485,7 @@ def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> N
         (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more"),
     ],
 )
-def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_others(names: list[str], said: str) -> None:
+def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(names: list[str], said: str) -> None:
     """A person sees from it what to create again."""
     swept = [
         replace(cancel(number, grounds=Grounds.SWEPT), syncer=SyncerRef("rating", name))

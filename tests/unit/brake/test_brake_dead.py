@@ -130,8 +130,8 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
     assert braked.held.reason == "22 of our 40 UP instances would be removed, more than 30 %"
 
 
-def test_what_is_left_is_weighed_without_the_dead() -> None:
-    """Of an app of two one pod is dead and one unready, and so in another: both apps go to nothing."""
+def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
+    """Of an app of two one pod is dead and one unready, and so in another: both apps would lose all instances."""
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbc")))
     plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
     braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))

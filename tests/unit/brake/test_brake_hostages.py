@@ -223,7 +223,7 @@ def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
     assert held(weigh(mixed, drain_unknown)) == {instance(0, app="b").key}
 
 
-def test_what_somebody_wanted_goes_beside_the_unready_of_its_app() -> None:
+def test_wanted_removals_do_not_wait_with_the_unready_pods_of_their_app() -> None:
     """A drain, and a pod that ends, wait for no approval because eleven others of their app are unready."""
     drained = replace(down(19, app="a"), grounds=Grounds.DRAINED)
     ending = cancel(18, app="a", grounds=Grounds.TERMINATING)

@@ -467,9 +467,9 @@ def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -
     assert held(world, SyncerRef(NS, "other")) == ("True", "TooManyRemovals")
 
 
-def test_what_waits_for_a_successor_that_cannot_be_tried_waits_without_a_word_that_changes(world: FakeWorld) -> None:
-    """A stranger stands under the id of the pod that took over. The old instance stays however often it is looked at,
-    and the status is written once: a wait for a second look would end, and begin anew, for ever."""
+def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: FakeWorld) -> None:
+    """An instance of others has the id of the pod that took over. The old instance stays however many passes run, and
+    the status is written once."""
     world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
     world.cluster.apply(piece(endpoint(2), service="web"))
     world.run()

@@ -85,7 +85,7 @@ def registered(url: str) -> None:
 
 
 @pytest.mark.loopback
-def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> None:
+def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> None:
     """Within a pass it waits for the next list, and there is none."""
     clock = SystemClock()
     puts = []

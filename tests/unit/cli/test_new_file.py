@@ -34,7 +34,7 @@ def test_a_link_in_place_of_the_temporary_file_is_refused(tmp_path: Path) -> Non
     assert not (tmp_path / "theirs").exists()
 
 
-def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     """A folder is in its place."""
     (tmp_path / "ours").mkdir()
     with pytest.raises(IsADirectoryError):

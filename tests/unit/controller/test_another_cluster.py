@@ -193,7 +193,7 @@ def test_long_writes_are_followed_by_another_check_of_the_cluster(
     assert sentences(report) == ([told(uid, "no status is written")] if late else [])
 
 
-def test_what_changes_nothing_asks_nothing() -> None:
+def test_a_pass_without_changes_does_not_check_the_cluster() -> None:
     """A daemon at rest sends lists and renewals alone."""
     world = article()
     world.run()
@@ -224,8 +224,8 @@ def test_no_lease_is_renewed_twice_and_none_of_another_installation() -> None:
     assert world.wire.writes() == []
 
 
-def test_what_was_cancelled_a_moment_ago_is_not_renewed() -> None:
-    """A daemon in doubt renews what its list shows, but for that."""
+def test_an_instance_that_was_just_cancelled_is_not_renewed() -> None:
+    """A daemon in doubt renews what its list shows, except that instance."""
     world = article(cache=30)
     world.own_writes = type(world.own_writes)(seconds=45)
     world.run()

@@ -248,7 +248,7 @@ def test_a_deleted_lock_is_made_again() -> None:
     assert pair.store.record is not None
 
 
-def test_what_cannot_be_read_is_unknown() -> None:
+def test_a_lock_that_cannot_be_read_is_unknown() -> None:
     """At the start at once; a holder when it has to stop; one that waits after as long as a holder may be silent."""
     pair = Pair()
     pair.a.attempt()
@@ -337,7 +337,7 @@ def test_a_copy_that_waits_knows_the_last_good_pass() -> None:
     assert pair.b.last_good == GOOD
 
 
-def test_a_release_tells_the_last_good_pass() -> None:
+def test_a_release_records_the_last_good_pass() -> None:
     """One call for both."""
     pair = Pair()
     pair.a.attempt()
@@ -363,7 +363,7 @@ def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture
     assert pair.real.time <= LOCK_SECONDS + EVERY
 
 
-def test_a_free_lock_is_taken_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_free_lock_is_taken_without_a_message(caplog: pytest.LogCaptureFixture) -> None:
     """A CronJob's run says nothing each minute."""
     caplog.set_level(logging.INFO)
     pair = Pair()

@@ -159,8 +159,8 @@ def test_after_a_pass_nothing_but_renewals_is_left(
 
 
 @given(sceneries(), REGISTRIES)
-def test_what_a_plan_leaves_undone_is_only_what_it_says(scenery: Scenery, registry: list[ObservedInstance]) -> None:
-    """At rest, each key that a syncer wants UP stands, unless it is blocked or a person's override stands."""
+def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: list[ObservedInstance]) -> None:
+    """At rest, each key that a syncer wants UP is registered, unless it is blocked or a person's override applies."""
     world = world_of(scenery, registry, cache=0)
     come_to_rest(world)
     report = world.run()

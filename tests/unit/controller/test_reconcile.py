@@ -180,7 +180,7 @@ def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> Non
     assert not report.outcomes.failures
 
 
-def test_no_instance_goes_while_its_successor_cannot_even_be_read(world: FakeWorld) -> None:
+def test_no_instance_is_removed_while_its_successor_cannot_be_read(world: FakeWorld) -> None:
     """A blocked add is a failed one."""
     world.run()
     world.later(60)
@@ -351,8 +351,8 @@ def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
         assert {s.finalizers for s in world.cluster.syncers.values()} == {(CLEANUP_FINALIZER,)}
 
 
-def test_an_abandoned_deletion_goes_while_the_crd_goes() -> None:
-    """A person's annotation; the instances lapse by themselves."""
+def test_an_abandoned_deletion_ends_while_the_crd_is_being_deleted() -> None:
+    """A person's annotation ends it; the instances expire by themselves."""
     world = article()
     world.run()
     world.cluster.crd = TERMINATING
@@ -413,7 +413,7 @@ def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
     assert set(world.cluster.syncers) == {SyncerRef(NS, "successor")}
 
 
-def test_a_persons_out_of_service_stands() -> None:
+def test_a_persons_out_of_service_is_kept() -> None:
     """Through passes, not-ready and ready; it is reported, and counted as not UP."""
     world = article()
     world.run()
@@ -430,8 +430,8 @@ def test_a_persons_out_of_service_stands() -> None:
     assert "by hand" in status.conditions[0].message
 
 
-def test_a_lapsed_lease_is_brought_back_while_its_pod_is_ready() -> None:
-    """The list may still show it; the renewal's 404 tells."""
+def test_an_expired_instance_is_registered_again_while_its_pod_is_ready() -> None:
+    """The list may still show it; the renewal's 404 shows that it is gone."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -441,8 +441,8 @@ def test_a_lapsed_lease_is_brought_back_while_its_pod_is_ready() -> None:
     assert ours(world) == {A: "UP", B: "UP"}
 
 
-def test_a_404_on_what_is_frozen_brings_no_dead_pod_back() -> None:
-    """Nothing says that it lives."""
+def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
+    """Nothing says that its pod lives."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -551,8 +551,8 @@ def test_two_scopes_never_touch_each_others_instances() -> None:
     assert all(str(key(number)) not in call for call in world.wire.calls for number in (1, 2))
 
 
-def test_an_orphan_goes() -> None:
-    """Its syncer was deleted while nobody ran, and its finalizer was taken off by hand."""
+def test_an_orphan_is_cancelled() -> None:
+    """Its syncer was deleted while nobody ran, and its finalizer was removed by hand."""
     world = article()
     world.registry.put(stored(instance(5, ref=SyncerRef(NS, "gone"))))
     world.run()
@@ -608,7 +608,7 @@ def test_a_lease_is_only_a_lease() -> None:
     assert not {key(1), key(2)} & set(world.registry.held)
 
 
-def test_an_outage_of_eureka_is_told_once() -> None:
+def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
     """Other calls fail in each pass, for renewals begin somewhere else; the status is not rewritten for that."""
     world = FakeWorld()
     for app in range(3):
@@ -673,7 +673,7 @@ def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
     assert world.wire.verbs().count("list_pods") == 1
 
 
-def test_a_frozen_syncer_loses_its_last_pods_when_the_pods_of_the_whole_cluster_were_listed(world: FakeWorld) -> None:
+def test_a_list_of_all_pods_proves_that_a_syncers_last_pods_are_gone(world: FakeWorld) -> None:
     """Such a list does not name a namespace in which no pod is left."""
     for number in range(21):
         team = f"team-{number}"
@@ -689,8 +689,8 @@ def test_a_frozen_syncer_loses_its_last_pods_when_the_pods_of_the_whole_cluster_
     assert {key(1), key(2)} & world.registry.held.keys() == set()
 
 
-def test_pods_are_not_listed_while_no_syncer_is_frozen(world: FakeWorld) -> None:
-    """Nor for one without instances."""
+def test_pods_are_not_listed_while_all_syncers_are_served(world: FakeWorld) -> None:
+    """Nor for a syncer without instances that is not served."""
     world.cluster.apply(syncer("broken", selector={"app": "nobody"}))
     world.run()
     world.later(60)

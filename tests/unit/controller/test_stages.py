@@ -162,7 +162,7 @@ def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent
     assert deadline.passed is (left == 0)
 
 
-def test_what_was_cut_short_once_stays_so() -> None:
+def test_a_pass_that_was_cut_short_stays_so() -> None:
     """A later stage that has time again does not hide it; and a program that is asked to stop has none."""
     clock = Clock()
     deadline = Deadline(clock, SECONDS)

@@ -45,7 +45,7 @@ def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> obj
     return changed(found, status=status, vip_address=vip)
 
 
-def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
+def test_an_instance_of_others_under_our_id_stays_when_a_duplicate_is_gone() -> None:
     """Whatever an uncached read brings up is read uncached itself before it is written."""
     world = article(cache=30)
     duplicate = itself(1)
@@ -148,7 +148,7 @@ def test_an_instance_that_was_just_written_is_no_orphan_during_a_crd_deletion() 
     assert ours(world) == {A: "UP", B: "UP"}
 
 
-def test_an_app_that_is_renamed_stays_until_the_new_name_stands() -> None:
+def test_an_app_that_is_renamed_stays_until_the_new_name_is_registered() -> None:
     """Eureka refuses the new instances; the old ones serve on."""
     world = article()
     add_app(world, "other", 9)
@@ -241,7 +241,7 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     assert set(world.registry.held) == {key(1), stays}
 
 
-def test_what_was_renewed_is_renewed_while_neither_the_cluster_nor_eureka_tells_anything() -> None:
+def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_read() -> None:
     """A process that never learned whose cluster it is, and then cannot read Eureka's list either."""
     world = article()
     world.run()
@@ -286,8 +286,8 @@ def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> Non
     assert ours(world) == {A: "UP"}
 
 
-def test_the_brake_counts_only_what_still_stands() -> None:
-    """70 of 100 lapsed and could not be brought back; the last 30 may not go as if they were few."""
+def test_the_brake_counts_only_instances_that_are_still_registered() -> None:
+    """70 of 100 expired and could not be registered again; the last 30 may not be removed as if they were few."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     world.run()

@@ -46,7 +46,7 @@ def setting(**spec: Any) -> FakeWorld:
 
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_a_drained_service_is_down_until_the_annotation_goes(not_ready: str) -> None:
+def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: str) -> None:
     """Its instances stay registered, whatever `notReady` says; after a restart of Eureka they stay away."""
     world = setting(notReady=not_ready)
     world.cluster.apply(drained(service()))
@@ -195,7 +195,7 @@ def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_ser
 
 
 @pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
-def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> None:
+def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
     """In one sentence of the report, and in the syncers' conditions, which say the same in every pass."""
     world = on_two_nodes()
     blind(world, kind)
@@ -227,8 +227,8 @@ def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
     assert f"write_status {REF}" not in world.wire.calls
 
 
-def test_what_is_listed_for_another_reason_is_not_listed_twice() -> None:
-    """Pods for their metadata, Nodes for node ports; where that list fails it is told once."""
+def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
+    """Pods for their metadata, Nodes for node ports; where that list fails it is reported once."""
     world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
     drain(world, pods=(1,))
     world.run()
@@ -306,8 +306,8 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
 
 
-def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> None:
-    """Also for a syncer that is made meanwhile; what is UP of another one stays UP."""
+def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
+    """Also for a syncer that is made meanwhile; an UP instance of another one stays UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -342,8 +342,9 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
     assert world.run().plan.removals == ()
 
 
-def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
-    """What cannot be read keeps nothing that the slices do not hold; and nothing dead comes back."""
+def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
+    """A drain that cannot be read keeps no instance that the slices do not hold, and no dead pod is registered
+    again."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -396,7 +397,7 @@ def test_a_drain_by_two_ends_with_the_later() -> None:
     assert mark(world) == "node"
 
 
-def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
+def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
     """Its pods are in the slices for a while longer."""
     world = on_two_nodes()
     drain(world, nodes=("node-a",))
@@ -418,7 +419,7 @@ def test_nothing_is_turned_down_for_a_mark_alone() -> None:
     assert up_and_down(world) == ("UP", "UP")
 
 
-def test_what_eureka_lost_while_nobody_could_tell_comes_up() -> None:
+def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
     """The mark is lost with it: a right that is missing must not keep an app away after a restart of Eureka."""
     world = on_two_nodes()
     drain(world, pods=(1,))
@@ -537,7 +538,7 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
+def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
     """With what it is on and what to write, in the condition and the report; it drains nothing."""
     world = on_two_nodes()
     say(world, kind, "yes")
@@ -554,7 +555,7 @@ def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
     assert not any("ignored" in sentence for sentence in sentences(world.run()))
 
 
-def test_a_value_that_says_neither_is_told_in_mode_service() -> None:
+def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
     """There the Service is the instance."""
     world = setting()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))

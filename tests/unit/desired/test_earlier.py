@@ -129,7 +129,7 @@ def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
 UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))
 
 
-def test_what_another_syncer_needs_makes_nothing_anew_that_does_not_ask_for_it() -> None:
+def test_a_claim_is_not_made_again_for_what_another_syncer_needs() -> None:
     """Pods, nodes and readiness are read for that one alone."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())

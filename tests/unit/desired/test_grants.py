@@ -52,7 +52,7 @@ def ready(world: FakeWorld) -> tuple[str, str]:
         ("x.y,rating", {"appName": "x.y", "vipAddress": "rating"}),
     ],
 )
-def test_what_is_granted_is_served(apps: str, spec: dict[str, Any]) -> None:
+def test_granted_names_are_served(apps: str, spec: dict[str, Any]) -> None:
     """App and VIP addresses, without regard to case; `*` stands for any characters."""
     world = world_of({ALLOWED_APPS: apps}, **spec)
     world.run()
@@ -88,7 +88,7 @@ def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec
     assert [event.reason for event in world.cluster.events] == ["NotGranted"]
 
 
-def test_all_that_is_refused_is_told_at_once() -> None:
+def test_all_refused_names_are_reported_at_once() -> None:
     """A few of each kind; and an annotation with a wrong name is seen."""
     world = world_of({"eurekube.io/allowed-app": "rating"}, vipAddress="a,b,c", hostName="podName")
     world.run()
@@ -155,7 +155,7 @@ def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str)
         ("*7", "198.51.100.7", "a7"),
     ],
 )
-def test_what_a_pattern_of_hosts_grants(pattern: str, granted: str, refused: str | None) -> None:
+def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: str, refused: str | None) -> None:
     """Only a star at the front crosses dots, and numbers grant addresses alone: a name ends in whose it is."""
     for host in (granted, refused):
         if host is not None:
@@ -312,7 +312,7 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
         ({"hostName": "ip.evil.example.com"}, ""),
     ],
 )
-def test_what_is_no_longer_granted_is_not_kept_as_it_was(
+def test_a_name_that_is_no_longer_granted_is_not_kept(
     conduct: dict[str, Any], before: dict[str, Any], hosts: str
 ) -> None:
     """The syncer asks for its own names again, and for no change to what is registered."""
@@ -330,7 +330,7 @@ def test_what_is_no_longer_granted_is_not_kept_as_it_was(
 
 @pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
-def test_what_is_still_granted_is_kept_as_it_was(conduct: dict[str, Any], scope: Scope) -> None:
+def test_a_name_that_is_still_granted_is_kept(conduct: dict[str, Any], scope: Scope) -> None:
     """And so is all where no grants are asked for."""
     world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress="payment")
     world.scope = scope

@@ -141,7 +141,7 @@ def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_pods_instance_goes_with_it_while_the_address_of_mode_service_is_awaited(gone: bool) -> None:
+def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_address(gone: bool) -> None:
     """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove it."""
     found = world(syncer(), service(), piece(endpoint(1), endpoint(2)))
     spec = syncer(mode="service", service={"address": "LoadBalancer"})
@@ -161,7 +161,7 @@ def test_nothing_is_removed_while_the_pods_cannot_be_listed() -> None:
     assert ours(world) == dict.fromkeys((A, B, C, D), "UP")
 
 
-def test_an_instance_goes_when_another_pod_has_its_address() -> None:
+def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
     """Nor is it there under another app's Service."""
     world = two_services()
     without(world, "green")
@@ -231,8 +231,8 @@ def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
 
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_what_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
-    """Its pod stands behind another Service as well; whoever was not drained is not, for nobody knows."""
+def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
+    """Its pod is behind another Service as well; a pod that was not drained is not drained now, for nobody knows."""
     found = two_services(blue(1, 2), green(1), notReady=not_ready)
     found.cluster.apply(replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"}))
     found.run()
@@ -275,7 +275,7 @@ def test_the_family_that_is_not_asked_for_may_be_without_a_slice() -> None:
     assert synced(found).reason == "InSync"
 
 
-def test_a_service_of_another_family_has_nothing_to_tell() -> None:
+def test_a_service_of_another_family_does_not_matter() -> None:
     """It has no address of the family that is asked for, and no slice either."""
     found = world(
         service("blue", labels=TEAM),
@@ -391,7 +391,7 @@ def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
 
 @pytest.mark.parametrize("mode", ["pod", "service"])
 @pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
-def test_endpoints_tell_of_the_first_family_alone(mode: str, asked: str | None, told: bool) -> None:
+def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | None, told: bool) -> None:
     """They say nothing of the pods' addresses of the other; whether a Service serves is known all the same."""
     found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
     assert (synced(found).reason == "InSync") is (told or mode == "service")

@@ -91,7 +91,7 @@ def test_without_permission_services_of_another_namespace_are_not_served(world: 
 
 
 @pytest.mark.parametrize("kind", ["services", "slices"])
-def test_an_unknown_of_the_other_namespace_freezes_it(world: FakeWorld, kind: str) -> None:
+def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: FakeWorld, kind: str) -> None:
     """And not one of its own: nothing there is asked for."""
     world.run()
     world.cluster.apply(piece(endpoint(2), namespace=SHOP))

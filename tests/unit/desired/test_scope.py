@@ -185,7 +185,9 @@ def test_a_scope_says_in_words_what_part_it_is() -> None:
         (set(), False),
     ],
 )
-def test_services_of_another_namespace_need_the_operators_word(pairs: set[tuple[str, str]], allowed: bool) -> None:
+def test_services_of_another_namespace_need_the_operators_permission(
+    pairs: set[tuple[str, str]], allowed: bool
+) -> None:
     """From and to are not the same, and two permissions are no third one."""
     scope = Scope(allowed=frozenset(pairs))
     assert scope.may_select(syncer(selector={"app": "rating", "namespace": "shop"})) is allowed
@@ -314,8 +316,9 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     assert f"syncer {NS}/a) is registered under our id" in conflict.message
 
 
-def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over(world: FakeWorld) -> None:
-    """The list shows ours, whose lease has lapsed; before it is healed, the other installation has come."""
+def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world: FakeWorld) -> None:
+    """The list shows ours, whose lease has ended; before it is registered again, the other installation has registered
+    it."""
     a = SyncerRef(NS, "a")
     touches(world, Scope(selector=TEAM_A))
     theirs = dict(world.registry.held)

@@ -129,7 +129,7 @@ def test_prose_about_credentials_stays(text: str) -> None:
     assert excerpt(text, most=160, secrets=login_secrets("joe", "is")) == text
 
 
-def test_a_short_password_is_hidden_where_it_stands_alone() -> None:
+def test_a_short_password_is_hidden_where_it_is_a_whole_word() -> None:
     """The letters of `test` are part of many words."""
     assert excerpt("latest: test", most=160, secrets=login_secrets("joe", "test")) == "latest: ***"
 

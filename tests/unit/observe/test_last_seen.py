@@ -60,7 +60,7 @@ def up(world: FakeWorld) -> set[InstanceKey]:
     return {one for one, status in standing(world).items() if status is UP}
 
 
-def test_what_another_process_cancelled_does_not_come_back_to_a_suspended_syncer() -> None:
+def test_an_instance_that_another_process_cancelled_is_not_registered_again() -> None:
     """As `run --approve` beside the daemon: Eureka did not lose it."""
     world, beside = daemon(), FakeWorld()
     beside.cluster, beside.registry, beside.clock, beside.brake = (
@@ -114,7 +114,7 @@ def test_a_suspended_app_is_back_as_it_was() -> None:
         assert standing(world) == dict.fromkeys((key(1), key(2), key(3)), UP)
 
 
-def test_a_syncer_that_is_suspended_while_eureka_is_away_gets_back_what_stood() -> None:
+def test_a_syncer_suspended_during_an_outage_gets_its_instances_back() -> None:
     """A person's first act in such an outage, perhaps."""
     world = daemon()
     before = standing(world)
@@ -162,7 +162,7 @@ def test_another_pod_at_a_remembered_address_is_not_registered() -> None:
     assert up(world) == {key(2), key(3), key(4)}
 
 
-def test_what_a_pass_wrote_is_remembered_under_the_limit_it_has_by_then() -> None:
+def test_instances_are_remembered_under_the_limit_of_the_pass_that_wrote_them() -> None:
     """Two are registered and one is updated in the last pass before Eureka is lost."""
     world = daemon(limit=1)
     world.cluster.apply(syncer(limit=3))
@@ -174,7 +174,7 @@ def test_what_a_pass_wrote_is_remembered_under_the_limit_it_has_by_then() -> Non
     assert standing(world) == before
 
 
-def test_what_a_pass_brought_back_is_remembered() -> None:
+def test_an_instance_that_is_registered_again_is_remembered() -> None:
     """Eureka loses all twice, and shows it the first time in an old list."""
     world = daemon(limit=3)
     before = standing(world)
@@ -187,7 +187,7 @@ def test_what_a_pass_brought_back_is_remembered() -> None:
     assert standing(world) == before
 
 
-def test_an_update_that_failed_leaves_what_stood() -> None:
+def test_an_instance_whose_update_failed_is_remembered_under_the_old_limit() -> None:
     """Its mark is of the limit before, so that it is not taken for one that the new limit let in."""
     world = daemon(limit=3)
     before = standing(world)

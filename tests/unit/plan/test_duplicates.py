@@ -108,7 +108,7 @@ def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance(
     assert condition(world, "Conflict").message.startswith("2 pods; the first: ")
 
 
-def test_what_a_pass_brought_back_blindly_goes_with_the_next_list() -> None:
+def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_list() -> None:
     """It is all that we own, and no removal: the brake does not hold it."""
     world = lone(1, 2)
     appears(world, 1, 2)
@@ -427,8 +427,8 @@ def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> No
     assert standing(world)[key(1)] is OUT
 
 
-def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
-    """And goes when it is ready again: the two never stand UP side by side."""
+def test_an_unready_pod_with_a_duplicate_is_turned_down_like_any_other() -> None:
+    """Its instance is cancelled when it is ready again: the two are never UP side by side."""
     world = setting()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
     appears(world, 1)
@@ -443,8 +443,8 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
 
 
-def test_with_warn_both_stand() -> None:
-    """It is told, and nothing is cancelled."""
+def test_with_warn_both_stay_registered() -> None:
+    """The condition says so, and nothing is cancelled."""
     world = setting(onDuplicate="Warn")
     appears(world, 1)
     half_a_minute(world, 1, times=2)
@@ -492,8 +492,8 @@ def test_another_installations_instance_is_none_of_the_pods_own() -> None:
     assert condition(world, "Conflict").status == "False"
 
 
-def test_nothing_waits_for_ours_where_it_stands_beside_its_own() -> None:
-    """What has no endpoint any more goes: nothing is to be registered in its place."""
+def test_no_removal_waits_for_our_instance_beside_a_pods_own() -> None:
+    """An instance without an endpoint is removed: nothing is to be registered in its place."""
     world = setting()
     world.registry.override(key(1), OUT)
     appears(world, 1)

@@ -276,7 +276,7 @@ def test_back_to_sync_cancels_what_was_left_to_expire() -> None:
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_what_a_person_put_out_of_service_stays_so(policy: str) -> None:
+def test_an_instance_that_a_person_put_out_of_service_stays_so(policy: str) -> None:
     """DOWN is trusted before an override, and the override is not forgotten."""
     world = setting(policy=policy)
     world.registry.override(key(2), OUT)
@@ -352,9 +352,9 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
     assert world.run().plan.changes == ()
 
 
-def test_what_create_only_leaves_alone_is_no_change_in_the_report() -> None:
-    """A pod that turns unready while its spec changes: its status is the one change. What differs no more than that is
-    renewed as it stands; a 404 brings back what is UP."""
+def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> None:
+    """A pod that turns unready while its spec changes: its status is the one change. An instance that differs no more
+    than that is renewed as it is; after a 404 one that is UP is registered again."""
     world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
     world.run()
@@ -437,8 +437,8 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
     return world
 
 
-def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
-    """What is listed and has no lease any more, ready or not; not what has no endpoint."""
+def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> None:
+    """Those that are listed and have no lease any more, ready or not; not those without an endpoint."""
     world = suspended(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -532,8 +532,8 @@ def test_a_suspended_syncer_gains_nothing_from_a_list_without_its_instances() ->
     assert standing(world) == {key(2): UP}
 
 
-def test_what_cannot_be_read_is_not_brought_back() -> None:
-    """It may stand; the next pass reads it again."""
+def test_an_instance_that_cannot_be_read_is_not_registered_again() -> None:
+    """It may be registered; the next pass reads it again."""
     world = suspended(pods=1)
     world.registry.held.clear()
     world.run()

@@ -192,8 +192,8 @@ def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
     assert len(up(world)) == 2
 
 
-def test_zero_detaches_all_that_stands_ready_or_not() -> None:
-    """The syncer says that it is detached, and registers again when the limit is gone."""
+def test_limit_zero_removes_all_instances_ready_or_not() -> None:
+    """The condition says so, and the syncer registers again when the limit is gone."""
     world = setting(pods=3)
     add_another_app(world)
     settled(world)
@@ -264,7 +264,7 @@ def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_ser
     assert world.registry.held[key(1)].status is InstanceStatus.OUT_OF_SERVICE
 
 
-def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
+def test_an_out_of_service_instance_keeps_its_place_and_its_override() -> None:
     """Nobody takes its place, and a lowered limit does not cancel it."""
     world = setting(pods=3, limit=1)
     settled(world)
@@ -277,8 +277,8 @@ def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten()
     assert world.registry.held[first].status is InstanceStatus.OUT_OF_SERVICE
 
 
-def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
-    """A substitute registered a moment ago is read uncached before another would be let in."""
+def test_an_outdated_list_registers_no_pod_beyond_the_limit() -> None:
+    """A substitute registered a moment ago is read uncached before another would be registered."""
     world = setting(pods=6, limit=1, cache=30)
     world.run()
     world.later(31)
@@ -294,8 +294,8 @@ def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
     assert up(world) == {second}
 
 
-def test_a_list_that_hides_what_stands_brings_in_nobody_who_comes_before_it_in_the_order() -> None:
-    """Another process let it in a moment ago. It is read uncached, though the list makes it one too many."""
+def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> None:
+    """Another process registered one a moment ago. It is read uncached, though the list makes it one too many."""
     every = setting(pods=6, limit=1)
     every.run()
     (comes_first,) = up(every)
@@ -309,8 +309,8 @@ def test_a_list_that_hides_what_stands_brings_in_nobody_who_comes_before_it_in_t
     assert up(world) == stands != {comes_first}
 
 
-def test_what_cannot_be_read_keeps_its_place() -> None:
-    """Nothing is decided on an instance that may stand."""
+def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
+    """Nothing is decided on an instance that may be registered."""
     world = setting(pods=4, limit=1, cache=30)
     world.registry.list_instances()  # the list is empty for 30 s
     world.run()
@@ -321,8 +321,8 @@ def test_what_cannot_be_read_keeps_its_place() -> None:
     assert [one.key for one in report.plan.blocked] == [first]
 
 
-def test_what_cannot_be_read_takes_nobodys_place_who_is_known_to_be_up() -> None:
-    """Two that stood DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
+def test_an_unread_instance_takes_no_place_of_one_known_to_be_up() -> None:
+    """Two that were DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
     world = setting(pods=3, limit=3)
     settled(world)
     ready(world, [1], not_ready=[2, 3])
@@ -424,8 +424,9 @@ VALUES = st.one_of(
 
 
 @given(st.data(), VALUES)
-def test_pods_and_the_data_centre_come_and_go_and_no_ready_instance_ever_goes(data: st.DataObject, value: Any) -> None:
-    """While nobody changes the limit, only what is not ready any more leaves, and nothing is ever changed twice."""
+def test_no_ready_instance_is_removed_while_pods_and_others_come_and_go(data: st.DataObject, value: Any) -> None:
+    """While nobody changes the limit, only instances that are not ready any more are removed, and nothing is changed
+    twice."""
     world = setting(pods=4, others=3, limit=value)
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.run()
@@ -574,8 +575,8 @@ def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
     assert condition_of(world, YOUNG, "Conflict")[0] == "True"
 
 
-def test_what_cannot_be_read_again_changes_no_hands_yet() -> None:
-    """It is renewed as it stands, and handed over by the next pass."""
+def test_an_instance_that_cannot_be_read_again_is_not_handed_over_yet() -> None:
+    """It is renewed as it is, and handed over by the next pass."""
     world = two_syncers(older=0)
     world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
     world.run()

@@ -173,10 +173,8 @@ def test_a_limit_is_reached_exactly(
 
 @pytest.mark.parametrize("wanted_stands", [True, False])
 @pytest.mark.parametrize(("value", "inside"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
-def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
-    value: Any, inside: int, wanted_stands: bool
-) -> None:
-    """It is kept, so of four that are ready one fewer is let in. An instance that is DOWN has no place."""
+def test_an_instance_that_may_still_be_wanted_has_its_place(value: Any, inside: int, wanted_stands: bool) -> None:
+    """It is kept, so of four that are ready one fewer is registered. An instance that is DOWN has no place."""
     found = claims(1, 2, 3, 4, limit=value)
     claim = found.claims[REF]
     assert isinstance(claim, Serving)
@@ -189,8 +187,8 @@ def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
     assert len(let_in(within_limits(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
 
 
-def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> None:
-    """The older one is suspended: the younger registers nothing at its addresses, and two others come in."""
+def test_addresses_that_an_older_syncer_only_holds_take_no_place() -> None:
+    """The older one is suspended: the younger registers nothing at its addresses, and two others instead."""
     older = syncer("older", created=500, suspend=True, selector={"service": "older"}, appName="rating")
     behind_both = [piece(endpoint(1), endpoint(2), endpoint(3), endpoint(4))]
     behind_older = [piece(endpoint(1), endpoint(2), service="older")]
@@ -217,7 +215,7 @@ def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_pe
 
 
 @pytest.mark.parametrize("unread", [1, 2])
-def test_nobody_goes_for_one_that_cannot_be_read(unread: int) -> None:
+def test_no_instance_is_removed_for_one_that_cannot_be_read(unread: int) -> None:
     """It may be gone, and the other the last; whichever of the two comes first in the order."""
     there = observed(standing(1, "2"), standing(2, "2")).refreshed({key(unread): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, limit=1), there)) == {key(1), key(2)}
@@ -236,13 +234,13 @@ def test_nothing_is_read_again_where_nobody_comes_in() -> None:
     assert len(within_limits(found, observed()).to_read) == 2
 
 
-def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:
-    """And else only how many of them are in."""
+def test_the_note_says_the_limit_and_how_many_pods_are_ready() -> None:
+    """Also where fewer are ready than the limit."""
     assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == ("limit 3: registers 2 of 2 ready",)
     assert serving(within_limits(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: registers 3 of 3 ready",)
 
 
-def test_what_was_cancelled_and_is_still_listed_takes_no_place_when_its_pod_is_ready_again() -> None:
+def test_a_cancelled_instance_that_is_still_listed_takes_no_place() -> None:
     """Another pod has its place by now. The list is older than the cancel, and a renewal would have registered it."""
     world = FakeWorld()
     world.own_writes = OwnWrites(seconds=45)

@@ -86,8 +86,8 @@ def test_a_suspended_older_syncer_removes_nothing() -> None:
 
 
 @pytest.mark.parametrize("number", PODS)
-def test_what_a_person_put_out_of_service_stays_so_when_an_older_syncer_has_no_place_for_it(number: int) -> None:
-    """A cancel would lose a person's word."""
+def test_an_out_of_service_instance_stays_when_an_older_syncer_has_no_place(number: int) -> None:
+    """A cancel would lose a person's decision."""
     world = setting()
     world.registry.override(key(number), OUT)
     world.cluster.apply(syncer("older", created=1000, selector=ACROSS, limit=1))

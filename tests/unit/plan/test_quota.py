@@ -111,8 +111,8 @@ def test_the_older_syncer_comes_first_and_takes_no_place_of_a_pod_that_is_replac
     assert standing(world) == {1, 2, 3, 21, 22}
 
 
-def test_what_is_not_to_come_has_no_place() -> None:
-    """Pods that are not ready, and those of a suspended syncer; what could not be read again has one."""
+def test_pods_that_are_not_to_be_registered_have_no_place() -> None:
+    """Pods that are not ready, and those of a suspended syncer; an instance that could not be read again has one."""
     world = world_of(1, 2)
     young(world, 11, 12, suspend=True)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), endpoint(4)))

@@ -98,7 +98,7 @@ def test_a_crash_of_one_app_takes_no_place_of_another() -> None:
     assert standing(world) == {3, 4, 12}
 
 
-def test_what_crashes_again_and_again_fills_no_more_than_twice_the_quota() -> None:
+def test_crashing_pods_fill_no_more_than_twice_the_quota() -> None:
     """Each generation was ready once, and stays registered while its pods are there."""
     world = world_of(1, 2, 3)
     seen: list[tuple[int, bool]] = []
@@ -215,7 +215,7 @@ def test_a_service_or_bare_endpoint_keeps_its_old_name_as_well(mode: str) -> Non
     assert [name.split()[0] for name in world.statuses() if "10.0.0.11" in name] == ["OTHER"]
 
 
-def test_what_a_person_put_out_of_service_keeps_its_place() -> None:
+def test_an_out_of_service_instance_keeps_its_place() -> None:
     """It comes back."""
     world = world_of(1, 2, 3)
     world.run()
@@ -265,7 +265,7 @@ def test_instances_of_another_class_keep_their_places() -> None:
     assert ready(world, YOUNG)[0] == "OverQuota"
 
 
-def test_what_is_not_in_any_slice_for_sure_has_its_place() -> None:
+def test_an_instance_whose_slices_are_missing_keeps_its_place() -> None:
     """It is kept while the slices do not say enough."""
     world = world_of(1, 2, 3)
     world.run()
@@ -352,7 +352,7 @@ def test_a_suspended_syncer_has_the_places_of_what_it_holds() -> None:
     assert standing(world) == {1, 2, 3}
 
 
-def test_what_could_not_be_read_again_has_its_place() -> None:
+def test_an_instance_that_could_not_be_read_again_keeps_its_place() -> None:
     """It may be registered, wanted or not."""
     world = world_of(1, 2, 3)
     world.run()
@@ -369,8 +369,8 @@ def test_what_could_not_be_read_again_has_its_place() -> None:
 # What is registered after Eureka lost its memory.
 
 
-def test_what_this_process_saw_comes_back_first() -> None:
-    """An older syncer, or a pod that comes first in the order of the keys, does not come in its place."""
+def test_instances_that_this_process_saw_are_registered_again_first() -> None:
+    """An older syncer, or a pod that comes first in the order of the keys, does not get their place."""
     world = world_of(3)
     world.last_seen = LastSeen()
     young(world, 12, 13)

@@ -196,7 +196,7 @@ def test_an_already_registered_instance_stays_and_follows_its_service(attack: At
 @pytest.mark.parametrize(
     "spec", [{}, {"policy": "CreateOnly", "metadata": {"a": "b"}}, {"suspend": True, "vipAddress": "other"}], ids=str
 )
-def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(
+def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
     attack: Attack, spec: Mapping[str, Any], blind: bool
 ) -> None:
     """The list is older than the loss, and still shows both; or there is none, and the process remembers both."""
@@ -287,7 +287,7 @@ def test_a_services_own_address_belongs_to_its_namespace(attack: Attack, kind: s
 
 
 @HOW
-def test_a_written_address_that_stands_is_not_taken_out_either(attack: Attack) -> None:
+def test_a_registered_written_address_is_not_removed_either(attack: Attack) -> None:
     """Another namespace's slice names a pod there: that may be forged."""
     world = serving(WRITTEN["ExternalIP"], "ExternalIP")
     assert standing(world, BANK) == {1}
@@ -359,7 +359,7 @@ def test_an_older_one_that_registers_nothing_keeps_nobody_out(blue: Mapping[str,
     assert conflict(world, GREEN) == ""
 
 
-def test_two_that_stand_both_stay() -> None:
+def test_two_registered_rivals_both_stay() -> None:
     """They were registered before either claimed the other's address; each follows its own pods."""
     world = colours(blue={"port": 443}, green={})
     world.cluster.apply(*behind_ingress("blue", created=1000, appName="other"))
@@ -375,7 +375,7 @@ def test_two_that_stand_both_stay() -> None:
     assert {one.status for one in world.registry.held.values()} >= {DOWN}
 
 
-def test_what_stands_is_read_before_the_older_one_comes_in() -> None:
+def test_a_registered_rival_is_read_before_an_older_syncer_registers() -> None:
     """The list is up to half a minute old, and does not show yet what another process registered."""
     world = FakeWorld(cache=30)
     world.run()

@@ -243,7 +243,7 @@ class TestLists:
         assert isinstance(source, Unknown)
         assert (source.cause, "5 minutes" in source.message) == (Cause.UNAVAILABLE, True)
 
-    def test_a_refused_login_is_told_apart_from_a_missing_one(self) -> None:
+    def test_a_refused_login_is_distinguished_from_a_missing_one(self) -> None:
         """A 401 in spite of a login says that the login is wrong, and does not repeat it."""
         source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].list_instances()
         assert isinstance(source, Unknown)
@@ -367,7 +367,7 @@ class TestWrites:
         assert "s3c" not in str(error_of(lambda: client.register(INSTANCE, dirty_timestamp=1)))
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
-    def test_what_a_terminal_would_obey_is_written_out(self, spring: bool) -> None:
+    def test_control_characters_are_written_out(self, spring: bool) -> None:
         """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
         text = "\x1b[2J\x07 \x9b31m \u202eowned"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
@@ -388,7 +388,7 @@ class TestWrites:
         assert r"\x1b]0;owned\x07" in source.message
 
     @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
-    def test_a_refusal_is_told_without_its_time(self, message: str, told: str) -> None:
+    def test_a_refusal_is_reported_without_its_time(self, message: str, told: str) -> None:
         """Spring's error bodies hold the moment: the same refusal twice is the same sentence."""
         body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
         client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
@@ -428,7 +428,7 @@ class TestRetries:
         [TimeoutError(), ConnectionResetError(), *(Response(status=status) for status in (429, 502, 503, 504))],
         ids=str,
     )
-    def test_what_may_pass_is_tried_again(self, failure: Response | Exception) -> None:
+    def test_a_transient_failure_is_tried_again(self, failure: Response | Exception) -> None:
         """A transient failure is repeated after a wait, also of a POST, which is idempotent here."""
         clock = FakeClock()
         client, server = connect(failure, failure, Response(status=204), clock=clock)

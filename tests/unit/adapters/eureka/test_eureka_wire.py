@@ -233,7 +233,7 @@ class TestOne:
         assert wire.decode_instance(json.dumps({"instance": OURS}).encode()).key.app == "RATING"
 
     @pytest.mark.parametrize("body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"])
-    def test_what_is_no_instance_is_unusable(self, body: bytes) -> None:
+    def test_a_body_that_is_no_instance_is_unusable(self, body: bytes) -> None:
         """Another shape, a missing key or a cut is an error."""
         with pytest.raises(RegistryUnusable):
             wire.decode_instance(body)
@@ -309,7 +309,9 @@ class TestRegisterBody:
         st.integers(1, 65535),
         st.sampled_from([InstanceStatus.UP, InstanceStatus.DOWN]),
     )
-    def test_what_is_written_is_read_back(self, metadata: dict[str, str], port: int, status: InstanceStatus) -> None:
+    def test_an_instance_that_is_written_is_read_back(
+        self, metadata: dict[str, str], port: int, status: InstanceStatus
+    ) -> None:
         """A register body that a server would hand back unchanged is read as what was written."""
         wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
         seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))

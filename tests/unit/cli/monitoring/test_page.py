@@ -82,7 +82,7 @@ def test_all_that_a_pass_says() -> None:
     assert "class=bad" not in page
 
 
-def test_what_a_person_should_see_to_stands_out() -> None:
+def test_problems_are_highlighted_on_the_page() -> None:
     """A failed pass, instances that are not UP, held removals, leases at risk and unread sources."""
     values: Values = {
         INSTANCES: {("RATING", "DOWN"): 3.0, ("SHOP", "DOWN"): 1.0},
