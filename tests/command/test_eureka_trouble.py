@@ -185,7 +185,7 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--passes", "2", "--interval", "1s")])
-def test_a_typo_in_the_owner_doubles_nothing(settled: Program, options: tuple[str, ...]) -> None:
+def test_a_typo_in_the_owner_registers_nothing_twice(settled: Program, options: tuple[str, ...]) -> None:
     """The marks tell that another owner of this very cluster serves the syncers: one sentence, and no write."""
     ended = settled.run("--owner", "demoo", *options)
     assert ended.code == ExitCode.OWNER_CLASH, ended.out

@@ -124,7 +124,7 @@ def test_the_crd_is_accepted_as_it_is(api: Api) -> None:
 
 
 @pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
-def test_case(api: Api, case: Case) -> None:
+def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case) -> None:
     """The API server gives each case of the table the verdict that the table says."""
     answer = api.verdict(case.manifest)
     assert (answer.status_code == 201) is case.accepted, answer.text

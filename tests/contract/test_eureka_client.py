@@ -84,7 +84,9 @@ class TestCalls:
             instance=wanted, last_dirty_timestamp=1_795_248_000_785
         )
 
-    def test_the_list_has_it_too(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
+    def test_the_list_shows_a_registered_instance_too(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
         """The list, once the cache turned, holds the same instance as the uncached read."""
         client.register(wanted, dirty_timestamp=1)
 

@@ -991,7 +991,7 @@ class TestPodsAndSlices:
         found = server.get(slices(namespace))["items"]
         assert sorted((one["addressType"], one["endpoints"]) for one in found) == [("IPv4", None), ("IPv6", None)]
 
-    def test_a_slice_that_is_taken_away_is_made_anew(self, server: KubernetesSubject, namespace: str) -> None:
+    def test_a_slice_that_is_deleted_is_made_again(self, server: KubernetesSubject, namespace: str) -> None:
         """Also an empty one."""
         server.post(services(namespace), service())
         eventually(lambda: len(server.get(slices(namespace))["items"]) == 1)

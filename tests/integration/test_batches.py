@@ -112,7 +112,7 @@ def test_300_renewals_are_two_calls_to_each_peer(
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_an_id_that_a_stranger_has_on_the_second_peer_alone_is_not_taken(
+def test_an_id_that_others_have_on_the_second_peer_alone_is_not_registered(
     mode: str,
     servers: tuple[EurekaServer, EurekaServer],
     kubernetes_servers: KubernetesServers,

@@ -189,7 +189,7 @@ def answers(proxy: Proxy, *, seconds: float = 60) -> bool:
     return requests.get(f"http://{proxy.address}/eureka/apps", timeout=seconds).ok
 
 
-def test_a_proxy_lags_and_heals(proxied: Proxy) -> None:
+def test_a_proxy_delays_and_recovers(proxied: Proxy) -> None:
     """What goes through comes late in the chosen direction, in both when both were, and on time once healed."""
     proxied.lag(0.5)
     assert seconds_of_answer(proxied) >= 0.5

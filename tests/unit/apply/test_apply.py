@@ -114,7 +114,7 @@ def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
     assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
 
 
-def test_a_blind_renewal_counts_as_what_it_would_register_again(bench: Bench) -> None:
+def test_a_renewal_without_a_list_counts_as_what_it_would_register_again(bench: Bench) -> None:
     """While the list is Unknown, the wanted status is the best guess."""
     bench.registry.put(stored(instance(1)), stored(instance(2)))
     outcomes = bench.applier.renew([renew(1, if_gone=True, status=None), renew(2, status=None)])
@@ -550,8 +550,8 @@ def test_the_last_instance_stays_while_a_server_lacks_its_successor() -> None:
     assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
 
 
-def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
-    """It stands on the others all the same."""
+def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
+    """Ours is registered on the other servers all the same."""
     batching.registry.put(stored(instance(1)))
     batching.registry.lacking = {key(1)}
     batching.registry.anothers = {key(1)}

@@ -198,8 +198,8 @@ def test_a_syncer_that_is_created_again_keeps_its_instances() -> None:
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
 
 
-def test_a_syncer_made_anew_under_another_app_moves_without_a_gap() -> None:
-    """The new instances stand before the old ones go."""
+def test_a_syncer_created_again_under_another_app_moves_without_a_gap() -> None:
+    """The new instances are registered before the old ones are cancelled."""
     world = article()
     recreated(world, appName="renamed")
     world.run()

@@ -334,8 +334,8 @@ def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
     assert world.opened() == {"rating-1": "Registered"}
 
 
-def test_a_detached_syncer_opens_its_gates_whether_eureka_can_be_read_or_not() -> None:
-    """Its limit is 0 whatever stands: there is nothing to wait for."""
+def test_with_limit_zero_gates_open_whether_eureka_can_be_read_or_not() -> None:
+    """Its limit is 0 whatever is registered: there is nothing to wait for."""
     world = Rollout(limit=0)
     world.pods(1)
     world.registry.unreadable = UNREADABLE

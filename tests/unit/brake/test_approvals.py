@@ -64,7 +64,7 @@ def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
     assert is_plan_id(text) is expected
 
 
-def test_a_plan_id_releases_the_very_set_that_is_held_or_planned() -> None:
+def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
     """The held ones alone, or all; never a part of them."""
     one, two, three = cancel(1), down(2), cancel(3)
     held: list[Removal] = [one, two]

@@ -154,7 +154,7 @@ def test_an_app_that_moves_to_another_name_is_not_a_loss() -> None:
     assert weighed.held.reason == "all that we own would be removed: 2 UP instances"
 
 
-def test_loss_is_netted_within_an_app() -> None:
+def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
     """A rollout that replaces pods loses nothing; what one app gains does not outweigh what another loses."""
     losses: list[Action] = [cancel(number) for number in range(15)]
     assert brake(20, [*losses, *(register(100 + n) for n in range(15))]) is None

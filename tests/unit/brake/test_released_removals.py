@@ -294,8 +294,8 @@ def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorl
     assert told == ["TooManyRemovals", "AwaitingConfirmation", "NothingHeld"]
 
 
-def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(world: FakeWorld) -> None:
-    """It has no condition that could tell the next one; a person can approve it."""
+def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: FakeWorld) -> None:
+    """It has no condition that the next process could read; a person can approve it."""
     orphan = stored(instance(5, app="gone", ref=SyncerRef(NS, "gone")))
     world.registry.put(orphan)
     for _ in range(2):
@@ -409,7 +409,7 @@ def test_an_old_or_foreign_dry_run_is_refused_and_all_is_renewed(outage: FakeWor
     assert set(outage.statuses().values()) == {"UP"}
 
 
-def test_an_approval_is_spent_when_all_of_it_is_done(outage: FakeWorld) -> None:
+def test_an_approval_is_used_up_when_all_its_removals_are_done(outage: FakeWorld) -> None:
     """Not while Eureka refuses some of it: the same process then tries again."""
     dry = outage.run(dry_run=True)
     assert dry.held is not None

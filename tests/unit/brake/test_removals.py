@@ -70,7 +70,7 @@ def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None
     assert failed_adds(going, refused(register(2)), standing(instance(1, app="old"))) == {key(1, app="old"): WHY}
 
 
-def test_a_lease_that_could_not_be_brought_back_hides_no_other_failure() -> None:
+def test_an_instance_that_was_not_registered_again_hides_no_other_failure() -> None:
     """Both are missed."""
     lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER))
     outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]

@@ -561,7 +561,7 @@ class Shop:
 silent = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 
 
-def test_a_pass_that_lost_its_time_with_the_lock_is_followed_by_one_that_renews() -> None:
+def test_after_a_pass_that_lost_its_time_with_the_lock_another_one_renews() -> None:
     """A Kubernetes API that goes away as a pass begins must not cost that pass its renewals."""
     shop = Shop()
     shop.slow = "identity"

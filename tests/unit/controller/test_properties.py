@@ -85,7 +85,7 @@ def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Lis
 
 
 @given(sceneries(), REGISTRIES, st.data())
-def test_no_removal_stems_from_an_unknown_source(
+def test_an_unknown_source_causes_no_removal(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
     """Whatever is cancelled or changed belongs to a syncer whose namespace was read whole, of a CRD that lives."""

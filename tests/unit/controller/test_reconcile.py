@@ -582,7 +582,7 @@ def test_changed_metadata_is_one_register_and_then_none() -> None:
         assert "register" not in world.wire.verbs()
 
 
-def test_idle_passes_write_nothing_for_hours() -> None:
+def test_passes_without_changes_write_nothing_for_hours() -> None:
     """No status, no event, no register: renewals only, with lists up to 30 s old."""
     world = article(cache=30)
     world.run()

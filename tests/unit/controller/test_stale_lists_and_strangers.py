@@ -443,7 +443,7 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: d
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 @pytest.mark.parametrize("change", ["another name", "an older syncer"])
-def test_a_pod_keeps_its_instance_until_the_one_that_follows_is_registered(trouble: str, change: str) -> None:
+def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str, change: str) -> None:
     """Also where the app has others: a call that failed takes no pod that serves out of it."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({("ops", "shop"), (NS, "shop")}))
@@ -516,7 +516,7 @@ def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trou
     assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.2"}
 
 
-def test_a_pod_that_moves_to_its_other_family_keeps_its_instance_until_that_is_registered() -> None:
+def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered() -> None:
     """It has both addresses."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())

@@ -200,7 +200,7 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)
 
 
-def test_a_headless_twin_is_no_second_address() -> None:
+def test_a_headless_service_beside_another_adds_no_second_address() -> None:
     """`rating-headless` has no address; alone it cannot be served."""
     headless = service("rating-headless", cluster_ips=("None",))
     slices = (*TWO_PODS, piece(endpoint(1), service="rating-headless"))

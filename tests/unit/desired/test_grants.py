@@ -205,7 +205,7 @@ def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
     ],
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
-def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | None) -> None:
+def test_an_address_that_differs_for_each_machine_is_never_registered(address: str, pod: str | None) -> None:
     """Whatever the slice says of a pod there, and whatever the operator granted."""
     family = "IPv6" if ":" in address else "IPv4"
     forged = replace(piece(endpoint(1, address=address, pod=pod)), address_type=family)

@@ -215,7 +215,7 @@ def test_a_younger_syncer_takes_over_nothing_while_slices_are_missing(older: boo
     assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
 
 
-def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
+def test_with_limit_zero_instances_are_left_to_a_younger_syncer() -> None:
     """It holds nothing that another wants, slices or not."""
     found = two_services()
     found.cluster.apply(

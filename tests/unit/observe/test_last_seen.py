@@ -81,8 +81,8 @@ def test_an_instance_that_another_process_cancelled_is_not_registered_again() ->
 
 @pytest.mark.parametrize("away", [0, 300])
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_limited_app_is_back_at_once(limit: object, away: int) -> None:
-    """All that stood, and nothing else."""
+def test_a_limited_app_is_registered_again_at_once(limit: object, away: int) -> None:
+    """All that was registered, and nothing else."""
     world = daemon(limit=limit)
     before = standing(world)
     assert len(before) == 3
@@ -100,8 +100,8 @@ def test_an_instance_whose_lease_must_have_expired_is_forgotten() -> None:
     assert up(world) == set()
 
 
-def test_a_suspended_app_is_back_as_it_was() -> None:
-    """What was DOWN stays away, though its pod is ready by now, and so does what was never let in."""
+def test_a_suspended_app_is_registered_again_as_it_was() -> None:
+    """An instance that was DOWN is not, though its pod is ready now, nor one that was never registered."""
     world = daemon(notReady="Down")
     world.cluster.apply(piece(*(endpoint(n, ready=n != 4) for n in range(1, PODS + 1))))
     passes(world)

@@ -84,7 +84,7 @@ def test_a_write_that_may_have_failed_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("status", [UP, OUT])
-def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus) -> None:
+def test_an_instance_that_was_registered_again_is_remembered(status: InstanceStatus) -> None:
     """To register again is a registration, and a person's override outlives the lease."""
     writes = OwnWrites(seconds=45)
     if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))

@@ -450,8 +450,8 @@ def test_one_beside_ours_that_cannot_become_ours_is_left(theirs_is: InstanceStat
     assert world.registry.held[theirs().key].status is theirs_is
 
 
-def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
-    """A conflict is a failure that is told; the others move."""
+def test_a_foreign_instance_under_the_new_id_is_left_like_the_old_one() -> None:
+    """A conflict is a failure that is reported; the others move."""
     world = two_of_ours()
     world.registry.put(changed(theirs(), key=renamed_key(1)))
     report = rename(world)
@@ -460,7 +460,7 @@ def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
     assert {key(1), renamed_key(1), renamed_key(2)} <= set(world.registry.held)
 
 
-def test_a_stranger_that_only_another_server_has_under_the_new_id_is_left() -> None:
+def test_a_foreign_instance_on_another_server_under_the_new_id_is_left() -> None:
     """Eureka's replication would overwrite it."""
     world = two_of_ours()
     read = world.registry.read_instance
@@ -966,7 +966,7 @@ def test_a_policy_is_kept_by_a_rename() -> None:
     assert POLICY not in after["10.0.0.1"]
 
 
-def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
+def test_a_purge_says_that_a_run_would_register_them_again() -> None:
     """They were renewed lately."""
     world = two_of_ours()
     report = purged(world, alone=True)

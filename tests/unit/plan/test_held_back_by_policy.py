@@ -372,7 +372,7 @@ def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> N
     assert (down.syncer, down.status, down.if_gone) == (REF, DOWN, None)
 
 
-def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew() -> None:
+def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresses() -> None:
     """A lost lease and a new pod under an old address are registrations."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(
@@ -386,7 +386,7 @@ def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew
     assert standing(world) == {key(1): UP, key(2): UP}
 
 
-def test_a_renewal_that_meets_no_lease_brings_back_what_create_only_registered() -> None:
+def test_a_renewal_that_meets_no_lease_registers_the_create_only_instance_again() -> None:
     """Although it differs from what the spec says now, and though the list still shows it."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
@@ -395,7 +395,7 @@ def test_a_renewal_that_meets_no_lease_brings_back_what_create_only_registered()
     assert standing(world) == {key(1): UP, key(2): UP}
 
 
-def test_a_not_ready_instance_that_create_only_left_as_it_was_is_not_brought_back() -> None:
+def test_a_not_ready_instance_under_create_only_is_not_registered_again() -> None:
     """A not-ready endpoint is never registered."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))

@@ -516,7 +516,7 @@ def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
     assert {a.grounds for a in report.plan.of(Cancel)} == {Grounds.OVER_LIMIT}
 
 
-def test_a_syncer_that_is_no_longer_detached_has_its_addresses_back_without_a_gap() -> None:
+def test_a_syncer_whose_limit_was_zero_gets_its_addresses_back_without_a_gap() -> None:
     """They change hands once more; the younger is in conflict again, and may be deleted."""
     world = two_syncers(older=0)
     settled(world)
@@ -541,7 +541,7 @@ def test_with_a_limit_it_removes_what_it_does_not_let_in() -> None:
     assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)] * 2
 
 
-def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> None:
+def test_two_syncers_with_limit_zero_are_in_no_conflict() -> None:
     """Nothing of either is registered."""
     world = two_syncers()
     add_another_app(world)

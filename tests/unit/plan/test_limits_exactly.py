@@ -207,7 +207,7 @@ def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
     assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == found
 
 
-def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_person_put_out() -> None:
+def test_a_lowered_limit_keeps_an_up_instance_rather_than_one_out_of_service() -> None:
     """One place is left for two."""
     found = claims(1, 2, limit=1)
     assert let_in(within_limits(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
@@ -221,14 +221,15 @@ def test_no_instance_is_removed_for_one_that_cannot_be_read(unread: int) -> None
     assert let_in(within_limits(claims(1, 2, limit=1), there)) == {key(1), key(2)}
 
 
-def test_nobody_comes_in_for_one_that_cannot_be_read_beside_one_that_a_person_put_out() -> None:
+def test_nothing_is_registered_for_an_unread_instance_beside_one_out_of_service() -> None:
     """Both keep their places, and there are no more."""
     there = observed(standing(1, "2", OUT), standing(2, "2")).refreshed({key(2): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
 
 
-def test_nothing_is_read_again_where_nobody_comes_in() -> None:
-    """A steady state costs no call. Where one comes in, the others that wait are read, for they may stand."""
+def test_nothing_is_read_again_where_nothing_new_is_registered() -> None:
+    """A steady state costs no call. Where a pod is to be registered, the others that wait are read, for they may be
+    registered."""
     found = claims(1, 2, 3, limit=1)
     assert within_limits(found, observed(standing(1, "1"))).to_read == ()
     assert len(within_limits(found, observed()).to_read) == 2

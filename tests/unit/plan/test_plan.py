@@ -206,8 +206,9 @@ def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> Non
     assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [("timeout", False, late)]
 
 
-def test_a_blind_pass_renews_what_is_wanted_and_removes_nothing() -> None:
-    """While Eureka cannot be read: a 404 brings back what is UP; what is DOWN would be a first registration."""
+def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing() -> None:
+    """While Eureka cannot be read: after a 404 one that is UP is registered again; for one that is DOWN that would be a
+    first registration."""
     slices = (piece(endpoint(1), endpoint(2, ready=False)),)
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
     renewals = plan.of(Renew)
@@ -215,8 +216,8 @@ def test_a_blind_pass_renews_what_is_wanted_and_removes_nothing() -> None:
     assert [(r.key, r.if_gone is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
 
 
-def test_a_blind_pass_passes_over_what_no_claim_wants() -> None:
-    """Defence in depth: a key whose holder froze."""
+def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
+    """Defence in depth: a key whose holder is not served."""
     assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
     assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
 

@@ -90,7 +90,7 @@ def test_a_quota_removes_nothing() -> None:
     assert standing(world) == {2, 3, 4}
 
 
-def test_the_older_syncer_comes_first_and_takes_no_place_of_a_pod_that_is_replaced() -> None:
+def test_the_older_syncer_comes_first_but_takes_no_place_of_a_replaced_pod() -> None:
     """The younger one keeps as many as it has, whoever waits; another namespace has places of its own."""
     world = world_of(1, 2)
     young(world, 11, 12)

@@ -402,7 +402,7 @@ def test_no_rival_is_registered_while_eureka_cannot_be_read() -> None:
     assert healed[green] is not None
 
 
-def test_a_blind_pass_says_that_it_does_not_know() -> None:
+def test_a_pass_without_eurekas_list_says_that_it_does_not_know() -> None:
     """A sentence says no more than was seen."""
     world = colours(blue={}, green={})
     world.run()

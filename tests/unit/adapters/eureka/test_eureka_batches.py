@@ -760,7 +760,7 @@ class TestPasses:
         assert {call.method for server in story.site.servers for call in server.calls} <= {"GET", "POST"}
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_a_server_that_comes_back_empty_is_brought_level(self, which: int) -> None:
+    def test_a_server_that_comes_back_empty_gets_all_instances_again(self, which: int) -> None:
         """In the pass that finds it back."""
         story = Story()
         story.run()
@@ -844,8 +844,8 @@ class TestPasses:
         assert stands is not None
         assert stands.instance == theirs
 
-    def test_a_404_brings_back_nothing_that_is_not_desired(self) -> None:
-        """A frozen instance that one server lacks stays where it stands, and is renewed there."""
+    def test_a_404_registers_nothing_that_is_not_desired(self) -> None:
+        """A kept instance that one server lacks stays where it is, and is renewed there."""
         story = Story()
         story.run()
         story.site.servers[1].empty()

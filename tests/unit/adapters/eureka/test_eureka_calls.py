@@ -264,7 +264,7 @@ class TestLists:
         assert isinstance(source, Unknown)
         assert "s3cret" not in source.message
 
-    def test_an_answer_has_a_largest_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_answer_has_a_size_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """More than the allowed number of bytes, unzipped, is Unknown."""
         monkeypatch.setattr(tries, "LARGEST", 2**20)
         big = gzip.compress(EMPTY + b" " * 5_000_000)

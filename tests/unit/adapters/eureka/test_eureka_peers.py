@@ -449,7 +449,7 @@ class TestGhosts:
         assert pair.standing() == (OURS, {key(1), other.key})
         assert pair.two.calls.index("read") < pair.two.calls.index("cancel")
 
-    def test_a_ghost_that_has_become_anothers_meanwhile_stays(self, pair: Pair) -> None:
+    def test_an_undesired_instance_that_another_owner_took_over_stays(self, pair: Pair) -> None:
         """The list showed it as ours, the uncached read does not."""
         ghost = stored(instance(9))
         pair.two.others = []
@@ -493,7 +493,7 @@ class TestGhosts:
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == ({key(2), key(3)}, {key(2)})
 
-    def test_a_ghost_counts_before_the_brake(self) -> None:
+    def test_the_brake_counts_undesired_instances_of_one_peer(self) -> None:
         """A first peer that lost its memory, and a cluster that shows no pods, do not empty the second."""
         pair = Pair(replicating=False)
         pair.world.cluster.apply(piece())
@@ -639,7 +639,7 @@ class TestGhosts:
         pair.two.trouble = trouble
         assert pair.peers.read_everywhere(key(9)) is None
 
-    def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
+    def test_an_undesired_instance_waits_when_its_peer_fails_after_the_list(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
@@ -661,7 +661,7 @@ class TestGhosts:
         assert isinstance(pair.peers.list_instances(), Complete)
         assert pair.two.calls[-1] == "renew"
 
-    def test_a_ghost_on_one_of_several_peers_is_found(self) -> None:
+    def test_an_undesired_instance_on_one_of_several_peers_is_found(self) -> None:
         """With three peers, an absent copy on one does not hide the one on the next."""
         pair = Pair(replicating=False)
         third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
