@@ -64,9 +64,9 @@ def paged(program: Program) -> Iterator[Program]:
 
 
 @pytest.mark.parametrize("name", SECOND_PAGES)
-def test_a_walk_that_breaks_off_removes_nothing(paged: Program, name: str) -> None:
-    """The second page expires, fails or is cut: what the first did not show is renewed, and the syncer is told; whole
-    again, all is in sync."""
+def test_a_list_whose_second_page_fails_removes_nothing(paged: Program, name: str) -> None:
+    """The second page expires, fails or is cut: instances that the first page did not show are renewed, and the
+    condition says why; when the list is whole again, all is in sync."""
     answer, code, reason = SECOND_PAGES[name]
     with paged.kubernetes_behind(in_pages(answer)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
@@ -79,7 +79,7 @@ def test_a_walk_that_breaks_off_removes_nothing(paged: Program, name: str) -> No
     assert paged.conditions("rating")["Ready"] == ("True", "InSync")
 
 
-def test_a_walk_that_expires_once_begins_anew(paged: Program) -> None:
+def test_a_list_that_expires_once_is_started_again(paged: Program) -> None:
     """A 410 in its middle costs the pages that were read, and nothing else."""
     with paged.kubernetes_behind(in_pages(EXPIRED, times=1)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
@@ -95,8 +95,8 @@ def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("truncated", [True, False])
-def test_what_truncated_endpoints_do_not_show_stays(program: Program, truncated: bool) -> None:
-    """Endpoints that say that they were cut at 1000 addresses prove nobody's absence; whole ones do."""
+def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Program, truncated: bool) -> None:
+    """Endpoints that say that they were cut at 1000 addresses prove no removal; complete ones do."""
     kubernetes = program.playground.kubernetes
     for name in ("rating-headless", "rating-metrics"):
         program.playground.delete("Service", "rating", name)
@@ -121,9 +121,9 @@ def test_what_truncated_endpoints_do_not_show_stays(program: Program, truncated:
     assert program.conditions("rating")["Synced"] == ("True", "InSync")
 
 
-def test_a_registry_that_comes_back_empty_and_warms_up_gets_its_instances_again(program: Program) -> None:
-    """Its lists are a 403 and its writes work: a renewal that meets no lease registers, and nothing goes, though a pod
-    did meanwhile; when it can be read again that is done."""
+def test_a_restarted_eureka_that_refuses_lists_gets_its_instances_again(program: Program) -> None:
+    """Its lists are a 403 and its writes work: a renewal that meets no lease registers the instance, and nothing is
+    removed until Eureka can be read again."""
     assert program.run().code == ExitCode.OK
     for id_ in IDS:
         path = f"/eureka/apps/RATING/{id_}"

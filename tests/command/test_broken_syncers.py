@@ -48,7 +48,7 @@ def test_broken_syncers_block_no_other(program: Program) -> None:
 
 
 @pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "policy", "nonsense"])
-def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str) -> None:
+def test_a_syncer_that_becomes_broken_keeps_its_instances(settled: Program, name: str) -> None:
     """A syncer that was in order and is edited into a broken one keeps its instances, renewed."""
     spec, reason = BROKEN[name]
     patch = {"spec": {"port": None, "policy": None, "appName": None, **spec}}
@@ -65,8 +65,9 @@ def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str)
     assert settled.run().code == ExitCode.OK
 
 
-def test_an_instance_goes_with_its_pod_though_its_syncer_is_broken(program: Program) -> None:
-    """A frozen syncer adds nothing, and removes an instance only when a list of pods shows that its pod is gone."""
+def test_an_instance_is_removed_with_its_pod_although_its_syncer_is_broken(program: Program) -> None:
+    """A syncer that is not served adds nothing, and removes an instance only when a list of pods shows that its pod is
+    gone."""
     assert program.run().code == ExitCode.OK
     program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
     time.sleep(0.1)
@@ -89,7 +90,7 @@ def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
     assert "syncer rating/rating is older and has the address" in ended.sentence
 
 
-def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:
+def test_an_instance_of_others_under_our_id_is_not_changed(program: Program) -> None:
     """An instance that does not carry our owner's name is never changed; the syncer says Conflict."""
     program.playground.register("RATING", IDS[0], "192.0.2.1", 80)
     ended = program.run()

@@ -30,7 +30,7 @@ from tests.embedded import playground
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
 
-def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
+def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
     """From a dry run to an empty registry, in order, within a minute, whatever the environment names."""
     begun = time.monotonic()
     ended = settled.command("demo", stdin="", KUBECONFIG="/nowhere", EUREKUBE_SYNC_EUREKA_URL="nonsense")
@@ -103,8 +103,8 @@ class _Interrupts(story.Story):
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(number: int) -> None:
-    """It ends the story."""
+def test_a_signal_during_a_pass_ends_the_demo_without_an_error(number: int) -> None:
+    """The signal ends the demo."""
     clock = SystemClock()
     with story.new_playground() as playground:
         installation = Installation(

@@ -47,8 +47,8 @@ def assert_safe(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_LISTS)
-def test_an_odd_list_removes_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
-    """A list that cannot be believed is told in one sentence, and what should stand is renewed."""
+def test_an_unusable_list_removes_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
+    """The pass reports an unusable list in one sentence, and renews the registered instances."""
     answer, code, words = ODD_LISTS[name]
     with settled.eureka_behind(lists_answered(answer)):
         ended = settled.run()
@@ -59,8 +59,8 @@ def test_an_odd_list_removes_nothing_and_leases_are_renewed(settled: Program, na
     assert_safe(ended)
 
 
-def test_a_warming_server_is_waited_for(settled: Program) -> None:
-    """Eureka's own 403 while it starts is no lack of rights."""
+def test_during_warm_up_instances_are_only_renewed(settled: Program) -> None:
+    """A 403 while Eureka starts is not reported as a missing right."""
     settled.playground.eureka.warming_up = True
     ended = settled.run()
     assert ended.code == ExitCode.EUREKA_UNREAD
@@ -128,7 +128,7 @@ def test_the_right_password_works(settled: Program) -> None:
     assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1, PUT=2)), ended.out
 
 
-def test_refused_writes_are_told_once(settled: Program) -> None:
+def test_refused_writes_are_reported_once(settled: Program) -> None:
     """CSRF protection is named as the likely cause, once for all instances."""
     settled.playground.eureka.refuse_writes = True
     ended = settled.run()
@@ -185,7 +185,7 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--passes", "2", "--interval", "1s")])
-def test_a_typo_in_the_owner_doubles_nothing(settled: Program, options: tuple[str, ...]) -> None:
+def test_a_typo_in_the_owner_registers_nothing_twice(settled: Program, options: tuple[str, ...]) -> None:
     """The marks tell that another owner of this very cluster serves the syncers: one sentence, and no write."""
     ended = settled.run("--owner", "demoo", *options)
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
@@ -205,9 +205,9 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_cannot_be_read_again_is_not_called_in_sync(program: Program, name: str) -> None:
-    """A pod goes while Eureka's list is read and single instances are not: its instance stays, and report, exit code,
-    condition and event say why. It goes once they are read again."""
+def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(program: Program, name: str) -> None:
+    """A pod ends while Eureka's list can be read and single instances cannot: its instance stays, and report, exit
+    code, condition and event say why. It is removed once it is read again."""
 
     def lists_alone(request: Request, registry: Handler) -> Response:
         single = request.method == "GET" and request.path.startswith("/eureka/apps/")

@@ -95,8 +95,9 @@ def test_status_names_the_true_cause(found: Set) -> None:
     assert {*ended.eureka, *ended.kubernetes} == {"GET"}
 
 
-def test_a_developer_is_told_as_much(developer: Set) -> None:
-    """Without a right beyond his namespace and without a Eureka: what was not looked at is unknown, never missing."""
+def test_explain_for_a_developer_calls_unread_parts_unknown(developer: Set) -> None:
+    """Without a right beyond his namespace and without a Eureka, parts that were not read are unknown, never
+    missing."""
     situation = developer.situation
     ended = developer.program.command(
         "explain",
@@ -164,7 +165,7 @@ SILENCES = [
 
 
 @pytest.mark.parametrize(("minutes", "code", "sentences"), SILENCES)
-def test_the_heartbeat_tells_a_developer_that_nobody_renews(
+def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
     tmp_path: Path, minutes: int, code: ExitCode, sentences: tuple[str, ...]
 ) -> None:
     """He sees InSync in the cluster, and no Eureka: only the Lease says since when no pass ran."""

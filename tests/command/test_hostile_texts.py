@@ -133,7 +133,7 @@ def harmless(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_output_has_what_somebody_would_obey(hostile: Program, name: str) -> None:
+def test_no_output_contains_text_that_a_terminal_obeys(hostile: Program, name: str) -> None:
     """And markup is text: its words are shown, and escaped in Markdown."""
     ended = hostile.command(*COMMANDS[name])
     said = harmless(ended.out) + harmless(ended.err)
@@ -144,15 +144,15 @@ def test_no_output_has_what_somebody_would_obey(hostile: Program, name: str) -> 
 
 
 @pytest.mark.parametrize("name", AT_A_TERMINAL)
-def test_a_terminal_gets_only_colours(hostile: Program, name: str) -> None:
-    """Of the program, and no markup of others is taken for one."""
+def test_a_terminal_gets_no_control_sequences_but_the_programs_colours(hostile: Program, name: str) -> None:
+    """The colours are the program's own, and markup that others wrote stays text."""
     _, shown = at_terminal(hostile, *COMMANDS[name], columns=500)
     plain = harmless(re.sub(r"\r|\x1b\[(\?25[hl]|[0-9]*[AK])", "", ESCAPE.sub("", shown)))
     assert "evil" in plain
     assert plain.count("[bold red]") == plain.count("[/bold red]")
 
 
-def test_no_condition_and_no_event_has_one(hostile: Program) -> None:
+def test_no_condition_and_no_event_contains_text_that_a_terminal_obeys(hostile: Program) -> None:
     """All that a pass wrote to Kubernetes for people."""
     kubernetes = hostile.playground.kubernetes
     _, syncer = kubernetes.call("GET", f"{SYNCERS}/rating")

@@ -24,8 +24,8 @@ def keepalive(program: Program, *options: str | Path, **variables: str | None) -
     return ended
 
 
-def test_what_is_ours_is_renewed_without_a_cluster(settled: Program) -> None:
-    """One list and a renewal each; the stranger is not touched."""
+def test_our_instances_are_renewed_without_a_cluster(settled: Program) -> None:
+    """One list and a renewal each; an instance of others is not touched."""
     ended = keepalive(settled)
     assert (ended.code, ended.out, ended.err) == (ExitCode.OK, "2 renewed\n", "")
     assert ended.eureka == Counter(GET=1, PUT=2)
@@ -57,7 +57,7 @@ def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
     assert ended.code == ExitCode.OK, ended.err
 
 
-def test_the_registry_is_told_as_by_run(settled: Program) -> None:
+def test_an_outage_of_eureka_is_reported_as_by_run(settled: Program) -> None:
     """An outage of Eureka is its own exit code, in one sentence."""
     ended = keepalive(settled, "--eureka-url", "http://127.0.0.1:1/eureka")
     assert ended.code == ExitCode.EUREKA_UNREAD
@@ -74,8 +74,8 @@ def test_reports_hold_the_headroom(settled: Program) -> None:
     assert json.loads(settled.run("-o", "json").out)["selfPreservation"] == data
 
 
-def test_passes_that_come_too_rarely_for_eureka_are_told_once(settled: Program) -> None:
-    """Both commands tell it in their first pass, and then run on."""
+def test_passes_that_are_too_rare_for_eureka_are_reported_once(settled: Program) -> None:
+    """Both commands report it in their first pass, and then run on."""
     for command in ("run", "keepalive"):
         process = settled.start(command, "--passes", "2", "--interval", "60s", "-o", "json")
         assert process.stdout is not None

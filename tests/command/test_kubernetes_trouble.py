@@ -51,8 +51,8 @@ def assert_only_renewed(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_ANSWERS)
-def test_an_odd_answer_removes_nothing(settled: Program, name: str) -> None:
-    """An answer that cannot be believed is told in one sentence, and all is renewed."""
+def test_an_unusable_answer_removes_nothing(settled: Program, name: str) -> None:
+    """The pass reports an unusable answer in one sentence, and only renews."""
     where, answer, code, words = ODD_ANSWERS[name]
 
     def proxy(request: Request, api: Handler) -> Response:
@@ -74,7 +74,7 @@ def test_a_closed_port_is_one_sentence(settled: Program) -> None:
 
 
 @pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices", "/nodes"])
-def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: str) -> None:
+def test_leases_are_renewed_while_the_kubernetes_api_hangs(settled: Program, where: str) -> None:
     """It gets a share of the pass's time, and Eureka the rest."""
 
     over = threading.Event()
@@ -106,7 +106,7 @@ def test_a_bad_token_is_one_sentence(settled: Program) -> None:
 
 
 @pytest.mark.parametrize("resource", ["eurekasyncers", "services", "endpointslices"])
-def test_a_forbidden_list_is_one_sentence(settled: Program, resource: str) -> None:
+def test_a_forbidden_list_is_reported_in_one_sentence(settled: Program, resource: str) -> None:
     """A missing right is named, and whatever hangs on it is renewed."""
     settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run()
@@ -135,8 +135,9 @@ def test_a_pass_that_was_not_asked_to_looks_at_no_pods_and_no_nodes(settled: Pro
     assert_only_renewed(ended)
 
 
-def test_a_cluster_that_hides_its_name_is_one_sentence(settled: Program) -> None:
-    """Without the UID of kube-system nobody can tell what is ours of this cluster: all of our owner's is renewed."""
+def test_a_cluster_without_a_readable_uid_is_reported_in_one_sentence(settled: Program) -> None:
+    """Without the UID of kube-system, our instances of this cluster are not known: all instances of our owner are
+    renewed."""
     settled.playground.kubernetes.deny("namespaces", "get")
     ended = settled.run()
     assert ended.code == ExitCode.KUBERNETES_DENIED
@@ -159,8 +160,8 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("name", MEANWHILE)
-def test_a_cluster_that_hides_its_name_meanwhile_is_one_sentence(settled: Program, name: str) -> None:
-    """It was known when the pass began, and is not when a pod is to go DOWN."""
+def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(settled: Program, name: str) -> None:
+    """The UID was known when the pass began, and cannot be read when a pod is to be turned DOWN."""
     answer, code, words = MEANWHILE[name]
     asked: list[str] = []
 
@@ -182,7 +183,7 @@ def test_a_cluster_that_hides_its_name_meanwhile_is_one_sentence(settled: Progra
     assert settled.run().code == ExitCode.OK
 
 
-def test_a_status_that_may_not_be_written_is_told_once(settled: Program) -> None:
+def test_a_status_that_may_not_be_written_is_reported_once(settled: Program) -> None:
     """Eureka is served all the same."""
     settled.playground.kubernetes.deny("eurekasyncers/status", "patch")
     settled.playground.set_ready("rating", "rating-2", ready=False)
@@ -205,8 +206,8 @@ def without_crd(program: Program) -> Iterator[Program]:
     assert program.status() == "UP"
 
 
-def test_a_crd_that_goes_and_is_gone_takes_nothing_with_it(without_crd: Program) -> None:
-    """While the CRD is deleted and after, each has its own exit code, and all is renewed."""
+def test_a_crd_that_is_being_deleted_or_is_gone_removes_nothing(without_crd: Program) -> None:
+    """While the CRD is being deleted and afterwards, each pass has its own exit code, and all is renewed."""
     ended = without_crd.run()
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "being deleted" in ended.sentence

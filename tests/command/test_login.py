@@ -70,7 +70,7 @@ class TestSecrets:
         }
         return ways[request.param] | {"EUREKUBE_SYNC_DEBUG": "1"}
 
-    def test_whatever_is_said_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
+    def test_no_report_log_or_condition_contains_a_secret(self, settled: Program, login: dict[str, str | None]) -> None:
         """Reports in each form, logs of each call, refusals, outages, conditions and events: no secret in any."""
         playground, said = settled.playground, []
         for options in (
@@ -316,7 +316,7 @@ def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
     assert Counter(request.method for request in seen) == Counter(GET=1, PUT=2)
 
 
-def test_csrf_protection_is_told_once_for_many_instances(program: Program) -> None:
+def test_csrf_protection_is_reported_once_for_many_instances(program: Program) -> None:
     """With and without a login: the fix is in one sentence, and no row of the table repeats it."""
     for number in range(3, 30):
         program.playground.create_pod("rating", f"rating-{number}", f"10.0.0.{number}", {"app": "rating"})

@@ -43,7 +43,7 @@ def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_
     assert (found["actions"], found["messages"]) == (live["actions"], live["messages"])
 
 
-def test_what_was_not_saved_is_unknown(program: Program, tmp_path: Path) -> None:
+def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Path) -> None:
     """A removal would follow from an empty list of EndpointSlices."""
     assert program.run().code == ExitCode.OK
     ended = program.run("--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE)

@@ -119,7 +119,7 @@ def test_no_orphans_is_one_line(settled: Program) -> None:
     assert set(ended.kubernetes) == {"GET"}
 
 
-def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
+def test_orphans_are_listed_with_what_run_does_to_them(ours: Program) -> None:
     """As a table, JSON and YAML; with --detailed-exitcode they are exit 5."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     ended = give(ours, "orphans")
@@ -167,7 +167,7 @@ def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
     assert ended.sentence == "Error: stopped by a signal: it is not known what `run` would do"
 
 
-def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
+def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> None:
     """With the numbers that `run` is given; its dry run says the same."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
@@ -196,7 +196,7 @@ def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> No
     assert (ended.code, ended.out) == (ExitCode.EUREKA_UNREAD, "")
 
 
-def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
+def test_orphans_says_that_a_peer_is_down(settled: Program) -> None:
     """Once, on stdout; its log says why."""
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
@@ -228,7 +228,7 @@ def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
     assert strangers.status(STRANGER[1], STRANGER[0]) == "UP"
 
 
-def test_what_somebody_renews_is_refused_by_every_door(strangers: Program) -> None:
+def test_adopt_and_rename_refuse_an_instance_that_somebody_renews(strangers: Program) -> None:
     """Adopt, adopt of a cluster and rename: the instance is named, nothing is written."""
     register(strangers, "next:a:web:10.9.9.9:8080", app="WEB", owner="demo", cluster="old", syncer="a/web")
     doors = (
@@ -249,7 +249,7 @@ def test_what_somebody_renews_is_refused_by_every_door(strangers: Program) -> No
     assert f"somebody still renews RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
 
 
-def test_adopt_tells_what_is_not_there_and_what_would_not_stay(strangers: Program) -> None:
+def test_adopt_refuses_an_app_that_eureka_does_not_list_or_nobody_wants(strangers: Program) -> None:
     """One sentence and an exit code each; nothing is written."""
     register(strangers, "vm-7", app="UNWANTED", ip="192.0.2.7")
     for app, words in (
@@ -281,8 +281,8 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) ->
 # --- rename -----------------------------------------------------------------------------------------------------
 
 
-def test_what_an_owner_command_does_comes_from_no_variable(strangers: Program) -> None:
-    """EUREKUBE_SYNC_CLUSTER may stand there for keepalive, and a profile skips no question: each is warned of."""
+def test_no_variable_decides_what_an_owner_command_does(strangers: Program) -> None:
+    """EUREKUBE_SYNC_CLUSTER may be set for keepalive, and a profile skips no question: each is warned of."""
     other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_APP": "no-such"}
     ended = give(strangers, "owner", "adopt", "--app", "RATING", "--dry-run", **other)
     assert ended.code == ExitCode.OK, ended.out + ended.err
@@ -516,7 +516,7 @@ def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> No
     ],
     ids=" ".join,
 )
-def test_each_server_that_does_not_answer_is_told(settled: Program, arguments: tuple[str, ...]) -> None:
+def test_each_server_that_does_not_answer_is_reported(settled: Program, arguments: tuple[str, ...]) -> None:
     """Eureka, or the cluster where its id is asked for; a wrong kubeconfig; nothing is written."""
     nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
     for variables, code in (

@@ -67,7 +67,7 @@ def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settle
     assert warnings[0]["time"].endswith("Z")
 
 
-def test_the_detailed_exit_code_tells_changes_from_none(program: Program) -> None:
+def test_the_detailed_exit_code_says_whether_there_are_changes(program: Program) -> None:
     """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
     assert program.run("--dry-run").code == ExitCode.OK
@@ -221,7 +221,7 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 HELD = "held: 12 removals wait"
 
 
-def test_a_held_pass_keeps_and_renews_all(outage: Program) -> None:
+def test_a_pass_with_held_removals_keeps_and_renews_all(outage: Program) -> None:
     """One pass with held removals is exit 31, renews everything, and names the plan id to approve."""
     ended = outage.run()
     assert ended.code == ExitCode.REMOVAL_HELD
@@ -230,7 +230,7 @@ def test_a_held_pass_keeps_and_renews_all(outage: Program) -> None:
     assert outage.conditions("rating")["RemovalHeld"][0] == "True"
 
 
-def test_several_passes_do_not_fail_on_held_unless_asked(outage: Program) -> None:
+def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Program) -> None:
     """--passes 2 is 0 with a held brake, 31 with --fail-on-held; one pass is 0 with --no-fail-on-held."""
     two = ("--passes", "2", "--interval", "1s")
     assert outage.run(*two).code == ExitCode.OK

@@ -36,7 +36,7 @@ from tests import planted
 """
 
 
-def test_whoever_shows_a_secret_fails(tmp_path: Path) -> None:
+def test_a_test_that_shows_a_secret_fails(tmp_path: Path) -> None:
     """Each of these tests asserts nothing, and all but the last fail, in words that do not repeat the secret."""
     lines = [*SHOWN.values(), FINE]
     tests = [f"def test_{number}(tmp_path):\n    {line}\n" for number, line in enumerate(lines)]

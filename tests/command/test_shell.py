@@ -75,7 +75,7 @@ def test_all_versions_are_shown(settled: Program) -> None:
     assert "eureka" not in data
 
 
-def test_the_crd_of_another_version_is_told(program: Program) -> None:
+def test_a_crd_of_another_version_is_reported(program: Program) -> None:
     """With what to do; and one that is missing, which has its exit code."""
     _, crd = program.playground.kubernetes.call("GET", CRD)
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["limit"]

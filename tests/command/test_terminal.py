@@ -58,7 +58,7 @@ def test_a_pipe_gets_whole_lines(world: Program) -> None:
     assert lines[-2].startswith("! syncer rating/broken: NoMatchingService: ")
 
 
-def test_a_person_hears_that_leases_lapse(tmp_path: Path) -> None:
+def test_a_person_at_a_terminal_is_warned_that_leases_expire(tmp_path: Path) -> None:
     """By hand, one pass is not enough, and the program says so; a CronJob's log need not hear it."""
     with rating(tmp_path) as program:
         _, shown = at_terminal(program, "run", columns=100)
@@ -81,7 +81,7 @@ def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["run --passes 2 --interval 1s", "run -o json", "crd", "run --help", "demo"])
-def test_a_reader_who_goes_is_no_error(world: Program, arguments: str) -> None:
+def test_a_closed_pipe_is_no_error(world: Program, arguments: str) -> None:
     """`| true` closes the pipe at once: exit 0, not a word on stderr, and the passes go on."""
     world.playground.calls.clear()
     reader, writer = os.pipe()
@@ -102,7 +102,7 @@ def test_a_reader_who_goes_is_no_error(world: Program, arguments: str) -> None:
     assert len(lists) == {"run --passes 2 --interval 1s": 2, "run -o json": 1}.get(arguments, 0)
 
 
-def test_a_reader_who_goes_changes_no_verdict(world: Program) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code_of_validate(world: Program) -> None:
     """`set -o pipefail; eurekube-sync validate - | head -0` must not be green."""
     reader, writer = os.pipe()
     os.close(reader)

@@ -131,7 +131,7 @@ def test_the_identity_and_the_crd_are_read(subject: Subject) -> None:
     assert isinstance(subject.cluster().crd_live(), Complete)
 
 
-def test_a_crd_that_is_changed_keeps_its_creation(subject: Subject) -> None:
+def test_a_changed_crd_keeps_its_creation_time(subject: Subject) -> None:
     """It is younger than a deletion only when it was installed anew."""
     created = subject.cluster().crd_live()
     assert isinstance(created, Complete)

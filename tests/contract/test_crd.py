@@ -113,7 +113,7 @@ def fields_of(status: Any) -> set[str]:
     return {re.sub(r"\[[0-9]+\]", "", cause["field"]) for cause in causes} - {"<nil>"}
 
 
-def test_the_crd_is_accepted_as_it_stands(api: Api) -> None:
+def test_the_crd_is_accepted_as_it_is(api: Api) -> None:
     """The API server finds no unknown field, no costly rule and no unstructural schema in the CRD."""
     again = api.call("PUT", f"{DEFINITIONS}/{NAME}", api.call("GET", f"{DEFINITIONS}/{NAME}").json(), dryRun="All")
     assert again.status_code == 200, again.text
@@ -124,7 +124,7 @@ def test_the_crd_is_accepted_as_it_stands(api: Api) -> None:
 
 
 @pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
-def test_case(api: Api, case: Case) -> None:
+def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case) -> None:
     """The API server gives each case of the table the verdict that the table says."""
     answer = api.verdict(case.manifest)
     assert (answer.status_code == 201) is case.accepted, answer.text
@@ -229,7 +229,7 @@ def test_random_specs(api: Api, spec: Any) -> None:
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: str(file.relative_to(ROOT)))
-def test_what_is_shipped_passes_through_kubectl_and_kustomize(
+def test_shipped_files_pass_through_kubectl_and_kustomize(
     api: Api, kubernetes_servers: KubernetesServers, tmp_path: Path, file: Path
 ) -> None:
     """`kubectl create --dry-run=client -o yaml` and `kubectl kustomize` write each file out with all that it holds."""

@@ -136,7 +136,7 @@ class TestRegister:
             pytest.param({"metadata": {"a": {"b": "c"}}}, id="nested metadata"),
         ],
     )
-    def test_a_body_that_lacks_or_breaks_something_is_refused(
+    def test_a_body_with_a_missing_or_malformed_field_is_refused(
         self, eureka: EurekaSubject, app: str, changes: Document
     ) -> None:
         """A body without a required field, or with a structure that Jackson does not expect, is a 400."""
@@ -149,7 +149,7 @@ class TestRegister:
         """A body that cannot be parsed, or has another root, is a 400. (`{"instance":[]}` would hang the server.)"""
         assert eureka.post(app, body).status_code == 400
 
-    def test_a_complaint_names_what_is_missing(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_refusal_names_the_missing_field(self, eureka: EurekaSubject, app: str) -> None:
         """The 400 for a missing field says in its body which one."""
         answer = eureka.post(app, instance_body(app, f"{app.lower()}-0", ipAddr=None))
         assert answer.text == "Missing ip address"
@@ -166,7 +166,7 @@ class TestRegister:
         assert eureka.post(app, instance_body(app, "", hostName=f"{app.lower()}-1")).status_code == 204
         assert eureka.get(f"/apps/{app}/{app.lower()}-1").status_code == 200
 
-    def test_a_host_name_is_taken_for_an_address(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_host_name_is_accepted_as_an_address(self, eureka: EurekaSubject, app: str) -> None:
         """`ipAddr` is not checked to be an address."""
         seen = eureka.instance(app, register(eureka, app, ipAddr="lb.example.com", hostName="lb.example.com"))
         assert seen["ipAddr"] == "lb.example.com"
@@ -216,7 +216,7 @@ class TestRegister:
         assert (seen["status"], seen["metadata"]) == ("UP", {"eurekube.owner": "prod"})
         assert seen["lastDirtyTimestamp"] == "2000000000000"
 
-    def test_an_equal_post_is_taken(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_with_an_equal_timestamp_replaces_the_instance(self, eureka: EurekaSubject, app: str) -> None:
         """A POST with the stored `lastDirtyTimestamp` replaces the instance."""
         instance_id = register(eureka, app)
         register(eureka, app, status="DOWN", metadata={"new": "1"})
@@ -233,7 +233,7 @@ class TestRegister:
         instance_id = register(eureka, app, overriddenstatus="OUT_OF_SERVICE")
         assert eureka.instance(app, instance_id)["status"] == "OUT_OF_SERVICE"
 
-    def test_json_must_be_said_to_be_json(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_needs_a_content_type_of_json_or_xml(self, eureka: EurekaSubject, app: str) -> None:
         """A POST with another content type than JSON or XML is a 415."""
         headers = {"Accept": "application/json", "Content-Type": "text/plain"}
         answer = requests.post(eureka.url(f"/apps/{app}"), data="{}", headers=headers, timeout=60)
@@ -279,7 +279,7 @@ class TestRenew:
         assert eureka.put(f"/apps/{app}/{instance_id}", status="DOWN").status_code == 200
         assert eureka.instance(app, instance_id)["status"] == "UP"
 
-    def test_a_renew_changes_nothing_that_clients_follow(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_renew_does_not_change_the_time_of_the_last_update(self, eureka: EurekaSubject, app: str) -> None:
         """A renew leaves `lastUpdatedTimestamp` alone, a POST of the same instance does not."""
         instance_id = register(eureka, app)
         registered = eureka.instance(app, instance_id)["lastUpdatedTimestamp"]
@@ -318,7 +318,7 @@ class TestCancel:
 
 
 class TestStatus:
-    def test_a_post_follows_up_and_down(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_changes_the_status_without_an_override(self, eureka: EurekaSubject, app: str) -> None:
         """Without an override a POST of DOWN, then UP, is taken as it is."""
         instance_id = register(eureka, app)
         for status in ("DOWN", "UP", "STARTING", "UP"):
@@ -383,7 +383,7 @@ class TestStatus:
         eureka.put(f"/apps/{app}B/{instance_id}")
         assert eureka.instance(f"{app}B", instance_id)["status"] == "OUT_OF_SERVICE"
 
-    def test_deleting_an_override_leaves_unknown(self, eureka: EurekaSubject, app: str) -> None:
+    def test_deleting_an_override_makes_the_status_unknown(self, eureka: EurekaSubject, app: str) -> None:
         """`DELETE status` without a value gives UNKNOWN and a 404 to renew, until a POST."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
@@ -430,7 +430,7 @@ class TestMetadata:
 
 
 class TestReads:
-    def test_an_instance_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_json_of_an_instance_has_a_fixed_form(self, eureka: EurekaSubject, app: str) -> None:
         """The JSON of an instance has these fields, in these types."""
         urls = {"homePageUrl": "http://a/", "statusPageUrl": "http://a/s", "healthCheckUrl": "http://a/h"}
         seen = eureka.instance(app, register(eureka, app, 0, **urls))
@@ -467,7 +467,7 @@ class TestReads:
         at = [lease[f"{what}Timestamp"] for what in ("registration", "lastRenewal", "serviceUp")]
         assert max(at) - min(at) < 50, "the server asks its clock once for each"
 
-    def test_empty_metadata_is_told_with_a_class(self, eureka: EurekaSubject, app: str) -> None:
+    def test_empty_metadata_is_shown_with_a_class(self, eureka: EurekaSubject, app: str) -> None:
         """An instance without metadata shows `@class` in its place."""
         seen = eureka.instance(app, register(eureka, app, metadata=None))
         assert seen["metadata"] == {"@class": "java.util.Collections$EmptyMap"}
@@ -479,7 +479,7 @@ class TestReads:
         told = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
         assert told == pytest.approx((eureka.now() + 300) * 1000, abs=60_000)
 
-    def test_an_app_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_json_of_an_app_has_a_fixed_form(self, eureka: EurekaSubject, app: str) -> None:
         """`GET /apps/{APP}` is an application with an array of instances, also for one."""
         register(eureka, app)
         document = eureka.get(f"/apps/{app.lower()}").json()
@@ -488,7 +488,7 @@ class TestReads:
         assert [one["instanceId"] for one in document["application"]["instance"]] == [f"{app.lower()}-0"]
 
     @timed
-    def test_the_list_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_json_of_the_list_has_a_fixed_form(self, eureka: EurekaSubject, app: str) -> None:
         """`GET /apps` has version, hash code and arrays, also for one instance."""
         register(eureka, app)
         eureka.to_next_tick()
@@ -559,7 +559,7 @@ class TestReads:
         one = eureka.get(f"/apps/{app}", **{"Accept-Encoding": "gzip"})
         assert "Content-Encoding" not in one.headers
 
-    def test_a_trailing_slash_is_as_good(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_trailing_slash_in_a_path_makes_no_difference(self, eureka: EurekaSubject, app: str) -> None:
         """`/apps/` is `/apps`."""
         assert eureka.get("/apps/").status_code == 200
 
@@ -629,7 +629,7 @@ class TestResponseCache:
         assert real_eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
 
     @timed
-    def test_a_status_that_a_renew_turned_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_status_that_a_renew_changed_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
         """A renew invalidates nothing: a status that it turned by an override of another app is not in the list."""
         instance_id = register(eureka, app)
         eureka.post(f"{app}B", instance_body(f"{app}B", instance_id))
@@ -688,7 +688,7 @@ class TestLeases:
         assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
 
     @timed
-    def test_eviction_leaves_lists_at_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+    def test_an_evicted_instance_leaves_the_list_at_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
         """An evicted instance leaves the list like a cancelled one."""
         register(eureka, app, leaseInfo={"durationInSecs": 1})
         eureka.to_next_tick()

@@ -72,8 +72,8 @@ def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
     return [one["statusCode"] for one in document["responseList"]]
 
 
-def test_each_item_is_answered_in_its_place(eureka: EurekaSubject, app: str) -> None:
-    """They are carried out in order, too: an item sees what the one before it did."""
+def test_the_answers_have_the_order_of_the_items(eureka: EurekaSubject, app: str) -> None:
+    """Items are carried out in this order, too: an item sees what the one before it did."""
     items = [
         item("Heartbeat", app, "a:1"),
         registration(app, "a:1"),
@@ -97,7 +97,7 @@ def test_a_heartbeat_of_an_unknown_status_is_a_404(eureka: EurekaSubject, app: s
 
 
 @timed
-def test_a_change_of_status_that_names_none_tells_whether_an_instance_is_registered(
+def test_a_status_update_without_a_status_says_whether_an_instance_is_registered(
     eureka: EurekaSubject, app: str
 ) -> None:
     """Exactly as an uncached read does: a 404 where nothing is, or what is has expired; else a 500. It changes
@@ -128,14 +128,14 @@ def test_a_registration_that_is_refused_is_a_200(eureka: EurekaSubject, app: str
     assert codes(eureka, *items, *beats) == [200, 200, 200, 404, 200, 404]
 
 
-def test_an_instance_that_cannot_be_read_makes_a_400_of_the_whole(eureka: EurekaSubject, app: str) -> None:
+def test_one_instance_that_cannot_be_parsed_makes_the_whole_batch_a_400(eureka: EurekaSubject, app: str) -> None:
     """Nothing of the batch is carried out."""
     assert send(eureka, registration(app, "a"), registration(app, "b", port=8080)).status_code == 400
     assert codes(eureka, item("Heartbeat", app, "a")) == [404]
     assert send(eureka, item("Rename", app, "a")).status_code == 400
 
 
-def test_an_item_that_makes_no_sense_is_a_500_of_its_own(eureka: EurekaSubject, app: str) -> None:
+def test_an_incomplete_item_gets_a_500_and_the_others_are_done(eureka: EurekaSubject, app: str) -> None:
     """The others are carried out."""
     assert codes(eureka, registration(app, "a"), {"appName": app, "action": "Heartbeat"}) == [200, 500]
     assert codes(eureka, {"appName": app, "id": "a"}, item("Heartbeat", app, "a")) == [500, 200]
@@ -161,7 +161,7 @@ def test_a_heartbeat_makes_a_lease_last_twice_its_duration(eureka: EurekaSubject
     assert eureka.get(f"/apps/{app}/b").status_code == 404
 
 
-def test_a_heartbeat_changes_nothing_that_clients_follow(eureka: EurekaSubject, app: str) -> None:
+def test_a_heartbeat_does_not_change_the_time_of_the_last_update(eureka: EurekaSubject, app: str) -> None:
     """As a PUT does not."""
     assert codes(eureka, registration(app, "a")) == [200]
     before = eureka.instance(app, "a")
@@ -181,7 +181,7 @@ def test_a_body_has_to_be_json_and_the_method_post(eureka: EurekaSubject) -> Non
     assert (bare.status_code, bare.json()) == (200, {"responseList": []})
 
 
-def test_the_status_page_is_xml_alone_and_names_no_replica_of_a_single_server(eureka: EurekaSubject) -> None:
+def test_the_status_page_is_only_xml_and_a_single_server_names_no_replica(eureka: EurekaSubject) -> None:
     """As JSON it is a 500."""
     answer = requests.get(eureka.url("/status"), headers={"Accept": "application/xml"}, timeout=60)
     assert answer.status_code == 200
@@ -239,7 +239,7 @@ def test_250_of_ours_are_registered_renewed_and_cancelled(client: EurekaClient, 
     assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [404] * 250
 
 
-def test_ids_may_hold_what_a_path_may_not(client: EurekaClient, app: str) -> None:
+def test_ids_may_contain_characters_that_a_path_may_not(client: EurekaClient, app: str) -> None:
     """A batch has no path: such ids of others do no harm beside ours."""
     keys = [InstanceKey(app, id_) for id_ in ("a/b", "x y%;é<", '"\\')]
     assert sent(client, [ours.register(Dated(wanted(*key), 1)) for key in keys]) == [200] * 3
@@ -248,7 +248,7 @@ def test_ids_may_hold_what_a_path_may_not(client: EurekaClient, app: str) -> Non
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_login_is_asked_for_and_a_warming_server_takes_batches(kind: str) -> None:
+def test_batches_need_a_login_and_work_during_warm_up(kind: str) -> None:
     """Both calls are a 401 without it; in warm-up both work, while lists are a 403."""
     with (embedded_guarded if kind == "embedded" else real_guarded)("ann", "s3cret") as url:
         body = {"replicationList": [item("Heartbeat", "APP", "nothing")]}

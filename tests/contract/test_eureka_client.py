@@ -74,7 +74,7 @@ def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Ins
 
 
 class TestCalls:
-    def test_what_is_registered_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_a_registered_instance_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
         """Every field of a register comes back by the uncached read, and when the server took it."""
         client.register(wanted, dirty_timestamp=1_795_248_000_785)
         stands = client.read_instance(wanted.key)
@@ -84,7 +84,9 @@ class TestCalls:
             instance=wanted, last_dirty_timestamp=1_795_248_000_785
         )
 
-    def test_the_list_has_it_too(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
+    def test_the_list_shows_a_registered_instance_too(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
         """The list, once the cache turned, holds the same instance as the uncached read."""
         client.register(wanted, dirty_timestamp=1)
 
@@ -96,7 +98,7 @@ class TestCalls:
 
         wait_until(listed, "the list lacks it, or tells of it otherwise")
 
-    def test_absence_is_told_by_each_call(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_each_call_says_whether_an_instance_is_absent(self, client: EurekaClient, wanted: Instance) -> None:
         """Renew, cancel and read of nothing are False, False and None; after a register True."""
         assert client.renew(wanted.key) is False
         assert client.cancel(wanted.key) is False
@@ -113,8 +115,8 @@ class TestCalls:
             assert seen is not None
             assert (seen.status, seen.last_dirty_timestamp) == (status, timestamp)
 
-    def test_an_older_register_is_taken_for_done(self, client: EurekaClient, wanted: Instance) -> None:
-        """The server says 204 to an older register and ignores it: only a read tells."""
+    def test_an_older_registration_is_ignored_without_an_error(self, client: EurekaClient, wanted: Instance) -> None:
+        """The server answers 204 to an older registration and ignores it: only a read shows that."""
         client.register(wanted, dirty_timestamp=5)
         client.register(replace(wanted, status=InstanceStatus.DOWN), dirty_timestamp=4)
         seen = client.read_instance(wanted.key)
@@ -130,7 +132,7 @@ class TestCalls:
         assert seen is not None
         assert (seen.status, seen.instance.override) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
 
-    def test_two_reads_tell_whether_somebody_renewed(
+    def test_two_reads_show_whether_somebody_renewed(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
     ) -> None:
         """`last_renewal` stays as it is while nobody renews, and moves with a renewal and a register."""
@@ -179,7 +181,7 @@ class TestCalls:
         with pytest.raises(RegistryRejected, match="Missing ip address"):
             client.register(replace(wanted, ip_addr=""), dirty_timestamp=1)
 
-    def test_a_url_without_eureka_is_told(self, eureka: EurekaSubject) -> None:
+    def test_a_url_without_eureka_is_reported(self, eureka: EurekaSubject) -> None:
         """Without `/eureka` the list says what the URL lacks."""
         with connect(eureka.root) as lost:
             source = lost.list_instances()
@@ -198,7 +200,7 @@ class TestCalls:
             assert set(pool.map(work, keys)) == {(True, True)}
 
 
-def test_login_and_warm_up_are_told_apart() -> None:
+def test_a_refused_login_and_a_warm_up_have_different_messages() -> None:
     """Without login, with a wrong one, and while the server warms up, the list says which it is.
 
     That the real server answers as the embedded one does is in `test_eureka.py`.
@@ -259,7 +261,7 @@ class TestNetwork:
         assert isinstance(source, Unknown)
         assert source.message == f"GET {url}/apps failed: the answer broke off."
 
-    def test_a_connection_that_is_closed_without_a_word_is_unknown(self) -> None:
+    def test_a_connection_that_is_closed_without_an_answer_is_unknown(self) -> None:
         """A closed connection is a failure of the network."""
         with answering(lambda connection: None) as url, connect(url, retries=0) as client:
             source = client.list_instances()
@@ -304,8 +306,8 @@ class TestNetwork:
         assert isinstance(source, Unknown)
         assert "the connection was refused" in source.message
 
-    def test_https_to_a_plain_port_is_told(self) -> None:
-        """`https` where the server speaks `http` is told, with the way to write the URL."""
+    def test_https_to_a_plain_port_is_reported(self) -> None:
+        """The message for `https` where the server speaks `http` has the way to write the URL."""
 
         def plain(connection: socket.socket) -> None:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

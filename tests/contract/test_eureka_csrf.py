@@ -54,7 +54,7 @@ def test_reads_work_with_the_right_login(protected_url: str) -> None:
         assert [answer.status_code for answer in answers] == expected
 
 
-def test_our_client_tells_it_from_a_wrong_password(protected_url: str) -> None:
+def test_our_client_distinguishes_csrf_protection_from_a_wrong_password(protected_url: str) -> None:
     """With the right login it speaks of CSRF protection and its fix, with a wrong one of the login."""
     for password, words in ((LOGIN[1], "CSRF protection refuses writes"), ("wrong", "refuses this user or password")):
         address = EurekaAddress.parse(protected_url.replace("://", f"://{LOGIN[0]}:{password}@"))

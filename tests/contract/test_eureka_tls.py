@@ -64,7 +64,7 @@ def listed(url: str, authority: Authority, client: Authority | None = None) -> S
         return connected.list_instances()
 
 
-def test_a_certificate_of_the_authority_is_taken(url: str, authority: Authority) -> None:
+def test_a_certificate_of_the_trusted_authority_is_accepted(url: str, authority: Authority) -> None:
     """Both sides trust each other."""
     assert listed(url, authority, authority) == Complete(data=())
 
@@ -77,21 +77,23 @@ def test_without_a_certificate_the_refusal_asks_for_one(url: str, authority: Aut
     assert "client certificate" in source.message
 
 
-def test_a_strangers_certificate_is_refused_the_same_way(url: str, authority: Authority, stranger: Authority) -> None:
+def test_a_certificate_of_another_authority_is_refused_the_same_way(
+    url: str, authority: Authority, stranger: Authority
+) -> None:
     """One of an authority that the server does not trust is as good as none."""
     source = listed(url, authority, stranger)
     assert isinstance(source, Unknown)
     assert "client certificate" in source.message
 
 
-def test_another_name_of_the_server_is_refused_by_us(url: str, authority: Authority) -> None:
+def test_a_certificate_for_another_host_name_is_refused_by_us(url: str, authority: Authority) -> None:
     """The certificate is for `localhost`; its address will not do."""
     source = listed(url.replace("localhost", "127.0.0.1"), authority, authority)
     assert isinstance(source, Unknown)
     assert "is for another host name" in source.message
 
 
-def test_plain_http_at_a_tls_port_is_told(url: str, authority: Authority) -> None:
+def test_plain_http_to_a_tls_port_is_reported(url: str, authority: Authority) -> None:
     """Tomcat says so in a 400; a server that hangs up is at least not taken for an empty registry."""
     source = listed(url.replace("https:", "http:"), authority)
     assert isinstance(source, Unknown)

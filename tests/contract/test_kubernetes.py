@@ -871,7 +871,7 @@ class TestPodsAndSlices:
         set_pod_status(server, namespace, "p1", "10.1.0.2", ready=True)
         eventually(lambda: conditions(server, namespace) == [(True, True, False)])
 
-    def test_a_terminating_pod_still_serves_and_then_goes(
+    def test_a_terminating_pod_still_serves_and_is_then_gone(
         self, server: KubernetesSubject, namespace: str, node: str
     ) -> None:
         """DELETE with a grace period: ready false, serving true, terminating true; with grace 0 it is gone."""
@@ -991,7 +991,7 @@ class TestPodsAndSlices:
         found = server.get(slices(namespace))["items"]
         assert sorted((one["addressType"], one["endpoints"]) for one in found) == [("IPv4", None), ("IPv6", None)]
 
-    def test_a_slice_that_is_taken_away_is_made_anew(self, server: KubernetesSubject, namespace: str) -> None:
+    def test_a_slice_that_is_deleted_is_made_again(self, server: KubernetesSubject, namespace: str) -> None:
         """Also an empty one."""
         server.post(services(namespace), service())
         eventually(lambda: len(server.get(slices(namespace))["items"]) == 1)
@@ -1000,7 +1000,7 @@ class TestPodsAndSlices:
         server.patch(services(namespace, "rating"), {"metadata": {"labels": {"touched": "true"}}})
         eventually(lambda: [one["endpoints"] for one in server.get(slices(namespace))["items"]] == [None])
 
-    def test_a_service_that_becomes_a_name_elsewhere_keeps_its_slices(
+    def test_a_service_that_becomes_an_external_name_keeps_its_slices(
         self, server: KubernetesSubject, namespace: str, node: str
     ) -> None:
         """As they were: no controller looks at them any more, and a pod that has ended stays ready there."""
@@ -1034,9 +1034,7 @@ class TestPodsAndSlices:
         server.patch(f"{CORE}/namespaces/{namespace}/endpoints/rating", {"subsets": None})
         eventually(lambda: server.get(slices(namespace))["items"] == [])
 
-    def test_what_a_load_balancer_is_reached_at_stands_in_the_status(
-        self, server: KubernetesSubject, namespace: str
-    ) -> None:
+    def test_the_status_has_the_addresses_of_a_load_balancer(self, server: KubernetesSubject, namespace: str) -> None:
         """Entries with an IP or a host name, in the order in which they were written; none while it waits."""
         made = server.post(services(namespace), service(type="LoadBalancer"))
         assert made["status"] == {"loadBalancer": {}}
@@ -1046,7 +1044,7 @@ class TestPodsAndSlices:
         found = server.get(services(namespace, "rating"))["status"]["loadBalancer"]["ingress"]
         assert [entry.get("ip") or entry.get("hostname") for entry in found] == ["203.0.113.1", "lb.example.com"]
 
-    def test_a_node_tells_its_addresses_and_whether_it_is_ready(self, server: KubernetesSubject, node: str) -> None:
+    def test_a_node_shows_its_addresses_and_whether_it_is_ready(self, server: KubernetesSubject, node: str) -> None:
         """Addresses by type, conditions by type; a list of Nodes is of the kind NodeList, in no namespace."""
         addresses = [{"type": "InternalIP", "address": "192.168.0.1"}, {"type": "ExternalIP", "address": "203.0.113.1"}]
         status = {"addresses": addresses, "conditions": [{"type": "Ready", "status": "True"}]}
@@ -1136,7 +1134,9 @@ class TestDefinition:
         listed = server.get(f"{DEFINITIONS}/{name}")["status"]["conditions"]
         return any((each["type"], each["status"]) == ("Terminating", "True") for each in listed)
 
-    def test_a_definition_that_goes_takes_everything_with_it(self, server: KubernetesSubject, namespace: str) -> None:
+    def test_a_definition_that_is_deleted_takes_its_objects_with_it(
+        self, server: KubernetesSubject, namespace: str
+    ) -> None:
         """While an object keeps its finalizer, LIST is 200, every item deleting, the CRD Terminating; then 404."""
         definition = self.definition("widgets")
         name = definition["metadata"]["name"]

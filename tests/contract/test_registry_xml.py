@@ -142,7 +142,7 @@ def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
 
 
 @pytest.mark.servers
-def test_whatever_is_accepted_comes_back_in_xml(eureka: EurekaSubject, client: EurekaClient) -> None:
+def test_each_accepted_instance_can_be_read_back_as_xml(eureka: EurekaSubject, client: EurekaClient) -> None:
     """Each accepted instance is read back alone at once, and at the end all of them in `/apps`, metadata and all."""
     registered: dict[InstanceKey, Instance] = {}
 
@@ -197,7 +197,7 @@ BREAKING = ("k:v", "xmlns:a", "")
 
 @pytest.mark.servers
 @pytest.mark.parametrize("key", [*AS_IT_IS, *MEANT_OTHERWISE])
-def test_a_metadata_key_that_is_the_same_in_xml(eureka: EurekaSubject, key: str) -> None:
+def test_a_plain_metadata_key_is_the_same_in_xml(eureka: EurekaSubject, key: str) -> None:
     """It is read in JSON and in XML as it was registered."""
     in_json, body = registered_with(eureka, key)
     assert in_json == {key: "v", "other": "w"}
@@ -207,7 +207,7 @@ def test_a_metadata_key_that_is_the_same_in_xml(eureka: EurekaSubject, key: str)
 
 @pytest.mark.servers
 @pytest.mark.parametrize("key", OTHER_NAMES)
-def test_a_metadata_key_that_is_another_in_xml(eureka: EurekaSubject, key: str) -> None:
+def test_a_metadata_key_that_xml_escapes_is_refused(eureka: EurekaSubject, key: str) -> None:
     """The real server escapes it, so no syncer may ask for it."""
     in_json, body = registered_with(eureka, key)
     assert in_json == ({"other": "w"} if key == "@class" else {key: "v", "other": "w"})
@@ -217,7 +217,7 @@ def test_a_metadata_key_that_is_another_in_xml(eureka: EurekaSubject, key: str) 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("key", BREAKING)
-def test_a_metadata_key_that_breaks_the_xml(eureka: EurekaSubject, key: str) -> None:
+def test_a_metadata_key_that_breaks_the_xml_is_refused(eureka: EurekaSubject, key: str) -> None:
     """No syncer may ask for it."""
     in_json, body = registered_with(eureka, key)
     assert in_json == {key: "v", "other": "w"}
@@ -283,7 +283,7 @@ def registered_with(eureka: EurekaSubject, key: str) -> tuple[Any, bytes]:
     ],
     ids=repr,
 )
-def test_what_would_break_or_change_is_refused_with_its_reason(spec: dict[str, Any]) -> None:
+def test_a_spec_with_values_that_break_or_change_in_xml_is_refused(spec: dict[str, Any]) -> None:
     """Such a syncer is not served, and its sentence names the field; nothing of it is sent."""
     claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(build.endpoint())]).claims
     (claim,) = claims.values()

@@ -51,7 +51,7 @@ def namespaces(world: KubernetesWorld) -> Iterator[None]:
 
 @pytest.mark.parametrize("major", [4, 3])
 @EACH_FORM
-def test_helm_and_kustomize_make_the_same(form: Form, major: int) -> None:
+def test_helm_and_kustomize_make_the_same_manifests(form: Form, major: int) -> None:
     """As data; only the hash in a ConfigMap's name is kustomize's own, and a checksum in its place Helm's."""
     assert documents(form.templated(major)) == documents(form.kustomized)
 
@@ -97,7 +97,7 @@ def test_every_form_has_the_same_pod(form: Form) -> None:
 
 
 @EACH_FORM
-def test_the_api_server_takes_every_manifest(
+def test_the_api_server_accepts_every_manifest(
     form: Form, cluster: KubernetesServers, world: KubernetesWorld, namespaces: None
 ) -> None:
     """Each field is one that it knows, and Pod Security has nothing to warn of; the pod itself is let in."""

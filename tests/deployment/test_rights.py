@@ -109,7 +109,9 @@ def life(program: Program, world: KubernetesWorld) -> Iterator[str]:
     yield said()
 
 
-def test_a_life_uses_every_right_and_no_other(program: Program, registry: Registry, world: KubernetesWorld) -> None:
+def test_a_syncers_whole_life_uses_every_right_and_no_other(
+    program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
     """From the first registration until the syncers are gone, nothing is refused. Pods are listed only where the brake
     asks whether they are dead, and nodes never."""
     passes: list[set[Right]] = []

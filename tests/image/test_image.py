@@ -52,14 +52,14 @@ def test_it_was_pushed(containers: Containers) -> None:
     assert (containers.pushed / "manifest.json").is_file()
 
 
-def test_it_tells_its_version(containers: Containers) -> None:
+def test_the_image_prints_its_version(containers: Containers) -> None:
     """Without a home folder, a network, or anything that it may write."""
     done = containers.run("--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert __version__ in done.stdout
 
 
-def test_it_needs_no_shell_and_is_nobody(containers: Containers) -> None:
+def test_the_image_starts_without_a_shell_as_an_unprivileged_user(containers: Containers) -> None:
     """The program itself is the first process, as a user that no file belongs to."""
     (described,) = json.loads(containers.call("podman", "image", "inspect", IMAGE))
     settings = described["Config"]

@@ -112,7 +112,7 @@ def test_300_renewals_are_two_calls_to_each_peer(
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_an_id_that_a_stranger_has_on_the_second_peer_alone_is_not_taken(
+def test_an_id_that_others_have_on_the_second_peer_alone_is_not_registered(
     mode: str,
     servers: tuple[EurekaServer, EurekaServer],
     kubernetes_servers: KubernetesServers,
@@ -136,13 +136,13 @@ def test_an_id_that_a_stranger_has_on_the_second_peer_alone_is_not_taken(
     assert [second.instance("SHOP", id_) for id_ in ids[:2]] == theirs
 
 
-def test_with_auto_a_peer_that_comes_back_empty_is_brought_level(
+def test_with_auto_a_peer_that_restarts_empty_gets_all_instances_again(
     servers: tuple[EurekaServer, EurekaServer],
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,
 ) -> None:
-    """Within two passes, by uncached reads; a stranger on the other peer is as it was."""
+    """Within two passes, by uncached reads; an instance of others on the other peer is as it was."""
     first, second = servers
     addresses = give_endpoints(kubernetes_world, 300)
     create_syncer(kubernetes_world)
@@ -241,8 +241,9 @@ def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
         assert batching.on
 
 
-def test_a_peer_hands_no_batch_on(servers: tuple[EurekaServer, EurekaServer]) -> None:
-    """What is registered in a batch stands there alone, also after a heartbeat: so a batch goes to every server."""
+def test_a_peer_replicates_no_batch(servers: tuple[EurekaServer, EurekaServer]) -> None:
+    """An instance that is registered in a batch is on that server alone, also after a heartbeat: so a batch goes to
+    every server."""
     first, second = servers
     options = ConnectionOptions(address=EurekaAddress.parse(first.url))
     with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as client:

@@ -168,7 +168,7 @@ def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("lagging", ["first", "second"])
-def test_a_peer_lags(scene: Scene, lagging: str) -> None:
+def test_a_peer_answers_late(scene: Scene, lagging: str) -> None:
     """Its answers come late to us and, later than it waits for them, to the other peer, until two leases are over."""
     first = lagging == "first"
     for way in (scene.us_to_first, scene.peers.to_first) if first else (scene.us_to_second, scene.peers.to_second):
@@ -184,7 +184,7 @@ def test_a_peer_lags(scene: Scene, lagging: str) -> None:
 
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 @pytest.mark.parametrize("cut", ["first", "second"])
-def test_we_are_cut_from_one_peer(scene: Scene, cut: str) -> None:
+def test_the_program_is_cut_from_one_peer(scene: Scene, cut: str) -> None:
     """The other one tells it of a removal and of a registration."""
     way = scene.us_to_first if cut == "first" else scene.us_to_second
     way.drop()

@@ -174,10 +174,10 @@ AT_ADMISSION = ("app", "app in capitals", "VIP", "one VIP of two", "secure VIP",
 
 
 @pytest.mark.parametrize("road", ROADS)
-def test_no_road_leads_to_what_is_not_granted(
+def test_a_tenant_cannot_register_what_is_not_granted(
     road: str, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The victim's instance stays UP, nothing of the tenant is registered, and he is told why."""
+    """The victim's instance stays UP, nothing of the tenant is registered, and his syncer's condition says why."""
     prepare, spec = ROADS[road]
     if prepare:
         prepare(tenant)
@@ -197,7 +197,7 @@ def test_no_road_leads_to_what_is_not_granted(
 
 
 @pytest.mark.parametrize("suspend", [False, True])
-def test_a_forged_slice_takes_no_name_and_no_instance(
+def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
     suspend: bool, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
     """An older syncer, whose slice says that a pod of its own namespace has the victim's address: it is registered
@@ -221,10 +221,11 @@ def test_a_forged_slice_takes_no_name_and_no_instance(
     assert {one["app"] for one in found if f":{NS}:" in one["instanceId"]} <= {"RATING"}
 
 
-def test_what_is_granted_is_served(
+def test_granted_names_are_served(
     tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """And a tenant cannot grant himself more. What is taken back later stays registered, and he is told."""
+    """A tenant cannot grant himself more. An instance whose grant is removed later stays registered, and an event says
+    so."""
     with pytest.raises(requests.HTTPError, match="403"):
         grant(tenant, NS, "*", "*")
     tenant.request("POST", syncers_of(NS), syncer("rating"))

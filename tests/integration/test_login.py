@@ -143,7 +143,7 @@ def test_the_story_with_a_login_over_tls(
     assert PASSWORD not in "".join(program.seen)
 
 
-def test_what_is_wrong_with_login_or_tls_removes_nothing(
+def test_a_wrong_login_or_tls_setting_removes_nothing(
     logged_in: Program, eureka: EurekaServer, pods: None, kubernetes_world: KubernetesWorld, tmp_path: Path
 ) -> None:
     """A wrong password, no login, a wrong authority, none, and plain HTTP: each its exit code and one sentence."""

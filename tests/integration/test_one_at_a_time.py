@@ -127,7 +127,7 @@ def id_of(address: str) -> str:
     return f"locked:{NS}:rating:{address}:8080"
 
 
-def test_the_other_one_takes_over(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
+def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
     """Killed: the other renews long before a lease expires. Stopped in the middle of a pass, and woken when the other
     one works: it writes nothing."""
     first, second = copies

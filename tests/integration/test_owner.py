@@ -157,7 +157,7 @@ class Reader:
             thread.join()
 
 
-def test_living_strangers_are_refused_and_dead_ones_adopted(program: Program, registry: Registry) -> None:
+def test_instances_of_others_are_refused_if_renewed_and_adopted_if_not(program: Program, registry: Registry) -> None:
     """As the server's own stamps tell; the instance is then the same but for its id and marks, and `run` keeps it."""
     register_themselves(registry)
     before = registry.instance("RATING", THEIRS[1])
@@ -241,7 +241,7 @@ def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: R
     assert [registry.status("RATING", id_) for id_ in IDS] == [None, None]
 
 
-def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: Registry) -> None:
+def test_a_purge_removes_our_instances_and_leaves_those_of_others(program: Program, registry: Registry) -> None:
     """By uncached reads, at once."""
     registry.register("BILLING", "dc-17:billing:8080", "192.0.2.17")
     assert program.run().code == ExitCode.OK
@@ -328,7 +328,9 @@ def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[
 
 
 @pytest.mark.parametrize("away", [0, 1])
-def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int) -> None:
+def test_a_purge_reports_a_peer_that_is_down(
+    peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int
+) -> None:
     """By name and with exit 30; the other one is purged. It comes back, copies the other, and a purge is whole."""
     pair[away].kill()
     try:

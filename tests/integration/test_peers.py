@@ -213,8 +213,9 @@ def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
     pair.both_hold(addresses)
 
 
-def test_a_ghost_on_one_peer_goes(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """What is ours, not desired and on the second peer alone is cancelled there; another's beside it stays."""
+def test_an_undesired_instance_on_one_peer_is_cancelled(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
+    """An undesired instance of ours that only the second peer has is cancelled there; another owner's beside it
+    stays."""
     addresses = give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK

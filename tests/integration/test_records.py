@@ -39,7 +39,7 @@ def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
     return world
 
 
-def test_what_kubectl_saved_is_planned_as_the_cluster_and_a_removal_is_found_in_its_record(
+def test_saved_objects_give_the_same_plan_and_a_record_shows_a_removal(
     program: Program,
     registry: Registry,
     world: KubernetesWorld,

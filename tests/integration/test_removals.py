@@ -165,8 +165,8 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
     assert [shop.up(*one) for one in shop.pods] == [0] * 30
 
 
-def test_sixty_unready_pods_are_held_while_a_dead_pod_of_another_app_goes(program: Program, shop: Shop) -> None:
-    """The other app is no hostage. Of the sixty one dies, and goes as well."""
+def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(program: Program, shop: Shop) -> None:
+    """The other app does not wait. One pod of the sixty ends, and its instance is removed as well."""
     shop.deploy("removals-e", "big", 60)
     shop.deploy("removals-e", "other", 3)
     shop.registered(program)

@@ -105,11 +105,11 @@ def events(world: KubernetesWorld, reason: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [1, 10, 50])
-def test_a_deleted_crd_takes_nothing_out(
+def test_a_deleted_crd_removes_nothing(
     count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """While the CRD goes, after it is gone and when it is back empty, every instance stays UP and is renewed. The
-    condition and one event say why; with its syncer applied again all is in sync within two passes."""
+    """While the CRD is being deleted, after it is gone and when it is back empty, every instance stays UP and is
+    renewed. The condition and one event say why; with its syncer applied again all is in sync within two passes."""
     world = kubernetes_world
     addresses = give_endpoints(world, count)
     create_syncer(world)
@@ -157,10 +157,10 @@ def test_a_deleted_crd_takes_nothing_out(
     assert up_ids(program, registry, addresses) == count
 
 
-def test_a_right_taken_away_removes_nothing(
+def test_a_right_that_is_revoked_removes_nothing(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Without the right to list slices nothing is seen to go: all is renewed, and the exit code says why."""
+    """Without the right to list slices all instances are renewed, and the exit code says why."""
     world = kubernetes_world
     with granted(world, shipped()) as token:
         program.token = token
@@ -285,7 +285,7 @@ def test_an_api_server_that_hangs_removes_nothing(
         toxiproxy.remove(proxy)
 
 
-def test_fifty_pods_that_turn_unready_at_once_stay(
+def test_fifty_pods_that_turn_unready_at_once_stay_up(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """As when the node controller is lost: all are renewed, exit code, condition and one event say why, and when they

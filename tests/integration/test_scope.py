@@ -181,7 +181,7 @@ NEEDED = {"nodes": 0, "endpoints": 11}
 
 
 @pytest.mark.parametrize("resource", OPTIONAL)
-def test_a_right_that_few_need_is_asked_for_and_is_enough(
+def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
     resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """As the component in cronjob/rights grants it; without it the pass names what was denied."""
@@ -200,10 +200,10 @@ def test_a_right_that_few_need_is_asked_for_and_is_enough(
         assert program.good()["unknown"] == []
 
 
-def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
+def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The instance on a drained node. Without the right it stays DOWN, others come in, the exit code is 0, and the
+    """Without the right, the instance on a drained node stays DOWN, others are registered, the exit code is 0, and the
     condition says why."""
     world = kubernetes_world
     namespace, app = APPS[0]
@@ -276,10 +276,10 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
     assert len(up(registry, program)) == 2
 
 
-def test_services_of_another_namespace_need_the_operators_word(
+def test_services_of_another_namespace_need_the_operators_permission(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Frozen without --allow-namespace, served with it, under ids of the syncer's own namespace."""
+    """Not served without --allow-namespace, served with it, under ids of the syncer's own namespace."""
     world = kubernetes_world
     (own, _), (elsewhere, app) = APPS[0], APPS[1]
     make_syncer(world, own, "across", app, selector={"app": app, "namespace": elsewhere})

@@ -89,7 +89,9 @@ def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path
         return cronjob(server, daemon, shops.keys("short-cron"), runs=2)
 
 
-def test_a_daemon_beside_strangers_with_a_login_over_tls(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_daemon_beside_instances_of_others_with_a_login_over_tls(
+    soaks: Soaks, capsys: pytest.CaptureFixture[str]
+) -> None:
     """On stock timings: registered once, renewed every 30 s, and strangers that fall silent are evicted."""
     show(capsys, "A daemon beside strangers, with a login over TLS", soaks["beside_strangers"].result())
 

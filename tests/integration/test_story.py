@@ -61,7 +61,7 @@ def create_pod(world: KubernetesWorld, number: int) -> None:
 
 
 @pytest.mark.parametrize("eureka", ["eureka_fast", "eureka_stock"], indirect=True)
-def test_the_articles_story(
+def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
     program: Program,
     registry: Registry,
     rating: None,
@@ -69,7 +69,8 @@ def test_the_articles_story(
     kubernetes_world: KubernetesWorld,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Pods come, turn unready, go and are replaced, and Eureka follows; the syncer goes, and only ours goes with it."""
+    """Pods start, turn unready, end and are replaced, and Eureka follows; the syncer is deleted, and only our instances
+    are removed with it."""
     world = kubernetes_world
     ids = {n: f"{program.owner}:rating:rating:10.0.0.{n}:8080" for n in (1, 2, 3)}
     registry.register(APP, "dc:rating:1", "192.0.2.1")

@@ -89,11 +89,11 @@ def is_gone(world: KubernetesWorld, name: str) -> bool:
 
 @pytest.mark.parametrize("where", [HOME, ELSEWHERE], ids=["of one namespace", "of two namespaces"])
 @pytest.mark.parametrize("leaving", ["deleted", "detached"])
-def test_the_younger_takes_over_without_a_gap(
+def test_the_younger_syncer_takes_over_without_a_gap(
     leaving: str, where: str, program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
     """In one namespace both write the same id, and it changes hands; from another one the new id is UP before the old
-    one goes."""
+    one is cancelled."""
     elsewhere = where != HOME
     daemon = program.start("--daemon", "--interval=1s", f"--allow-namespace={ELSEWHERE}:{HOME}")
     reader = Reader(registry, program.owner, (HOME, where) if elsewhere else (HOME,))

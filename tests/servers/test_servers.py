@@ -129,7 +129,7 @@ def test_stock_eureka_keeps_its_cache(eureka_stock: EurekaServer) -> None:
     assert "eureka.server.enable-self-preservation" not in eureka_stock.properties()
 
 
-def test_what_no_list_shows_yet_is_cleared(eureka_stock: EurekaServer) -> None:
+def test_an_instance_that_no_list_shows_yet_is_cleared(eureka_stock: EurekaServer) -> None:
     registry, app = Registry(url=eureka_stock.url), unique("left")
     registry.listed("left")  # the server keeps this list for 30 s
     marked = instance(app)
@@ -189,7 +189,7 @@ def answers(proxy: Proxy, *, seconds: float = 60) -> bool:
     return requests.get(f"http://{proxy.address}/eureka/apps", timeout=seconds).ok
 
 
-def test_a_proxy_lags_and_heals(proxied: Proxy) -> None:
+def test_a_proxy_delays_and_recovers(proxied: Proxy) -> None:
     """What goes through comes late in the chosen direction, in both when both were, and on time once healed."""
     proxied.lag(0.5)
     assert seconds_of_answer(proxied) >= 0.5

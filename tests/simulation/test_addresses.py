@@ -36,7 +36,7 @@ def test_a_load_balancer_gets_other_addresses(hosts: tuple[str, ...]) -> None:
     assert_kept(run(replace(plain(events), ends=90)))
 
 
-def test_a_headless_twin_adds_no_instance() -> None:
+def test_a_headless_service_beside_another_adds_no_instance() -> None:
     """Neither beside the Service's own address nor beside its pods'."""
     for asked in (BALANCED, Asked()):
         events = (

@@ -40,7 +40,7 @@ def beside(*claims: e.Event, after: tuple[e.Event, ...] = ()) -> Story:
 @pytest.mark.parametrize("how", ["host", "external", "slice", "pods", "their pods"])
 @pytest.mark.parametrize("ready", [True, False])
 @pytest.mark.parametrize("at", [0, 15])
-def test_a_claim_takes_nothing_out(how: str, ready: bool, at: float) -> None:
+def test_a_neighbours_claim_removes_nothing(how: str, ready: bool, at: float) -> None:
     """Before the app is there, or later."""
     hosts = RATING[:1] if how == "host" else RATING
     assert_kept(run(beside(claim(how, *hosts, at=at, ready=ready))))

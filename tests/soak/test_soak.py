@@ -22,7 +22,7 @@ LEAST_MINUTES = 5
 
 
 @pytest.mark.parametrize(("batch", "part"), [("auto", 1), ("off", 1 / 3)], ids=["batches", "singly"])
-def test_a_daemon_beside_strangers(
+def test_a_daemon_beside_instances_of_others(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,

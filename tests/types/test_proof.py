@@ -93,7 +93,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", _WRONG)
-def test_the_type_checker_refuses(name: str, errors: dict[str, list[str]]) -> None:
+def test_the_type_checker_refuses_each_wrong_example(name: str, errors: dict[str, list[str]]) -> None:
     """Each of these, for the reason meant and no other."""
     assert errors[name] == [_WRONG[name][1]]
 

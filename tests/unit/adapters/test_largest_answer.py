@@ -23,7 +23,7 @@ MB = 2**20
         (None, 256),
     ],
 )
-def test_an_answer_has_room_in_the_container(tmp_path: Path, limit: str | None, largest: int) -> None:
+def test_the_largest_answer_fits_in_the_containers_memory(tmp_path: Path, limit: str | None, largest: int) -> None:
     """It takes five times its size; 256 MB where there is no limit, and what a few instances need where there is
     hardly any."""
     file = tmp_path / "memory.max"

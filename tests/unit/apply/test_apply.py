@@ -79,23 +79,25 @@ def only(outcomes: Sequence[Outcome]) -> Outcome:
     return outcome
 
 
-def test_an_update_whose_finalizer_failed_leaves_the_instance_standing(bench: Bench) -> None:
-    """A barred syncer changes nothing, so what stood still stands."""
+def test_an_update_whose_finalizer_failed_changes_nothing(bench: Bench) -> None:
+    """The instance stays registered as it was."""
     bench.registry.put(stored(instance(), status=DOWN))
     outcome = only(bench.applier.change([update(was=DOWN)], {REF: "no finalizer"}))
     assert (outcome.result, outcome.status, outcome.detail) == (Result.FAILED, DOWN, "no finalizer")
 
 
 @pytest.mark.parametrize("barred", [{}, {REF: "no finalizer"}])
-def test_a_lapsed_instance_that_could_not_be_healed_does_not_stand(bench: Bench, barred: dict[object, str]) -> None:
-    """The renewal met a 404: whatever the list showed, nothing stands there now."""
+def test_an_expired_instance_that_was_not_registered_again_counts_as_absent(
+    bench: Bench, barred: dict[object, str]
+) -> None:
+    """The renewal met a 404: whatever the list showed, nothing is registered there now."""
     bench.registry.refuse[key()] = DOWN_AGAIN
     outcome = only(bench.applier.change([renew(if_gone=True)], {REF: "no"} if barred else {}))
     assert (outcome.result, outcome.status) == (Result.FAILED, None)
 
 
-def test_nothing_goes_while_a_lapsed_instance_could_not_be_healed() -> None:
-    """An instance whose lease is gone is no UP instance that is left, and its failed return is a failed add."""
+def test_nothing_is_cancelled_while_an_expired_instance_is_not_registered_again() -> None:
+    """An instance whose lease is gone is no UP instance that is left, and its failed registration is a failed add."""
     gone = Outcome(action=renew(1, if_gone=True), result=Result.GONE)
     unhealed = Outcome(action=renew(1, if_gone=True), result=Result.FAILED)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
@@ -112,7 +114,7 @@ def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
     assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
 
 
-def test_a_blind_renewal_counts_as_what_it_would_register_again(bench: Bench) -> None:
+def test_a_renewal_without_a_list_counts_as_what_it_would_register_again(bench: Bench) -> None:
     """While the list is Unknown, the wanted status is the best guess."""
     bench.registry.put(stored(instance(1)), stored(instance(2)))
     outcomes = bench.applier.renew([renew(1, if_gone=True, status=None), renew(2, status=None)])
@@ -132,7 +134,7 @@ def test_renewals_begin_somewhere_else_each_time() -> None:
     assert len(firsts) == 10
 
 
-def test_what_was_renewed_longest_ago_by_the_list_is_renewed_first() -> None:
+def test_the_instance_with_the_oldest_renewal_is_renewed_first() -> None:
     """A process that begins remembers nothing, and no rotation fits whatever time its passes take."""
     bench = Bench(seconds=10_000)
     listed = [replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10) for number in range(10)]
@@ -189,7 +191,7 @@ def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, w
     ("was", "becomes", "expected"),
     [(DOWN, UP, UP), (UP, UP, UP), (OUT, UP, OUT), (OUT, DOWN, DOWN), (DOWN, DOWN, DOWN)],
 )
-def test_an_update_tells_what_stands_then(
+def test_an_update_reports_the_resulting_status(
     bench: Bench, was: InstanceStatus, becomes: InstanceStatus, expected: InstanceStatus
 ) -> None:
     """A person's OUT_OF_SERVICE outlives a register of UP."""
@@ -208,8 +210,8 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
     assert "did not show the instance a moment later" in outcome.detail
 
 
-def test_registering_again_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
-    """Our id with another's mark is a conflict."""
+def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(bench: Bench) -> None:
+    """Our id without our mark is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
@@ -249,7 +251,7 @@ def test_down_is_a_register_never_an_override(bench: Bench) -> None:
     assert bench.status() is UP
 
 
-def test_what_is_held_back_still_stands(bench: Bench) -> None:
+def test_a_removal_that_is_held_back_leaves_the_instance_registered(bench: Bench) -> None:
     """No call is made for it."""
     outcome = only(bench.applier.remove([cancel()], {key(): "why"}))
     assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (Result.HELD_BACK, "why", UP, [])
@@ -305,7 +307,7 @@ def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(grounds
     assert set(failed_adds([going], [refused(register(2))], standing)) == ({key(1)} if held else set())
 
 
-def test_what_callers_never_saw_is_not_held_back() -> None:
+def test_the_cancel_of_a_down_instance_is_not_held_back() -> None:
     """A cancel of a DOWN instance takes nothing from anybody."""
     standing = {key(1): stored(instance(1, status=DOWN))}
     assert failed_adds([cancel(1, was=DOWN)], [refused(register(2))], standing) == {}
@@ -402,7 +404,7 @@ def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> Non
     assert batching.wire.calls == ["renew_batch 2", "renew_batch 2", "renew_batch 1", "renew_batch 1"]
 
 
-def test_what_a_batch_does_not_tell_is_called_singly(batching: Bench) -> None:
+def test_an_item_that_a_batch_leaves_open_is_sent_by_a_single_call(batching: Bench) -> None:
     """The single call says what is wrong with it; the others of the batch are done."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2)))
     batching.registry.refuse[key(1)] = RegistryRejected("400: no address")
@@ -437,8 +439,9 @@ def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
     assert batching.wire.calls.count("cancel_batch 1") == 1
 
 
-def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) -> None:
-    """Only where an uncached read shows nothing: another's place is not taken, and what stands needs a newer date."""
+def test_expired_instances_are_read_and_registered_again_in_batches(batching: Bench) -> None:
+    """Only where an uncached read shows nothing: an instance of others is not replaced, and a registered one needs a
+    newer date."""
     unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
     batching.registry.put(stored(instance(1), metadata={}), unknown)
     outcomes = batching.applier.change([renew(number, if_gone=True) for number in (1, 2, 3)], {})
@@ -451,9 +454,9 @@ def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) 
     assert (batching.status(2), batching.status(3)) == (UP, UP)
 
 
-def test_batches_tell_which_keys_are_absent(batching: Bench) -> None:
-    """Each that is there, whatever its status, or of which a batch does not tell, is read by its own call; no lease is
-    renewed."""
+def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
+    """Each key that is registered, whatever its status, or of which a batch says nothing, is read by its own call; no
+    lease is renewed."""
     theirs = stored(instance(2), metadata={}, status=InstanceStatus.UNKNOWN)
     batching.registry.put(theirs)
     batching.registry.refuse[key(3)] = RegistryRejected("400: no address")
@@ -477,9 +480,9 @@ def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> Non
     assert batching.wire.calls == []
 
 
-def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Bench) -> None:
-    """Not what nobody desires, nor what is barred. What a person put out of service is renewed singly, which its server
-    replicates with the override."""
+def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batching: Bench) -> None:
+    """Not an instance that nobody desires, nor a barred one. One that a person put out of service is renewed singly,
+    which its server replicates with the override."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT))
     batching.registry.lacking = {key(number) for number in range(1, 5)}
     renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)])
@@ -493,7 +496,7 @@ def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Benc
     assert batching.registry.lacking == {key(2), key(3), key(4)}
 
 
-def test_what_another_namespace_lacks_there_is_brought_before_the_rest_of_much(batching: Bench) -> None:
+def test_namespaces_take_turns_when_missing_instances_are_registered(batching: Bench) -> None:
     """The pass ends after one batch, of two."""
     of_bank = instance(9, ref=SyncerRef("bank", "pay"))
     wanted = [*(instance(number) for number in range(1, 6)), of_bank]
@@ -506,8 +509,8 @@ def test_what_another_namespace_lacks_there_is_brought_before_the_rest_of_much(b
     assert of_bank.key in {outcome.action.key for outcome in brought}
 
 
-def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(batching: Bench) -> None:
-    """Once; what was renewed in this pass has told already."""
+def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching: Bench) -> None:
+    """Once; a renewal in this pass has already shown whether the instance is there."""
     batching.registry.lacking = {key(1), key(2)}
     due, fresh, there = renew(1, if_gone=True), renew(2, if_gone=True), renew(3)
     renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
@@ -519,8 +522,8 @@ def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(b
     assert batching.applier.missed([due, fresh, there], renewed) == []
 
 
-def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> None:
-    """In the next pass, whenever its turn would be; it still counts as lacking there."""
+def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) -> None:
+    """In the next pass, whenever its turn would be; it still counts as missing there."""
     ledger = RenewalLedger(period=30, slack=5)
     applier = Applier(
         batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
@@ -536,8 +539,8 @@ def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> Non
     assert "renew" not in batching.wire.verbs(), "a server that refuses it may hold another owner's instance"
 
 
-def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
-    """There callers would find nothing; with another one that every server has, it goes."""
+def test_the_last_instance_stays_while_a_server_lacks_its_successor() -> None:
+    """There callers would find nothing; with another one that every server has, it is cancelled."""
     lacking = Outcome(action=renew(1, if_gone=True), result=Result.DONE, status=UP, lacking=True)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
@@ -547,8 +550,8 @@ def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
     assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
 
 
-def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
-    """It stands on the others all the same."""
+def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
+    """Ours is registered on the other servers all the same."""
     batching.registry.put(stored(instance(1)))
     batching.registry.lacking = {key(1)}
     batching.registry.anothers = {key(1)}

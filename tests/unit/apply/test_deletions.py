@@ -63,8 +63,8 @@ def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
 
 
-def test_a_deletion_that_waits_for_anothers_finalizer_costs_no_call() -> None:
-    """Once ours is off, all is gone. What is listed later is still taken out."""
+def test_a_deletion_that_waits_for_another_finalizer_costs_no_call() -> None:
+    """Once our finalizer is removed, all our instances are gone. One that is listed later is still cancelled."""
     world = article()
     theirs = (*world.cluster.syncers[REF].finalizers, "example.com/theirs")
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=theirs)
@@ -94,7 +94,7 @@ def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
     assert "expires 10 minutes after its last renewal" in told(world).message
 
 
-def test_an_abandoned_deletion_under_a_dying_crd_goes_and_takes_nothing_down() -> None:
+def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() -> None:
     """To free a CRD that somebody deleted by mistake must not be an outage."""
     world = article()
     world.cluster.crd = TERMINATING
@@ -116,7 +116,7 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     assert (told(world).warning, told(world).message.endswith("no instance of it is left in Eureka")) == (False, True)
 
 
-def test_what_an_abandoned_deletion_left_is_an_orphan_later() -> None:
+def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
     """The CRD lives and the syncer is not there: the next pass that can, cancels."""
     world = article()
     world.cluster.apply(
@@ -159,8 +159,10 @@ def _nothing_first(_: FakeWorld) -> None:
 
 @pytest.mark.parametrize("gone_before", [_nothing_first, _pods_first, _services_first, _all_first])
 @pytest.mark.parametrize("cache", [0, 30])
-def test_a_namespace_that_goes_takes_its_instances_along(gone_before: Callable[[FakeWorld], None], cache: int) -> None:
-    """Whatever of its content goes before the syncer; the finalizer ends with the last instance."""
+def test_the_instances_of_a_deleted_namespace_are_cancelled(
+    gone_before: Callable[[FakeWorld], None], cache: int
+) -> None:
+    """Whatever of its content is deleted before the syncer; the finalizer is removed with the last instance."""
     world = article(cache=cache)
     gone_before(world)
     world.cluster.delete(REF)
@@ -186,7 +188,7 @@ def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
     return made
 
 
-def test_a_syncer_made_anew_goes_on_with_its_instances() -> None:
+def test_a_syncer_that_is_created_again_keeps_its_instances() -> None:
     """They are its own by name: renewed, and the new object gets a finalizer before the pass ends."""
     world = article()
     recreated(world)
@@ -196,8 +198,8 @@ def test_a_syncer_made_anew_goes_on_with_its_instances() -> None:
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
 
 
-def test_a_syncer_made_anew_under_another_app_moves_without_a_gap() -> None:
-    """The new instances stand before the old ones go."""
+def test_a_syncer_created_again_under_another_app_moves_without_a_gap() -> None:
+    """The new instances are registered before the old ones are cancelled."""
     world = article()
     recreated(world, appName="renamed")
     world.run()
@@ -206,7 +208,7 @@ def test_a_syncer_made_anew_under_another_app_moves_without_a_gap() -> None:
     assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
 
 
-def test_the_end_of_a_deletion_does_not_touch_the_object_made_anew() -> None:
+def test_the_end_of_a_deletion_does_not_touch_a_newly_created_object() -> None:
     """It was made while the pass that ends the deletion was under way: its finalizer and status are its own."""
     world = article()
     world.cluster.delete(REF)
@@ -257,7 +259,7 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
     return world, young.ref
 
 
-def test_a_deletion_waits_for_a_suspended_successor_that_takes_over_when_it_goes_on() -> None:
+def test_a_deletion_waits_until_a_suspended_successor_is_resumed_and_takes_over() -> None:
     """A suspended one changes nothing, and the pods are wanted: a pause is no outage. It ends without a gap."""
     world, young = waiting_for_a_suspended_one()
     world.cluster.apply(syncer(young.name, suspend=False))
@@ -308,7 +310,7 @@ def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
     assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
 
 
-def test_what_a_successor_does_not_want_goes_with_the_deletion() -> None:
+def test_instances_that_no_successor_wants_are_cancelled_with_the_deletion() -> None:
     """It selects another Service, which has one pod of the two."""
     world = article()
     world.cluster.apply(
@@ -346,10 +348,10 @@ def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before:
 
 
 @pytest.mark.parametrize(("neighbour", "within"), [(False, 30 + 20 + 10), (True, 30)])
-def test_a_register_that_comes_after_the_finalizer_went_is_taken_out_as_an_orphan(neighbour: bool, within: int) -> None:
-    """The process that had put the finalizer on was paused, and goes on a minute later: a single call may come at any
-    time. The list shows what it wrote 30 s later at the latest; the last of an app then waits 20 s for the second look
-    of a daemon that looks each 10 s."""
+def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(neighbour: bool, within: int) -> None:
+    """The process that had set the finalizer was paused, and continues a minute later: a single call may come at any
+    time. The list shows what it wrote 30 s later at the latest; the last of an app then waits 20 s for a confirmation
+    by a daemon that makes a pass each 10 s."""
     world = FakeWorld(cache=30)
     world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
     world.cluster.apply(piece(endpoint(9), service="other"))

@@ -86,12 +86,12 @@ def failed(action: Cancel | Register | Renew | Update) -> Outcome:
     return Outcome(action=action, result=Result.FAILED, detail="Eureka did not answer")
 
 
-def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_register() -> None:
-    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer goes."""
+def test_the_finalizer_is_removed_when_no_instance_is_left_or_can_be_hidden() -> None:
+    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer is removed."""
     assert waits(done(CANCEL)) is None
 
 
-def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
+def test_the_finalizer_stays_while_the_deletion_is_younger_than_the_list() -> None:
     """A register from just before the deletion may still be hidden by the server's cache."""
     assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
         waits(done(CANCEL), now=DELETED + 44.9)
@@ -105,8 +105,8 @@ def test_it_stays_until_the_other_servers_were_asked() -> None:
     )
 
 
-def test_it_stays_while_a_server_may_hold_what_no_list_shows() -> None:
-    """One that did not show what it holds is waited for, as long as a lease lasts that nobody renews."""
+def test_the_finalizer_stays_while_a_server_may_hold_an_unlisted_instance() -> None:
+    """A server that could not be listed is waited for, as long as a lease lasts that nobody renews."""
     away = ("http://two", "http://three")
     assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
         "http://two and http://three could not be listed and may still hold an instance, "
@@ -144,7 +144,7 @@ def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
     assert asked_about(*(replace(ENDING, syncer=one) for one in (abandon, theirs))) == set()
 
 
-def test_what_a_deletion_waits_for_is_said_in_the_same_words_by_every_pass() -> None:
+def test_every_pass_says_in_the_same_words_why_a_deletion_waits() -> None:
     """A status whose message counts seconds would be written by every pass."""
     for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
         said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
@@ -160,18 +160,18 @@ def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> No
     assert said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
 
 
-def test_it_stays_while_eureka_cannot_be_read() -> None:
+def test_the_finalizer_stays_while_eureka_cannot_be_read() -> None:
     """An Unknown registry holds the deletion, and says why."""
     assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"
 
 
-def test_it_stays_while_the_list_still_shows_an_instance() -> None:
+def test_the_finalizer_stays_while_the_list_still_shows_an_instance() -> None:
     """The list itself must have shown none, whatever the DELETEs said."""
     shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
     assert "still shows its instances" in str(waits(done(CANCEL), registry=shown))
 
 
-def test_it_stays_when_a_delete_failed() -> None:
+def test_the_finalizer_stays_when_a_cancel_failed() -> None:
     """Every id must have answered, also one that no list shows."""
     assert waits(failed(CANCEL)) == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
 
@@ -195,7 +195,7 @@ def test_it_stays_when_a_read_failed() -> None:
     assert said == f"the deletion waits for 1 instance, {key()}: {why}"
 
 
-def test_it_goes_when_a_successor_took_the_instance_over() -> None:
+def test_the_finalizer_is_removed_when_a_successor_took_the_instance_over() -> None:
     """What a successor registered anew under its own mark is the successor's to clean."""
     assert waits(done(UPDATE), registry=fresh(OURS)) is None
 
@@ -220,30 +220,33 @@ def test_it_stays_when_the_successor_failed_to_take_over() -> None:
 
 
 @pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
-def test_it_goes_although_the_successor_fails_with_what_is_its_own(action: Register | Renew) -> None:
+def test_the_finalizer_is_removed_although_eureka_refuses_the_successor(action: Register | Renew) -> None:
     """A successor that Eureka refuses must not hold the deletion: nothing there carries our mark."""
     registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
     assert waits(failed(action), registry=registry) is None
 
 
-def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
+def test_the_finalizer_is_removed_while_a_successor_waits_for_a_ready_pod() -> None:
     """A never-ready endpoint is never registered, so its id never gets an answer; the successor answers for it."""
     assert waits(wanted_by={key(): SUCCESSOR}) is None
 
 
-def test_it_goes_when_another_stands_under_the_id() -> None:
-    """A foreign instance is never deleted, and does not hold the deletion."""
+def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
+    """A foreign instance is never deleted, and does not delay the deletion."""
     assert waits(registry=fresh(changed(OURS, metadata={}))) is None
 
 
 @pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
-def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceStatus, goes: bool) -> None:
-    """What is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned DOWN."""
+def test_the_finalizer_is_removed_when_the_policy_leaves_a_down_instance_to_expire(
+    status: InstanceStatus, goes: bool
+) -> None:
+    """An instance that is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned
+    DOWN."""
     left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
 
-def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire() -> None:
+def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up() -> None:
     """A pass that was paused may turn it DOWN long after the deletion: story 1400295."""
     marks = {GONE: "true", POLICY: "CreateOnly"}
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
@@ -255,8 +258,8 @@ def test_it_stays_while_another_server_may_still_show_up_what_was_left_to_expire
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
 
 
-def test_an_id_that_nobody_cancels_holds_the_deletion_only_while_something_of_ours_stands_there() -> None:
-    """Its policy cancels nothing unseen. What bears another syncer's mark is for somebody to decide first."""
+def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_registered() -> None:
+    """Its policy cancels nothing unseen. An instance with another syncer's mark delays the deletion, too."""
     kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
     assert waits(claim=kept) is None
     assert waits(claim=CLAIM) is not None
@@ -269,8 +272,8 @@ def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
     assert "its removal is held (abc)" in str(waits(done(held)))
 
 
-def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
-    """What carries the syncer's mark has to go, also when its Services are gone."""
+def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
+    """Instances with the syncer's mark have to be cancelled, also when its Services are gone."""
     claim = replace(CLAIM, keys=frozenset())
     assert "the deletion waits for" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
     assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None

@@ -86,7 +86,7 @@ def test_a_pod_that_could_not_be_registered_waits() -> None:
     assert set(world.opened()) == {"rating-1", "rating-2"}
 
 
-def test_an_instance_of_the_pod_before_it_opens_no_gate() -> None:
+def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
     """The address is the same, the pod is another."""
     world = Rollout()
     world.pods(1)
@@ -216,7 +216,7 @@ def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None
     assert world.opened() == {"rating-1": "Registered"}
 
 
-def test_a_registry_that_cannot_be_read_holds_a_rollout_up_for_five_minutes() -> None:
+def test_an_unread_eureka_delays_a_rollout_by_five_minutes() -> None:
     """By the syncer's own condition, so that a CronJob's passes count as a daemon's do."""
     world = Rollout()
     world.pods(1)
@@ -278,8 +278,8 @@ def test_an_instance_whose_containers_fail_is_down_and_up_again() -> None:
     assert world.statuses()["RATING 10.0.0.2:8080"] == UP
 
 
-def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
-    """What stands is renewed, and its deletion needs no list of pods."""
+def test_a_syncer_that_needs_pods_is_not_served_while_they_cannot_be_listed() -> None:
+    """Its instances are renewed, and its deletion needs no list of pods."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -292,8 +292,8 @@ def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
     assert world.statuses() == {}
 
 
-def test_a_gate_that_may_not_be_opened_is_told() -> None:
-    """The right to patch pods/status is missing; the registration stands all the same."""
+def test_a_gate_that_may_not_be_opened_is_reported() -> None:
+    """The right to patch pods/status is missing; the instance is registered all the same."""
     world = Rollout()
     world.pods(1)
     world.cluster.refuse["open_gate"] = ClusterDenied("403: grant patch on pods/status")
@@ -334,8 +334,8 @@ def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
     assert world.opened() == {"rating-1": "Registered"}
 
 
-def test_a_detached_syncer_opens_its_gates_whether_eureka_can_be_read_or_not() -> None:
-    """Its limit is 0 whatever stands: there is nothing to wait for."""
+def test_with_limit_zero_gates_open_whether_eureka_can_be_read_or_not() -> None:
+    """Its limit is 0 whatever is registered: there is nothing to wait for."""
     world = Rollout(limit=0)
     world.pods(1)
     world.registry.unreadable = UNREADABLE

@@ -90,7 +90,7 @@ def test_a_gate_opens_when_neither_syncer_waits(first: str, second: str) -> None
 
 @pytest.mark.parametrize("purpose", ["OverLimit", "Suspended", "Drained", "SyncerDeleted"])
 @pytest.mark.parametrize("order", [1, -1])
-def test_while_eureka_cannot_be_read_one_that_waits_is_enough(purpose: str, order: int) -> None:
+def test_while_eureka_cannot_be_read_one_waiting_syncer_keeps_the_gate_shut(purpose: str, order: int) -> None:
     """The other has nothing to wait for, and opens nothing by itself before the five minutes are over."""
     world = Shared(*(purpose, "Registered")[::order])
     world.registry.unreadable = UNREADABLE

@@ -121,7 +121,7 @@ def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
     assert world.run().cut_short
 
 
-def test_a_finalizer_is_put_on_once_before_the_first_registration(bench: Bench) -> None:
+def test_a_finalizer_is_set_once_before_the_first_registration(bench: Bench) -> None:
     """One that is there already is left, and an action without a syncer needs none."""
     bench.cluster.apply(syncer())
     assert bench.put_on() == ({}, ())
@@ -179,7 +179,7 @@ def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: d
     assert [event.warning for event in world.cluster.events] == [bool(labels)] * told
 
 
-def test_a_flip_whose_event_was_lost_on_the_way_is_told_again(bench: Bench) -> None:
+def test_a_change_whose_event_was_lost_is_reported_again(bench: Bench) -> None:
     """The status that would hide it from the next pass is not written before."""
     bench.cluster.apply(syncer())
     bench.cluster.refuse["record_event"] = ClusterUnavailable("no answer")
@@ -190,7 +190,7 @@ def test_a_flip_whose_event_was_lost_on_the_way_is_told_again(bench: Bench) -> N
     assert len(bench.cluster.events) == 1
 
 
-def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:
+def test_a_deletion_waits_and_says_why_and_then_ends(bench: Bench) -> None:
     """45 s, when nothing is left; others' finalizers are theirs."""
     bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER, "other"), port="grpc"))
     written, _ = bench.settle()
@@ -209,8 +209,8 @@ def test_a_deletion_without_our_finalizer_is_none_of_ours(bench: Bench) -> None:
     assert "remove_finalizer" not in bench.wire.verbs()
 
 
-def test_a_frozen_deletion_keeps_its_finalizer_unless_it_is_abandoned(bench: Bench) -> None:
-    """As while the CRD goes; a person's annotation lets it go."""
+def test_a_deletion_that_is_not_served_keeps_its_finalizer_unless_abandoned(bench: Bench) -> None:
+    """As while the CRD is being deleted; a person's annotation removes the finalizer."""
     frozen = desired(
         [
             syncer(deleted=1, finalizers=(CLEANUP_FINALIZER,)),

@@ -40,7 +40,7 @@ def test_where_every_pass_renews_the_very_next_one_does() -> None:
     assert ledger.due(keys, 101) == keys
 
 
-def test_what_falls_due_between_two_passes_is_a_period_old_and_comes_oldest_first() -> None:
+def test_a_lease_is_due_between_passes_after_one_period_oldest_first() -> None:
     """To the second: no lease is renewed more often than every 30 s, nor less often."""
     ledger = RenewalLedger(period=30, slack=15)
     for one, at in ((key(1), 100), (key(2), 90), (key(3), 95)):
@@ -127,8 +127,9 @@ def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
     assert all(sum(renewed[start : start + 3]) == 2 for start in range(10)), renewed
 
 
-def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> None:
-    """Also where it is renewed between two passes: what is blind next renews and brings back what it knows."""
+def test_a_missing_instance_is_due_again_and_still_known_as_registered() -> None:
+    """Also where it is renewed between two passes: a pass that cannot read Eureka renews and registers again what it
+    knows."""
     ledger = RenewalLedger(period=30, slack=5)
     for number in (1, 2):
         ledger.note(key(number), 100)
@@ -146,8 +147,8 @@ def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> Non
     assert ledger.renewed_lately() == ()
 
 
-def test_a_blind_pass_renews_what_could_not_be_brought_to_a_server_in_the_last_one() -> None:
-    """Neither server tells what stands then, and the leases must not lapse."""
+def test_a_pass_that_cannot_read_eureka_renews_instances_that_a_server_lacked() -> None:
+    """Neither Eureka nor Kubernetes says what is registered then, and the leases must not expire."""
     world: FakeWorld = article()
     world.registry.batch_size = 250
     world.renewals = RenewalLedger(period=30, slack=5)

@@ -24,7 +24,7 @@ def seldom() -> Schedule:
     return Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
 
 
-def test_a_process_tells_once_in_each_stretch() -> None:
+def test_a_process_is_due_once_in_each_stretch() -> None:
     """A daemon in its first pass of one; its very first only where a stretch begins, as every process of a CronJob."""
     daemon = seldom()
     assert [daemon.due(DAY + 10 + 30 * number) for number in range(21)] == [

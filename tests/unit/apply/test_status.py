@@ -126,14 +126,14 @@ def test_without_endpoints_it_is_not_ready() -> None:
     assert (found["Ready"], found["Synced"]) == (("False", "NoEndpoints"), ("True", "InSync"))
 
 
-def test_what_a_person_set_out_of_service_is_reported() -> None:
+def test_an_instance_that_a_person_set_out_of_service_is_reported() -> None:
     """It is left alone, and said."""
     found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
     assert message(found) == "1 of 2 UP as RATING; 1 instance set OUT_OF_SERVICE by hand"
     assert (found.up, found.down) == (1, 1)
 
 
-def test_a_warning_stands_in_the_message() -> None:
+def test_a_warning_is_in_the_message() -> None:
     """It works, and may surprise."""
     assert "not a legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
 
@@ -151,14 +151,14 @@ def test_outcomes_count_over_what_was_listed() -> None:
     assert (found.registered, found.up) == (1, 1)
 
 
-def test_instances_of_a_syncer_that_is_not_there_are_told_to_nobody() -> None:
+def test_instances_of_a_missing_syncer_are_in_no_status() -> None:
     """An orphan has no status."""
     stands = stored(instance(5, ref=SyncerRef(NS, "gone")))
     assert status(claims(), *BOTH, stands).registered == 2
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
-def test_what_failed_is_said_in_a_capped_sample(result: Result) -> None:
+def test_failures_are_reported_in_a_limited_sample(result: Result) -> None:
     """Synced is False, with the first in the message and five in the list."""
     found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 1100, result) for n in range(3, 10)))
     assert conditions(found)["Synced"] == ("False", "PartlyFailed")
@@ -214,7 +214,7 @@ def test_a_command_with_many_namespaces_is_not_cut() -> None:
     assert message(found, "RemovalHeld").endswith(" -n namespace-024 --approve abc")
 
 
-def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
+def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them() -> None:
     """To the syncers that they concern, and to no other."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))
@@ -229,8 +229,8 @@ def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> 
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
 
 
-def test_a_frozen_syncer_says_why_and_keeps_what_it_said_before() -> None:
-    """Its instances still stand."""
+def test_a_syncer_that_is_not_served_says_why_and_keeps_its_counts() -> None:
+    """Its instances are still registered."""
     before = status(claims(), *BOTH)
     found = status(claims(services=(), status=before), *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "NoMatchingService")
@@ -244,7 +244,7 @@ def test_an_unknown_source_is_unknown_not_false() -> None:
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "SourceUnknown")
 
 
-def test_while_eureka_cannot_be_read_what_stood_is_the_best_that_is_known() -> None:
+def test_while_eureka_cannot_be_read_the_last_counts_stay() -> None:
     """The counts stay, and Synced is Unknown."""
     before = status(claims(), *BOTH, stored(instance(3)))
     found = status(claims(status=before), registry=DENIED)
@@ -345,7 +345,7 @@ def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
     assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
 
 
-def test_an_annotation_of_the_syncers_own_that_says_nothing_is_told() -> None:
+def test_an_invalid_annotation_of_the_syncer_is_reported() -> None:
     """Whether the syncer is being deleted or not; one that is right is not spoken of."""
     typed = claims(deleted=1.0, annotations={ABANDON_ANNOTATION: "yes" * 20})
     told = f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
@@ -430,7 +430,7 @@ def test_not_knowing_is_a_warning() -> None:
     assert events(good, claims(), unknown) == [("RegistryUnknown", True, "Ready=Unknown")]
 
 
-def test_an_event_tells_whose_it_is() -> None:
+def test_an_event_names_its_syncer() -> None:
     """Its name is made of uid, reason and key, so that the same event is counted, not repeated."""
     (claim,) = claims().claims.values()
     (event,) = flips(claim.syncer, status(claims(), *BOTH))
@@ -477,8 +477,8 @@ def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) ->
     assert (later.ready, later.desired) == ("2/2", 2)
 
 
-def test_what_is_kept_for_a_moment_counts_as_desired() -> None:
-    """And what leaves does not."""
+def test_a_kept_instance_counts_as_desired() -> None:
+    """And a leaving one does not."""
     kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
     of = claims(slices=(piece(endpoint(1), endpoint(3, ready=False, terminating=True)),))
     claim = of.claims[REF]
@@ -515,8 +515,8 @@ def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, 
     return second is stood
 
 
-def test_a_status_that_stands_is_taken_again() -> None:
-    """While the claim is the same, and what is registered."""
+def test_an_unchanged_status_is_used_again() -> None:
+    """While the claim and the registered instances are the same."""
     steady = written(claims(), status(claims(), *BOTH))
     assert twice(steady, *BOTH, then=BOTH)
     assert not twice(steady, *BOTH, then=(BOTH[0], stored(instance(2), status=DOWN)))
@@ -535,7 +535,7 @@ def test_a_status_that_the_clock_changes_is_worked_out(annotation: dict[str, str
     assert not twice(written(released, status(released, *BOTH)), *BOTH, then=BOTH)
 
 
-def test_what_is_merely_kept_is_counted_anew() -> None:
+def test_kept_instances_are_counted_again() -> None:
     """Its claim does not say what of it is meant."""
     kept = claims(services=[service(), service("second")])
     assert not twice(written(kept, status(kept, *BOTH)), *BOTH, then=BOTH)

@@ -212,9 +212,9 @@ SITUATIONS: dict[str, Step] = {
 
 @pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
 @pytest.mark.parametrize("refused", [PODS, range(1, 4)], ids=["all", "some"])
-def test_a_removal_that_was_confirmed_and_failed_does_not_wait_anew(refused: range, daemon: bool) -> None:
-    """Each pass tries it again, in memory or by the status; `RemovalHeld` does not come and go. A process that is told
-    by the status heeds it for 620 s."""
+def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(refused: range, daemon: bool) -> None:
+    """Each pass tries it again, in memory or by the status; `RemovalHeld` does not come and go. A process that learns
+    it from the status uses it for 620 s."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_floor=30)
     if daemon:

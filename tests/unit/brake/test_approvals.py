@@ -64,7 +64,7 @@ def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
     assert is_plan_id(text) is expected
 
 
-def test_a_plan_id_releases_the_very_set_that_is_held_or_planned() -> None:
+def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
     """The held ones alone, or all; never a part of them."""
     one, two, three = cancel(1), down(2), cancel(3)
     held: list[Removal] = [one, two]
@@ -102,7 +102,7 @@ def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
         (dry_run(held=["x"]), OTHER_VERSION),
     ],
 )
-def test_what_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
+def test_a_file_that_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
     """One sentence each."""
     with pytest.raises(ConfigurationError) as raised:
         from_dry_run(data, "plan.json")

@@ -91,15 +91,15 @@ def test_more_than_30_percent_and_more_than_10_are_held(
 
 
 @pytest.mark.parametrize("grounds", list(Grounds))
-def test_positive_evidence_is_spared_from_the_test_of_sizes(grounds: Grounds) -> None:
+def test_removals_with_evidence_do_not_count_for_the_limit_of_30_percent(grounds: Grounds) -> None:
     """Pods that terminate and syncers that a person deletes may be many; so may pods that are dead."""
     held = brake(20, [cancel(number, grounds=grounds) for number in range(15)])
     assert (held is None) is (grounds.positive or grounds in (Grounds.REPLACED, Grounds.POD_GONE))
 
 
 @pytest.mark.parametrize(("loss", "held"), [(500, False), (501, True)])
-def test_more_than_500_are_held_whatever_the_evidence(loss: int, held: bool) -> None:
-    """A wish for so much is asked for again."""
+def test_more_than_500_removals_are_held_whatever_the_evidence(loss: int, held: bool) -> None:
+    """So many removals need an approval, even if somebody wanted them."""
     actions: list[Action] = [cancel(number, grounds=Grounds.TERMINATING) for number in range(loss)]
     assert (brake(2000, actions) is not None) is held
 
@@ -108,14 +108,14 @@ def test_more_than_500_are_held_whatever_the_evidence(loss: int, held: bool) -> 
     ("apps", "emptied", "held"),
     [(3, 1, False), (3, 2, True), (40, 2, False), (40, 3, True), (39, 2, True)],
 )
-def test_more_than_one_app_or_5_percent_going_to_nothing_is_held(apps: int, emptied: int, held: bool) -> None:
+def test_emptying_more_than_one_app_and_5_percent_of_apps_is_held(apps: int, emptied: int, held: bool) -> None:
     """One app, or 5 % of those that have an UP instance, whichever is more."""
     names = tuple(f"app{number}" for number in range(apps))
     actions: list[Action] = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]]
     assert (brake(1, actions, apps=names) is not None) is held
 
 
-def test_what_a_person_put_out_of_service_replaces_nothing() -> None:
+def test_an_instance_that_a_person_put_out_of_service_replaces_nothing() -> None:
     """It is written anew for a change of its spec, and callers do not get it back by that."""
     gone = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in ("a", "b")]
     assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
@@ -141,7 +141,7 @@ def test_the_last_syncer_may_be_deleted() -> None:
     assert brake(2, mixed) is not None
 
 
-def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
+def test_an_app_that_moves_to_another_name_is_not_a_loss() -> None:
     """Its syncer gains what it loses; another syncer's gain changes nothing for those that lose all."""
     assert brake(1, [cancel(0), register(0, app="renamed")]) is None
     assert brake(1, [cancel(0), register(5, app="renamed")]) is None  # by other pods
@@ -154,7 +154,7 @@ def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
     assert weighed.held.reason == "all that we own would be removed: 2 UP instances"
 
 
-def test_loss_is_netted_within_an_app() -> None:
+def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
     """A rollout that replaces pods loses nothing; what one app gains does not outweigh what another loses."""
     losses: list[Action] = [cancel(number) for number in range(15)]
     assert brake(20, [*losses, *(register(100 + n) for n in range(15))]) is None
@@ -200,7 +200,7 @@ def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> N
     assert plan.removals == ()
 
 
-def test_a_plan_id_releases_exactly_what_was_held() -> None:
+def test_a_plan_id_releases_exactly_the_held_removals() -> None:
     """The same set of removals, or nothing."""
     stands = observed(stored(instance(0)))
     plan = sorted_plan([cancel(0)])
@@ -213,8 +213,8 @@ def test_a_plan_id_releases_exactly_what_was_held() -> None:
     assert weigh(more, both, approval=approval).held is not None
 
 
-def test_each_number_is_the_one_that_takes_hold() -> None:
-    """Each limit is the one that takes hold."""
+def test_each_limit_of_the_brake_takes_effect() -> None:
+    """Each limit of the brake holds removals by itself."""
     actions: list[Action] = [cancel(number) for number in range(5)]
     assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=4)) is not None
     assert brake(10, actions, limits=replace(LIMITS, loss_percent=50, loss_floor=4)) is None
@@ -253,7 +253,7 @@ def test_a_read_that_failed_holds_nothing_by_itself() -> None:
     assert weigh(sorted_plan([cancel(1)]), known.refreshed(unread)).held is None
 
 
-def test_what_comes_replaces_first_what_terminates() -> None:
+def test_new_instances_first_replace_terminating_ones() -> None:
     """A rollout brings as many as it ends: what turned unready meanwhile is a loss all the same."""
     ending = [cancel(number, grounds=Grounds.TERMINATING) for number in range(15)]
     coming = [register(100 + number) for number in range(15)]
@@ -335,8 +335,8 @@ def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
     return {(hold.syncer, hold.mark): 20.0 for hold in holds if hold.syncer}
 
 
-def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
-    """20 seconds after the first; other removals go at once, and an app that keeps one waits for nothing."""
+def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
+    """20 seconds after the first; other removals are done at once, and an app that keeps one waits for nothing."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     first = weigh(plan, STANDS, SECOND_LOOK)
     assert first.plan.of(Cancel) == (of_other(0),)
@@ -383,8 +383,8 @@ def test_each_of_an_app_is_remembered_by_itself() -> None:
     assert len(grown.removals) == 5
 
 
-def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
-    """What has none waits alone, and keeps the app."""
+def test_removals_with_evidence_need_no_second_pass() -> None:
+    """A removal without evidence waits alone, and keeps the app."""
     mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
     braked = weigh(mixed, STANDS, SECOND_LOOK)
     assert braked.held is not None
@@ -393,7 +393,7 @@ def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
     assert weigh(alone, STANDS, SECOND_LOOK).held is None
 
 
-def test_an_app_that_takes_another_name_needs_no_second_look() -> None:
+def test_an_app_that_changes_its_name_needs_no_second_pass() -> None:
     """Its pods serve on at their addresses, of the same syncer; another pod's gain is no reason."""
     renamed = [register(number, app="fresh") for number in range(4)]
     assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renamed]), STANDS, SECOND_LOOK).held is None
@@ -426,7 +426,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
     assert several.reason.startswith("APP5 and 3 more apps would lose their last UP instance")
 
 
-def test_many_holds_are_told_in_few_words() -> None:
+def test_many_holds_are_reported_in_few_words() -> None:
     """Three of them, and how many more."""
     refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
     stands = observed(
@@ -441,8 +441,8 @@ def test_many_holds_are_told_in_few_words() -> None:
     assert held.reason.endswith("; and 2 more")
 
 
-def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
-    """The rest is weighed as if that had gone already."""
+def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> None:
+    """The rest is weighed as if they were done already."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     freed = frozenset({REF})
     assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
@@ -454,7 +454,7 @@ def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
     assert {one.syncer for one in braked.plan.removals} == {REF}
 
 
-def test_what_replaces_released_removals_outweighs_no_others() -> None:
+def test_instances_that_replace_released_removals_offset_no_other_loss() -> None:
     """A syncer whose removals a person released rolls over, while another one's pods of the same app fail."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number)) for number in range(25)))
@@ -467,8 +467,8 @@ def test_what_replaces_released_removals_outweighs_no_others() -> None:
     assert held.reason == "12 of our 15 UP instances would be removed, more than 30 %"
 
 
-def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:
-    """It is there for the callers, whomever it replaces."""
+def test_instances_that_replace_released_removals_keep_their_app_from_being_empty() -> None:
+    """They are there for the callers, whatever they replace."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
     plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
@@ -485,7 +485,7 @@ def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> N
         (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more"),
     ],
 )
-def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_others(names: list[str], said: str) -> None:
+def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(names: list[str], said: str) -> None:
     """A person sees from it what to create again."""
     swept = [
         replace(cancel(number, grounds=Grounds.SWEPT), syncer=SyncerRef("rating", name))
@@ -555,8 +555,8 @@ class Compared(Cancel):
     __hash__ = Cancel.__hash__
 
 
-def test_what_waits_for_a_syncer_of_an_earlier_crd_costs_a_straight_line() -> None:
-    """All that stands may have to wait at once, and its leases with it for the end of the pass."""
+def test_the_cost_of_holds_for_an_earlier_crd_is_linear() -> None:
+    """All registered instances may have to wait at once, and their leases with them for the end of the pass."""
     keys = [instance(number).key for number in range(200)]
     swept = [Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP) for key in keys]
     stands = observed(*(stored(instance(number)) for number in range(200)))

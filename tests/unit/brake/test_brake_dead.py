@@ -46,8 +46,8 @@ def later(braked: Braked, seconds: float = 20) -> dict[tuple[SyncerRef, str], fl
 TWO_GONE = sorted_plan([cancel(0, app="a"), cancel(1, app="b")])
 
 
-def test_an_app_whose_pods_are_gone_goes_to_nothing_without_a_person() -> None:
-    """Two apps of three scaled to 0: a second look confirms it, as of one app."""
+def test_an_app_whose_pods_are_gone_is_removed_without_approval() -> None:
+    """Two apps of three are scaled to 0: a second pass confirms it, as for one app."""
     stands = apps("a", "b", "c")
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
@@ -56,7 +56,7 @@ def test_an_app_whose_pods_are_gone_goes_to_nothing_without_a_person() -> None:
     assert weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2), seen=later(first)).held is None
 
 
-def test_what_may_still_serve_of_an_app_is_held_and_its_dead_pods_go() -> None:
+def test_living_pods_of_an_app_are_held_and_its_dead_pods_are_removed() -> None:
     """Of two apps the nodes are lost; one pod of them is gone from the list."""
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbccc")))
     plan = sorted_plan([cancel(n, app=app) for n, app in enumerate("aabb")])
@@ -74,8 +74,8 @@ def test_deleted_apps_without_pods_are_no_loss(grounds: Grounds) -> None:
     assert weigh(plan, apps(*names, "x"), LIMITS, pods=alive(12)).held is None
 
 
-def test_too_many_dead_pods_wait_for_a_second_look() -> None:
-    """A restored etcd that shows no pods looks so: all that goes counts, until a later pass sees the same."""
+def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
+    """A restored etcd that shows no pods looks like this: all removals count, until a later pass sees the same."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
     plan = sorted_plan([cancel(number) for number in range(20)])
     pods = alive(*range(20, 40))
@@ -103,7 +103,7 @@ def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
     assert weigh(sorted_plan([cancel(number) for number in range(5)]), ten, SECOND_LOOK).held is None
 
 
-def test_each_dead_pod_has_its_own_wait() -> None:
+def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
     """Pods go on dying while a hold lasts: that makes nobody wait longer. A condition has one mark for all of them."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
     living, gone = [down(number) for number in range(20)], [cancel(number) for number in range(20, 33)]
@@ -130,15 +130,15 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
     assert braked.held.reason == "22 of our 40 UP instances would be removed, more than 30 %"
 
 
-def test_what_is_left_is_weighed_without_the_dead() -> None:
-    """Of an app of two one pod is dead and one unready, and so in another: both apps go to nothing."""
+def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
+    """Of an app of two one pod is dead and one unready, and so in another: both apps would lose all instances."""
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbc")))
     plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
     braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
 
 
-def test_all_that_we_own_goes_when_it_is_dead_for_long() -> None:
+def test_all_our_instances_are_removed_when_their_pods_are_confirmed_dead() -> None:
     """The one app that there is was scaled to 0."""
     plan = sorted_plan([cancel(0, grounds=Grounds.TERMINATING)])
     first = weigh(plan, apps("rating"), SECOND_LOOK, pods=alive())
@@ -146,8 +146,8 @@ def test_all_that_we_own_goes_when_it_is_dead_for_long() -> None:
     assert weigh(plan, apps("rating"), SECOND_LOOK, pods=alive(), seen=later(first)).held is None
 
 
-def test_a_syncers_own_limit_lets_dead_pods_go_as_well() -> None:
-    """Half of its instances may go; three of four are gone."""
+def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
+    """Half of its instances may be removed; three of four pods are gone."""
     stands = observed(*(stored(instance(number)) for number in range(4)))
     plan = sorted_plan([cancel(number) for number in range(3)])
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50})
@@ -155,7 +155,7 @@ def test_a_syncers_own_limit_lets_dead_pods_go_as_well() -> None:
     assert weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50}, seen=later(first)).held is None
 
 
-def test_what_an_earlier_crd_left_goes_with_its_pod() -> None:
+def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
     """Its syncer may come back, and would not want it."""
     stands = apps("a", "b")
     plan = sorted_plan([cancel(n, app=app, grounds=Grounds.SWEPT) for n, app in enumerate("ab")])
@@ -167,8 +167,8 @@ def test_what_an_earlier_crd_left_goes_with_its_pod() -> None:
     assert holds(braked) == [(HoldReason.CRD_INSTALLED, 1)]
 
 
-def test_a_list_that_failed_proves_nothing_and_is_told() -> None:
-    """What is held stays held, and the sentence says which right is missing."""
+def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
+    """Held removals stay held, and the sentence says which right is missing."""
     braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
     assert braked.held is not None
     assert braked.held.reason == (
@@ -227,7 +227,7 @@ def test_two_apps_scaled_to_0_are_gone_with_the_second_pass(world: FakeWorld, da
 
 
 @pytest.mark.parametrize("daemon", [False, True])
-def test_most_of_our_instances_scaled_to_0_are_gone_with_the_second_pass(daemon: bool) -> None:
+def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool) -> None:
     """The nightly downscaler: more than 30 %, and more than 10."""
     world = FakeWorld()
     world.sightings = Sightings() if daemon else None

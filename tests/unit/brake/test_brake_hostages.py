@@ -32,8 +32,8 @@ def deleted(app: str, number: int = 0) -> Cancel:
     return cancel(number, app=app, grounds=Grounds.SYNCER_DELETED)
 
 
-def test_only_the_apps_that_go_to_nothing_are_held_for_it() -> None:
-    """Two apps of one team wait; what another app loses and has others of goes."""
+def test_only_apps_that_would_lose_all_instances_are_held_for_it() -> None:
+    """Two apps of one team wait; an app that keeps other instances does not."""
     actions = [cancel(0, app="a"), cancel(0, app="b"), cancel(0, app="c")]
     braked = among({"a": 1, "b": 1, "c": 3}, [*actions])
     assert held(braked) == {actions[0].key, actions[1].key}
@@ -41,7 +41,7 @@ def test_only_the_apps_that_go_to_nothing_are_held_for_it() -> None:
 
 
 @pytest.mark.parametrize("ceiling", [500, 14])
-def test_only_the_apps_with_a_net_loss_are_held_for_the_sizes(ceiling: float) -> None:
+def test_only_apps_with_a_loss_are_held_when_too_many_instances_are_removed(ceiling: float) -> None:
     """15 of one app turn unready while another one rolls over."""
     unready = [down(number, app="a") for number in range(15)]
     rollout: list[Action] = [cancel(0, app="b"), register(99, app="b")]
@@ -67,7 +67,7 @@ def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, 
             assert braked.held.reason == why
 
 
-def test_the_share_of_an_app_counts_what_the_share_of_all_counts() -> None:
+def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
     """No evidence, both numbers, what replaces it, and what moves to another name."""
     lost = [cancel(number, app="payment") for number in range(20)]
     apps = {"payment": 40, "tenant": 4000}
@@ -87,8 +87,8 @@ def test_the_share_of_an_app_counts_what_the_share_of_all_counts() -> None:
     ("apps", "gone", "waits"),
     [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
 )
-def test_what_a_person_deletes_has_its_own_limit(apps: int, gone: int, waits: bool) -> None:
-    """More than 10 apps and more than 20 % of them: a team's namespace may go."""
+def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits: bool) -> None:
+    """More than 10 apps and more than 20 % of them: a team's namespace may be deleted."""
     names = [f"app{number}" for number in range(apps)]
     braked = among(dict.fromkeys(names, 1), [deleted(name) for name in names[:gone]])
     assert len(held(braked)) == (gone if waits else 0)
@@ -98,7 +98,7 @@ def test_what_a_person_deletes_has_its_own_limit(apps: int, gone: int, waits: bo
         )
 
 
-def test_both_numbers_of_the_limit_of_deletions_take_hold() -> None:
+def test_both_numbers_of_the_limit_on_deletions_take_effect() -> None:
     """Both of its numbers, and a shard has its share of the first."""
     names = [f"app{number}" for number in range(10)]
     actions: list[Action] = [deleted(name) for name in names[:3]]
@@ -111,8 +111,8 @@ def test_both_numbers_of_the_limit_of_deletions_take_hold() -> None:
     assert BrakeLimits(deleted_floor=2).scaled(0.25).deleted_floor == 1
 
 
-def test_a_deletion_is_not_held_with_what_nobody_asked_for() -> None:
-    """Nor does it make that look more: three apps are deleted while one turns unready."""
+def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:
+    """Nor does it add to them: three apps are deleted while one turns unready."""
     actions: list[Action] = [*(deleted(app) for app in ("a", "b", "c")), down(0, app="d")]
     braked = among(dict.fromkeys("abcdef", 1), [*actions])
     assert braked.held is None
@@ -129,15 +129,15 @@ def test_the_ceiling_counts_and_holds_deletions() -> None:
     assert len(held(among({"a": 9}, actions, replace(LIMITS, loss_ceiling=5)))) == 6
 
 
-def test_the_last_apps_may_be_deleted_and_what_goes_beside_them_waits() -> None:
-    """All that we own would go: what a person deletes goes, and the app that turned unready stays."""
+def test_the_last_apps_may_be_deleted_while_other_removals_wait() -> None:
+    """All our instances would be removed: those of a deleted syncer are, and the app that turned unready stays."""
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
     assert held(braked) == {instance(0, app="b").key}
     assert braked.held is not None
     assert braked.held.reason == "all that we own would be removed: 2 UP instances"
 
 
-def test_an_app_that_is_deleted_in_part_waits_for_the_other_part() -> None:
+def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:
     """A syncer of two is deleted, the pods of the other one turn unready, in two apps: these wait."""
     actions: list[Action] = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
     braked = among({"a": 2, "b": 2, "c": 2}, actions)
@@ -161,7 +161,7 @@ def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
     assert weigh(sorted_plan(moving), stands, limits, syncer_limits={REF: 10}).held is None
 
 
-def test_what_is_lost_beside_a_change_of_name_is_weighed_as_ever() -> None:
+def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
     """38 of 40 move, and two of the pods are gone: they are the last of the old name."""
     moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
     moving += [register(number, app="payments") for number in range(38)]
@@ -172,8 +172,9 @@ def test_what_is_lost_beside_a_change_of_name_is_weighed_as_ever() -> None:
     assert braked.held.reason.startswith("app PAY would lose its last UP instance")
 
 
-def test_cancels_for_duplicates_count_in_the_tests_of_sizes_alone() -> None:
-    """Whoever can register where our pods are takes out no more than a share of us; a few go, an app's last, too."""
+def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals() -> None:
+    """Somebody who can register where our pods are removes no more than a share of our instances; a few are cancelled,
+    an app's last, too."""
     beside: list[Action] = [cancel(number, grounds=Grounds.DUPLICATE) for number in range(15)]
     assert len(held(among({"rating": 20}, beside))) == 15
     assert len(held(among({"rating": 90}, beside, replace(LIMITS, loss_ceiling=14)))) == 15
@@ -186,7 +187,7 @@ def test_cancels_for_duplicates_count_in_the_tests_of_sizes_alone() -> None:
     )
 
 
-def test_what_has_another_pods_address_goes_whatever_is_held() -> None:
+def test_an_instance_at_another_pods_address_is_never_held() -> None:
     """Its callers would reach another app. It counts all the same."""
     unready = [down(number, app="a") for number in range(10)]
     wrong = cancel(10, app="a", grounds=Grounds.REPLACED)
@@ -222,7 +223,7 @@ def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
     assert held(weigh(mixed, drain_unknown)) == {instance(0, app="b").key}
 
 
-def test_what_somebody_wanted_goes_beside_the_unready_of_its_app() -> None:
+def test_wanted_removals_do_not_wait_with_the_unready_pods_of_their_app() -> None:
     """A drain, and a pod that ends, wait for no approval because eleven others of their app are unready."""
     drained = replace(down(19, app="a"), grounds=Grounds.DRAINED)
     ending = cancel(18, app="a", grounds=Grounds.TERMINATING)

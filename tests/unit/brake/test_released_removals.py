@@ -84,8 +84,9 @@ def daemon(report: PassReport) -> ExitCode:
     return of_report(report, fail_on_held=False, detailed=False)
 
 
-def test_the_last_of_an_app_goes_at_the_second_look_20_seconds_later(world: FakeWorld) -> None:
-    """One process after the other: the condition's own time tells. Held is exit 31, told once, and renewed."""
+def test_the_last_instance_of_an_app_is_removed_20_seconds_later(world: FakeWorld) -> None:
+    """One process after the other: the time in the condition counts. A held removal is exit 31 and one event, and the
+    instance is renewed."""
     web(world, False)
     report = world.run()
     assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVAL_HELD, ExitCode.OK)
@@ -106,7 +107,7 @@ def test_the_last_of_an_app_goes_at_the_second_look_20_seconds_later(world: Fake
     assert told == ["AwaitingConfirmation", "NothingHeld"]
 
 
-def test_an_outage_that_flaps_begins_its_wait_anew(world: FakeWorld) -> None:
+def test_a_flapping_outage_starts_its_wait_again(world: FakeWorld) -> None:
     """Ready again for one pass: what was seen before is forgotten."""
     for _ in range(5):
         web(world, False)
@@ -119,7 +120,7 @@ def test_an_outage_that_flaps_begins_its_wait_anew(world: FakeWorld) -> None:
         assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
 
 
-def test_an_unknown_source_between_two_looks_begins_the_wait_anew(world: FakeWorld) -> None:
+def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeWorld) -> None:
     """A pass that sees nothing does not confirm, nor does it keep what was seen."""
     web(world, False)
     for sightings in (None, Sightings()):
@@ -135,7 +136,7 @@ def test_an_unknown_source_between_two_looks_begins_the_wait_anew(world: FakeWor
 
 
 @pytest.mark.parametrize("trouble", ["identity", "clash"])
-def test_a_pass_that_could_only_renew_begins_the_wait_anew(world: FakeWorld, trouble: str) -> None:
+def test_a_pass_that_could_only_renew_starts_the_wait_again(world: FakeWorld, trouble: str) -> None:
     """The cluster did not say who it is, or another one used our name: it saw nothing, and confirms nothing."""
     world.sightings = Sightings()
     web(world, False)
@@ -155,8 +156,8 @@ def test_a_pass_that_could_only_renew_begins_the_wait_anew(world: FakeWorld, tro
         assert standing(world) == status
 
 
-def test_a_process_that_begins_blind_begins_the_wait_anew(world: FakeWorld) -> None:
-    """Its first pass did not learn which cluster this is, so that what conditions say is no look of the one before."""
+def test_a_process_that_starts_without_the_cluster_uid_starts_the_wait_again(world: FakeWorld) -> None:
+    """Its first pass did not learn which cluster this is, so that the conditions do not count as a first pass."""
     web(world, False)
     world.run()
     world.later(15)
@@ -197,8 +198,8 @@ def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> N
 
 
 @pytest.mark.parametrize("process", ["one each pass", "a daemon that was paused"])
-def test_a_look_of_long_ago_is_no_first_look(world: FakeWorld, process: str) -> None:
-    """Nobody looked for three days, in which `keepalive` renewed: the outage then is another one."""
+def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(world: FakeWorld, process: str) -> None:
+    """No pass ran for three days, in which `keepalive` renewed: the outage then is another one."""
     world.sightings = Sightings() if process == "a daemon that was paused" else None
     web(world, False)
     world.run()
@@ -210,7 +211,7 @@ def test_a_look_of_long_ago_is_no_first_look(world: FakeWorld, process: str) -> 
         assert standing(world) == status
 
 
-def test_passes_each_10_minutes_confirm_each_other_and_each_15_do_not(world: FakeWorld) -> None:
+def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: FakeWorld) -> None:
     """As long as leases live that nobody renews. What waits says so, and a second pass of one process confirms it."""
     web(world, False)
     for _ in range(3):
@@ -293,8 +294,8 @@ def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorl
     assert told == ["TooManyRemovals", "AwaitingConfirmation", "NothingHeld"]
 
 
-def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(world: FakeWorld) -> None:
-    """It has no condition that could tell the next one; a person can approve it."""
+def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: FakeWorld) -> None:
+    """It has no condition that the next process could read; a person can approve it."""
     orphan = stored(instance(5, app="gone", ref=SyncerRef(NS, "gone")))
     world.registry.put(orphan)
     for _ in range(2):
@@ -334,7 +335,7 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
     assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
 
 
-def test_a_syncers_own_limit_waits_for_a_person(world: FakeWorld) -> None:
+def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -> None:
     """Two of three turned unready: its own brake holds them, for as long as it takes; others are not concerned."""
     world.cluster.apply(syncer("other", selector={"app": "other"}, maxRemovalPercent=50))
     world.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
@@ -377,8 +378,8 @@ def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outa
     assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; it releases nothing"]
 
 
-def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
-    """What was seen and is still planned goes; what is planned now and was not seen stays, and that is no exit 0."""
+def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: FakeWorld) -> None:
+    """Removals that were seen and are still planned are done; those that were not seen stay, and that is no exit 0."""
     approval = saved(outage.run(dry_run=True))
     assert len(approval.removals) == 4
     add_app(outage, "late", 20)
@@ -396,7 +397,7 @@ def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
     assert report.approval_spent
 
 
-def test_a_dry_run_that_cannot_be_meant_is_refused_and_the_rest_is_done(outage: FakeWorld) -> None:
+def test_an_old_or_foreign_dry_run_is_refused_and_all_is_renewed(outage: FakeWorld) -> None:
     """Of another owner, or an hour old: exit 3, nothing released, all renewed."""
     approval = saved(outage.run(dry_run=True))
     for wrong in (replace(approval, owner="test"), replace(approval, at=approval.at - 7200)):
@@ -408,7 +409,7 @@ def test_a_dry_run_that_cannot_be_meant_is_refused_and_the_rest_is_done(outage: 
     assert set(outage.statuses().values()) == {"UP"}
 
 
-def test_an_approval_is_spent_when_all_of_it_is_done(outage: FakeWorld) -> None:
+def test_an_approval_is_used_up_when_all_its_removals_are_done(outage: FakeWorld) -> None:
     """Not while Eureka refuses some of it: the same process then tries again."""
     dry = outage.run(dry_run=True)
     assert dry.held is not None
@@ -429,8 +430,8 @@ def annotate(world: FakeWorld, ref: SyncerRef, text: str) -> None:
     world.cluster.syncers[ref] = replace(found, annotations={APPROVE_ANNOTATION: text})
 
 
-def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) -> None:
-    """At once, without a second look; the others are weighed without them, and stay held."""
+def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> None:
+    """At once, without a second pass; the others are weighed without them, and stay held."""
     annotate(outage, WEB, rfc_3339(outage.clock.now() + 600))
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
@@ -442,7 +443,7 @@ def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) ->
 @pytest.mark.parametrize(
     ("seconds", "why"), [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is not a time such as")]
 )
-def test_an_annotation_that_releases_nothing_is_told_in_the_condition(
+def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
     outage: FakeWorld, seconds: float | None, why: str
 ) -> None:
     """Expired, too far ahead, nonsense."""
@@ -453,8 +454,8 @@ def test_an_annotation_that_releases_nothing_is_told_in_the_condition(
     assert why in said(outage)
 
 
-def test_what_the_second_look_of_a_pass_holds_is_held_with_the_rest(world: FakeWorld) -> None:
-    """A successor could not be registered: the removal that it was to outweigh is held, and shown as held alone."""
+def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -> None:
+    """A successor could not be registered: the removal that it was to make up for is held, and shown only as held."""
     world.brake = BrakeLimits(loss_floor=1)
     world.cluster.apply(piece(*(endpoint(n) for n in (17, 18, 19)), service="other"))
     for number in (18, 19):
@@ -466,9 +467,9 @@ def test_what_the_second_look_of_a_pass_holds_is_held_with_the_rest(world: FakeW
     assert held(world, SyncerRef(NS, "other")) == ("True", "TooManyRemovals")
 
 
-def test_what_waits_for_a_successor_that_cannot_be_tried_waits_without_a_word_that_changes(world: FakeWorld) -> None:
-    """A stranger stands under the id of the pod that took over. The old instance stays however often it is looked at,
-    and the status is written once: a wait for a second look would end, and begin anew, for ever."""
+def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: FakeWorld) -> None:
+    """An instance of others has the id of the pod that took over. The old instance stays however many passes run, and
+    the status is written once."""
     world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
     world.cluster.apply(piece(endpoint(2), service="web"))
     world.run()
@@ -499,8 +500,8 @@ def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None
     assert world.run().held is None
 
 
-def test_one_namespace_that_is_denied_freezes_itself_alone() -> None:
-    """The others lose what they lost; a syncer that is broken freezes alone, too."""
+def test_a_denied_namespace_alone_is_not_served() -> None:
+    """The others are still served; of a broken syncer's namespace, that syncer alone is not served."""
     world = FakeWorld()
 
     def pods(namespace: str, name: str, *numbers: int) -> EndpointSlice:
@@ -529,8 +530,8 @@ def test_one_namespace_that_is_denied_freezes_itself_alone() -> None:
     assert single(report) is ExitCode.KUBERNETES_DENIED
 
 
-def test_an_outage_that_flaps_begins_its_wait_anew_though_no_status_can_be_written(world: FakeWorld) -> None:
-    """What this process saw come back counts, and not what the condition says still."""
+def test_a_flapping_outage_starts_its_wait_again_without_a_written_status(world: FakeWorld) -> None:
+    """That this process saw the pod come back counts, and not what the condition still says."""
     world.sightings = Sightings()
     web(world, False)
     world.run()

@@ -53,7 +53,7 @@ def done(*actions: Action) -> list[Outcome]:
 # --- What waits for a successor ----------------------------------------------------------------------------------
 
 
-def test_what_has_another_pods_address_waits_for_nothing_and_what_goes_beside_it_does() -> None:
+def test_an_instance_at_another_pods_address_waits_for_nothing_and_others_wait() -> None:
     """Each is judged by itself, and says what it waits for."""
     going = [cancel(1, grounds=Grounds.REPLACED), cancel(2)]
     assert failed_adds(going, refused(register(3)), standing(instance(1), instance(2))) == {key(2): WHY}
@@ -70,7 +70,7 @@ def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None
     assert failed_adds(going, refused(register(2)), standing(instance(1, app="old"))) == {key(1, app="old"): WHY}
 
 
-def test_a_lease_that_could_not_be_brought_back_hides_no_other_failure() -> None:
+def test_an_instance_that_was_not_registered_again_hides_no_other_failure() -> None:
     """Both are missed."""
     lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER))
     outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]
@@ -138,7 +138,7 @@ def test_an_address_of_the_same_family_that_changed_is_no_longer_the_pods() -> N
     assert failed_adds([cancel(1, app="old")], refused(Register(instance=new, syncer=REF, why="")), there) == {}
 
 
-def test_what_waits_for_an_instance_that_cannot_be_read_is_renewed() -> None:
+def test_an_instance_that_waits_for_an_unread_one_is_renewed() -> None:
     """Before the brake sees it, and after the adds."""
     wants = desired([syncer(appName="new")], [service()], [piece(endpoint(1))])
     unread = Blocked(key=key(1, app="new"), syncer=REF, why="", obstacle=Obstacle.UNREAD)
@@ -148,7 +148,7 @@ def test_what_waits_for_an_instance_that_cannot_be_read_is_renewed() -> None:
     assert removals_left(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
 
 
-def test_what_another_register_will_replace_does_not_wait_for_one_that_cannot_be_read() -> None:
+def test_an_instance_with_another_replacement_does_not_wait_for_an_unread_one() -> None:
     """Callers find that one."""
     wants = desired([syncer()], [service()], [piece(endpoint(2), endpoint(3))])
     unread = Blocked(key=key(2), syncer=REF, why="", obstacle=Obstacle.UNREAD)
@@ -165,8 +165,8 @@ def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("ended_as", [(Result.DONE,), (Result.GONE,), (Result.GONE, Result.REGISTERED_AGAIN)])
-def test_what_expired_meanwhile_counts_when_it_is_registered_again(ended_as: tuple[Result, ...]) -> None:
-    """One of four may go, and one of two not."""
+def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[Result, ...]) -> None:
+    """One of four may be cancelled, and one of two not."""
     stands = observed(*(stored(instance(number)) for number in (1, 2, 3, 4)))
     renewals = [Renew(key=key(number), syncer=REF, why="", status=UP) for number in (2, 3, 4)]
     plan = sorted_plan([cancel(1), *renewals])

@@ -58,7 +58,7 @@ def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, 
 NOTHING = told("", None)
 
 
-def test_a_process_that_began_is_told_by_the_status_of_each_syncer() -> None:
+def test_a_new_process_learns_of_the_first_pass_from_each_syncers_status() -> None:
     """A second is taken off: the time is a whole one."""
     assert first_look(told(A, NOW - 30)) == {(REF, A): 29}
     assert first_look(told(B, NOW - 100, name="other")) == {(OTHER, B): 99}
@@ -69,14 +69,14 @@ def test_a_process_that_began_is_told_by_the_status_of_each_syncer() -> None:
     [NOTHING, told(A, NOW), told(A, NOW + 10), told(A, None), told("", NOW - 30)],
     ids=["nothing awaited", "just now", "ahead", "no time", "no mark"],
 )
-def test_a_status_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
+def test_a_status_that_names_no_earlier_removal_counts_for_nothing(of: Desired) -> None:
     """One in the future is another machine's clock."""
     assert first_look(of) == {}
 
 
 @pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
-def test_a_status_that_is_too_old_tells_nothing(age: float, counts: bool) -> None:
-    """What was true so long ago may have ended in between: a look counts for less than 620 s."""
+def test_a_status_that_is_too_old_counts_for_nothing(age: float, counts: bool) -> None:
+    """It may have ended in between: a first pass counts for less than 620 s."""
     assert bool(first_look(told(A, NOW - age))) is counts
 
 
@@ -182,7 +182,7 @@ def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
     assert waits(after(after(None, 1000, first), 1030)) == ("", None)
 
 
-def test_what_waits_is_named_beside_what_is_held_for_its_number() -> None:
+def test_removals_that_await_confirmation_are_named_beside_too_many_removals() -> None:
     """A syncer has living pods among too many removals, and dead ones that await their confirmation."""
     sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),))
     found = after(None, 1000, sizes, *held(A).holds)

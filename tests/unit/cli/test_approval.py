@@ -104,7 +104,7 @@ def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) 
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "100.1", "30%", "x", ""])
-def test_what_would_switch_the_brake_off_is_refused(text: str) -> None:
+def test_a_percentage_that_would_switch_the_brake_off_is_refused(text: str) -> None:
     """`nan` is more than nothing and less than nothing."""
     with pytest.raises(click.BadParameter):
         PERCENT.convert(text, None, None)

@@ -53,7 +53,7 @@ def test_a_mistyped_command_is_guessed(arguments: list[str], expected: str) -> N
     assert result.output.splitlines()[-1] == f"Error: {expected}"
 
 
-def test_all_that_is_missing_is_told_at_once() -> None:
+def test_all_missing_options_are_reported_at_once() -> None:
     """Not one after the other; one alone as click does."""
     assert said("run").output.splitlines()[-1] == "Error: Missing options '--owner' and '--eureka-url'."
     assert said("run", "--owner", "a").output.splitlines()[-1] == "Error: Missing option '--eureka-url'."

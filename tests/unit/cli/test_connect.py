@@ -85,7 +85,7 @@ def registered(url: str) -> None:
 
 
 @pytest.mark.loopback
-def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> None:
+def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> None:
     """Within a pass it waits for the next list, and there is none."""
     clock = SystemClock()
     puts = []
@@ -106,7 +106,7 @@ def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> N
 
 
 @pytest.mark.loopback
-def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp_path: Path) -> None:
+def test_leases_are_renewed_while_the_credentials_program_hangs(tmp_path: Path) -> None:
     """It hangs from the second call on: the pass ends in its time, renews what is ours, and says why it did no more."""
     clock = SystemClock()
     hangs = tmp_path / "hangs"

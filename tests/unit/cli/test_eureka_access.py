@@ -91,7 +91,7 @@ def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeyp
         ({"url": f"https://a:{SECRET}@b", "eureka_username": "c", "eureka_password_file": "password"}, "given twice"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(folder: Path, given: dict[str, Any], words: str) -> None:
+def test_a_login_that_makes_no_sense_is_refused(folder: Path, given: dict[str, Any], words: str) -> None:
     """One sentence, and no secret in it."""
     with pytest.raises(ConfigurationError) as caught:
         put_together(**given)

@@ -89,7 +89,7 @@ def test_a_record_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
 
 @given(content=damaged(DUMP))
 @example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
-def test_what_kubectl_wrote_is_read_or_refused(content: bytes) -> None:
+def test_a_file_of_kubectl_is_read_or_refused(content: bytes) -> None:
     """The files of --from."""
     with contextlib.suppress(ConfigurationError):
         read_dumps(["-"], stdin=io.BytesIO(content))

@@ -59,7 +59,7 @@ def pipe(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("option", READERS)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe: str) -> None:
+def test_a_path_that_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe: str) -> None:
     """A pipe would be waited for, and a device read, without end."""
     read, words = READERS[option]
     with pytest.raises(ConfigurationError, match=words):

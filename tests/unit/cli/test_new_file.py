@@ -11,7 +11,7 @@ from eurekube_sync.files import write_new
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
-def test_a_link_in_its_place_is_replaced(tmp_path: Path, mode: int) -> None:
+def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int) -> None:
     """And what it leads to stays as it is; the mode is the one that was asked for."""
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "ours").symlink_to(tmp_path / "theirs")
@@ -26,7 +26,7 @@ def test_a_link_in_its_place_is_replaced(tmp_path: Path, mode: int) -> None:
     assert not (tmp_path / "part").exists()
 
 
-def test_a_link_in_place_of_the_part_is_refused(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_temporary_file_is_refused(tmp_path: Path) -> None:
     """Whoever guessed its name gains nothing."""
     (tmp_path / "part").symlink_to(tmp_path / "theirs")
     with pytest.raises(FileExistsError):
@@ -34,7 +34,7 @@ def test_a_link_in_place_of_the_part_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "theirs").exists()
 
 
-def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     """A folder is in its place."""
     (tmp_path / "ours").mkdir()
     with pytest.raises(IsADirectoryError):

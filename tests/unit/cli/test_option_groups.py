@@ -41,7 +41,7 @@ def test_the_command_gets_one_value_and_its_other_options() -> None:
     assert [one.name for one in command.params] == ["low", "high", "after"]
 
 
-def test_what_does_not_go_together_is_one_sentence() -> None:
+def test_options_that_do_not_fit_together_give_one_sentence() -> None:
     """The value is never made."""
     with pytest.raises(click.UsageError, match="--low 3 is above --high 2"):
         command.main(["--low", "3", "--high", "2"], standalone_mode=False)

@@ -34,7 +34,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, *, terminal: bool = True) -> Screen:
     return found
 
 
-def test_a_wait_is_told_and_gone_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_is_shown_and_erased_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """With how long it has lasted; what is left on the screen is nothing."""
     shown = screen(monkeypatch)
     with waiting("waiting for Eureka", after=0):
@@ -43,7 +43,7 @@ def test_a_wait_is_told_and_gone_when_it_ends(monkeypatch: pytest.MonkeyPatch) -
     assert shown.getvalue().endswith("\x1b[2K"), "the line is erased"
 
 
-def test_what_is_waited_for_is_said_while_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_running_calls_are_shown_during_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call that goes on, how many there are, and the next one; each call gives what it gave."""
     shown = screen(monkeypatch)
     waits, goes_on = Waits(), threading.Event()
@@ -71,7 +71,9 @@ def test_what_is_waited_for_is_said_while_it_is(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("terminal", "after"), [(True, 60.0), (False, 0.0)], ids=["a quick pass", "no terminal"])
-def test_nothing_is_told_of(monkeypatch: pytest.MonkeyPatch, terminal: bool, after: float) -> None:
+def test_a_short_wait_or_no_terminal_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, after: float
+) -> None:
     """Neither the line nor a control sequence."""
     shown = screen(monkeypatch, terminal=terminal)
     with waiting("waiting for Eureka", after=after):

@@ -127,7 +127,7 @@ def test_a_wrong_time_is_one_sentence(night: Path) -> None:
         assert "is not a time; write 03:12 or 2026-11-23T03:12:05Z" in result.output
 
 
-def test_a_plan_that_differs_is_told(night: Path) -> None:
+def test_a_plan_that_differs_is_reported(night: Path) -> None:
     """As after an update of the program; here the record was changed."""
     newest = sorted(night.iterdir())[-1]
     text = gzip.decompress(newest.read_bytes())
@@ -225,7 +225,9 @@ def test_nobody_else_may_read_a_record(tmp_path: Path) -> None:
     assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
-def test_a_folder_that_cannot_be_written_later_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written_later_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """When it begins, and when it ends; the passes go on."""
     folder = tmp_path / "records"
     recorder, report = Recorder(folder, most_bytes=10**6), FakeWorld().run()

@@ -30,7 +30,7 @@ SCOPES = {
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_what_a_command_to_paste_says_is_the_same_scope(name: str) -> None:
+def test_a_command_to_paste_has_the_same_scope(name: str) -> None:
     """Each option of it, alone and together."""
     found: list[Scope] = []
 

@@ -28,7 +28,7 @@ def test_a_duration_is_written_as_kubernetes_writes_it(text: str, seconds: float
 
 
 @pytest.mark.parametrize("text", ["", "h", "1h30", "1 h", "-1s", "1d", "1e3s", "nan"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     """One sentence says how it is written."""
     with pytest.raises(click.BadParameter, match="write 30s, 2m or 1h30m"):
         Duration().convert(text, None, None)
@@ -45,7 +45,7 @@ def test_a_duration_has_bounds() -> None:
 @pytest.mark.parametrize(
     "text", ["", "1", "3/3", "-1/3", "a/3", "0/", "/3", "0/3/4", "00000/3", "1/99999", "auto", "auto/x"]
 )
-def test_what_is_no_shard_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_no_shard_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence says which there are."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
     with pytest.raises(click.BadParameter, match="is not a shard; the shards of three are 0/3, 1/3 and 2/3"):

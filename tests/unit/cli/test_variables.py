@@ -40,7 +40,7 @@ FROM_NO_VARIABLE = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_decides_something_once_comes_from_the_command_line_alone(name: str) -> None:
+def test_options_that_decide_something_once_have_no_variable(name: str) -> None:
     """Release a plan, take a cluster over, skip the only question: and nothing else lacks a variable."""
     options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
     assert {max(one.opts, key=len) for one in options if one.envvar is None} == FROM_NO_VARIABLE.get(name, set())

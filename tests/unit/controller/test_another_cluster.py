@@ -62,7 +62,7 @@ def renewals(world: FakeWorld) -> int:
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 @pytest.mark.parametrize("numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"])
-def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
+def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
     numbers: tuple[int, ...], uid: Source[str], ends_with: ExitCode
 ) -> None:
     """A daemon's kubeconfig or a name leads elsewhere by now, perhaps to a cluster made of the same manifests: its
@@ -134,7 +134,7 @@ def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 @pytest.mark.parametrize("lacking", ["finalizer", "lease"])
-def test_nothing_is_brought_back(lacking: str, uid: Source[str], ends_with: ExitCode) -> None:
+def test_no_lost_instance_or_finalizer_is_restored(lacking: str, uid: Source[str], ends_with: ExitCode) -> None:
     """Neither a finalizer on what is there, nor an instance that Eureka lost: its list does not show that yet."""
     world = article(cache=30)
     world.run()
@@ -155,7 +155,7 @@ def test_nothing_is_brought_back(lacking: str, uid: Source[str], ends_with: Exit
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
-    """Its pod is another cluster's, and would be called ready for what stands in ours."""
+    """Its pod is another cluster's, and would be called ready for an instance of a pod in ours."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -169,9 +169,11 @@ def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 @pytest.mark.parametrize("seconds", [1, 6])
-def test_what_took_long_is_followed_by_another_look(seconds: int, uid: Source[str], ends_with: ExitCode) -> None:
-    """The address leads elsewhere while two instances are registered: their syncer's status is not written there. What
-    takes but a moment costs no second question."""
+def test_long_writes_are_followed_by_another_check_of_the_cluster(
+    seconds: int, uid: Source[str], ends_with: ExitCode
+) -> None:
+    """The address leads elsewhere while two instances are registered: their syncer's status is not written there.
+    Writes that take but a moment cost no second question."""
     world = article()
     asked = [world.cluster.uid]
     turn(world, Complete(data=CLUSTER))
@@ -191,7 +193,7 @@ def test_what_took_long_is_followed_by_another_look(seconds: int, uid: Source[st
     assert sentences(report) == ([told(uid, "no status is written")] if late else [])
 
 
-def test_what_changes_nothing_asks_nothing() -> None:
+def test_a_pass_without_changes_does_not_check_the_cluster() -> None:
     """A daemon at rest sends lists and renewals alone."""
     world = article()
     world.run()
@@ -201,8 +203,9 @@ def test_what_changes_nothing_asks_nothing() -> None:
     assert "identity" not in world.wire.verbs()
 
 
-def test_what_was_renewed_before_is_not_renewed_again_nor_what_is_another_installations() -> None:
-    """In a pass that comes to be in doubt: its own class's instances, and those that changed over to it, once each."""
+def test_no_lease_is_renewed_twice_and_none_of_another_installation() -> None:
+    """In a pass that begins to doubt its cluster, the instances of its own class, and those that changed over to it,
+    are renewed once each."""
     world = FakeWorld()
     world.registry.put(foreign())
     for name, number, class_ in (("mine", 1, "edge"), ("theirs", 2, "inner"), ("moved", 3, "inner")):
@@ -221,8 +224,8 @@ def test_what_was_renewed_before_is_not_renewed_again_nor_what_is_another_instal
     assert world.wire.writes() == []
 
 
-def test_what_was_cancelled_a_moment_ago_is_not_renewed() -> None:
-    """A daemon in doubt renews what its list shows, but for that."""
+def test_an_instance_that_was_just_cancelled_is_not_renewed() -> None:
+    """A daemon in doubt renews what its list shows, except that instance."""
     world = article(cache=30)
     world.own_writes = type(world.own_writes)(seconds=45)
     world.run()
@@ -238,7 +241,7 @@ def test_what_was_cancelled_a_moment_ago_is_not_renewed() -> None:
     assert ours(world) == {A: "UP"}
 
 
-def test_the_question_has_time_of_its_own() -> None:
+def test_the_check_of_the_cluster_has_time_of_its_own() -> None:
     """Slow reads of what is to be registered take all of their stage, and no pass would register anything."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())

@@ -167,7 +167,7 @@ def test_a_pass_finds_nothing_that_is_due() -> None:
     assert daemon.renewed
 
 
-def test_each_pass_tells_how_many_were_renewed_since_the_one_before() -> None:
+def test_each_pass_reports_how_many_were_renewed_since_the_one_before() -> None:
     """Else a person would read that none was."""
     daemon = settled(Daemon())
     daemon.run(4)
@@ -192,7 +192,7 @@ def test_a_slow_server_is_called_evenly_in_the_end() -> None:
     assert max(daemon.gaps()) <= 40
 
 
-def test_what_could_not_be_renewed_in_time_the_next_pass_renews_first() -> None:
+def test_the_next_pass_first_renews_leases_that_were_not_renewed_in_time() -> None:
     """The server gets slow: no call takes more of the next pass's time, which begins when it should."""
     daemon = settled(Daemon())
     daemon.call_seconds = 0.4
@@ -249,7 +249,7 @@ def test_nothing_is_renewed_that_the_last_pass_cancelled() -> None:
     assert not [one for _, one in daemon.renewed if ":10.0.0.1:" in one]
 
 
-def test_what_lapsed_between_is_brought_back_by_the_next_pass() -> None:
+def test_an_instance_that_expired_between_is_registered_again_by_the_next_pass() -> None:
     """It is asked for once between, and first of all in the pass, which alone may register."""
     daemon = settled(Daemon())
     lost = daemon.ours()[::20]
@@ -268,7 +268,7 @@ def test_what_lapsed_between_is_brought_back_by_the_next_pass() -> None:
     assert set(lost) <= set(daemon.registry.held)
 
 
-def test_what_a_peer_lacks_is_brought_there_by_the_next_pass() -> None:
+def test_an_instance_that_a_peer_lacks_is_registered_there_by_the_next_pass() -> None:
     """A batch between the passes meets it; only a pass knows whether it is still desired."""
     daemon = settled(Daemon(batch=250))
     daemon.registry.lacking.update(daemon.ours()[:5])
@@ -321,7 +321,7 @@ def test_a_bug_between_two_passes_ends_no_daemon(caplog: pytest.LogCaptureFixtur
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_what_some_servers_lack_is_due_again_in_the_next_pass() -> None:
+def test_an_instance_that_some_servers_lack_is_due_again_in_the_next_pass() -> None:
     """A renewal between two passes brings it to none of them: only a pass knows whether it is desired."""
     daemon = Daemon(batch=10)
     daemon.run(4)

@@ -43,7 +43,7 @@ def standing(world: FakeWorld) -> set[str]:
     return {name.split()[0].lower() for name, status in world.statuses().items() if status == "UP"}
 
 
-def test_what_comes_back_late_stays_until_it_is_there() -> None:
+def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
     """Also the last one, minutes after the others, that alone would not be too much."""
     world = installed_anew()
     for name in "abcd":
@@ -71,7 +71,7 @@ def test_at_the_address_of_another_apps_pod_nothing_waits_though_its_namespace_h
     assert standing(world) == set(APPS) - {"a"}
 
 
-def test_a_person_releases_what_is_not_to_come_back() -> None:
+def test_a_person_releases_instances_of_syncers_that_will_not_return() -> None:
     """By the plan id, as whatever else is held."""
     world = installed_anew()
     create(world, *"abc")
@@ -82,8 +82,8 @@ def test_a_person_releases_what_is_not_to_come_back() -> None:
     assert standing(world) == {"a", "b", "c"}
 
 
-def test_what_is_held_for_it_hides_no_other_removal_and_holds_none_up() -> None:
-    """It is weighed as what stands."""
+def test_a_hold_for_a_new_crd_hides_or_delays_no_other_removal() -> None:
+    """The held instances count as registered."""
     world = installed_anew()
     create(world, *"abcd")
     world.run()
@@ -97,7 +97,7 @@ def test_what_is_held_for_it_hides_no_other_removal_and_holds_none_up() -> None:
 
 
 @pytest.mark.parametrize("written", ["before", "after"])
-def test_what_was_written_since_is_an_orphan_as_ever(written: str) -> None:
+def test_an_instance_written_after_the_new_crd_is_an_orphan_as_usual(written: str) -> None:
     """Its syncer lived under the CRD that is there now, so that somebody deleted it."""
     world = installed_anew()
     create(world, *APPS)
@@ -112,7 +112,7 @@ def test_what_was_written_since_is_an_orphan_as_ever(written: str) -> None:
     assert ("e" in standing(world)) is (written == "before")
 
 
-def test_what_a_person_put_out_of_service_stays_so_until_its_syncer_is_there() -> None:
+def test_an_out_of_service_instance_stays_so_until_its_syncer_is_back() -> None:
     """A cancel would forget it, and the syncer would register it UP."""
     world = installed_anew()
     world.registry.override(key(5, app="e"), OUT)

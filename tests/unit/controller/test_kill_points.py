@@ -240,7 +240,7 @@ def test_a_call_that_fails_stops_no_other_of_its_kind(name: str, verb: str) -> N
             assert kind <= set(world.wire.calls), call
 
 
-def test_a_blind_first_pass_that_is_killed_is_made_good() -> None:
+def test_a_killed_first_pass_without_eurekas_list_is_completed_later() -> None:
     """Registered while Eureka could not be read, killed on the way, finished when it can be read again."""
     untouched = base()
     untouched.run()

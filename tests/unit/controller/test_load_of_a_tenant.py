@@ -118,7 +118,7 @@ def test_a_pod_of_another_namespace_is_replaced_in_the_same_pass(
 
 
 @pytest.mark.parametrize("batch", [None, 5])
-def test_what_another_namespace_writes_to_kubernetes_is_written_in_the_same_pass(batch: int | None) -> None:
+def test_writes_to_kubernetes_for_another_namespace_are_done_in_the_same_pass(batch: int | None) -> None:
     """A new syncer gets its finalizer and its status, and one that is deleted ends."""
     world = world_of(batch=batch)
     many_come_of_many_syncers(world)
@@ -141,7 +141,7 @@ def test_what_another_namespace_writes_to_kubernetes_is_written_in_the_same_pass
 
 
 @pytest.mark.parametrize("suspend", [False, True])
-def test_a_rollout_of_another_namespace_goes_on(suspend: bool) -> None:
+def test_a_rollout_of_another_namespace_continues(suspend: bool) -> None:
     """Its gate opens in the same pass, before many of the tenant's, and however many statuses change. The gate of a
     suspended syncer needs no look at Eureka."""
     world = world_of(batch=None)

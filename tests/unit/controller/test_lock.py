@@ -149,7 +149,7 @@ def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert "was not released, and ends in 15 s: no answer" in caplog.text
 
 
-def test_a_paused_holder_that_wakes_finds_another_one() -> None:
+def test_a_paused_holder_that_wakes_finds_another_holder() -> None:
     """It does not hold it in the moment it wakes, and learns who does."""
     pair = Pair()
     pair.a.attempt()
@@ -248,7 +248,7 @@ def test_a_deleted_lock_is_made_again() -> None:
     assert pair.store.record is not None
 
 
-def test_what_cannot_be_read_is_unknown() -> None:
+def test_a_lock_that_cannot_be_read_is_unknown() -> None:
     """At the start at once; a holder when it has to stop; one that waits after as long as a holder may be silent."""
     pair = Pair()
     pair.a.attempt()
@@ -337,7 +337,7 @@ def test_a_copy_that_waits_knows_the_last_good_pass() -> None:
     assert pair.b.last_good == GOOD
 
 
-def test_a_release_tells_the_last_good_pass() -> None:
+def test_a_release_records_the_last_good_pass() -> None:
     """One call for both."""
     pair = Pair()
     pair.a.attempt()
@@ -363,7 +363,7 @@ def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture
     assert pair.real.time <= LOCK_SECONDS + EVERY
 
 
-def test_a_free_lock_is_taken_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_free_lock_is_taken_without_a_message(caplog: pytest.LogCaptureFixture) -> None:
     """A CronJob's run says nothing each minute."""
     caplog.set_level(logging.INFO)
     pair = Pair()
@@ -561,7 +561,7 @@ class Shop:
 silent = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 
 
-def test_a_pass_that_lost_its_time_with_the_lock_is_followed_by_one_that_renews() -> None:
+def test_after_a_pass_that_lost_its_time_with_the_lock_another_one_renews() -> None:
     """A Kubernetes API that goes away as a pass begins must not cost that pass its renewals."""
     shop = Shop()
     shop.slow = "identity"
@@ -600,7 +600,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=400)
 @given(EVENTS, st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([0.9, 1.0, 1.1]))
-def test_two_copies_never_both_hold_it(
+def test_two_copies_never_both_hold_the_lock(
     events: list[tuple[str, str, float, float, float, str, bool]], skew: float, offset: float, rate: float
 ) -> None:
     """Whatever is slow, lost or paused, and however two clocks differ, each by less than a tenth in speed."""

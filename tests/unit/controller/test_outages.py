@@ -53,7 +53,7 @@ def test_peace_is_silent(watched: Watched) -> None:
     assert watched.passes(3) == []
 
 
-def test_an_outage_of_eureka_is_told_twice(watched: Watched) -> None:
+def test_an_outage_of_eureka_is_reported_when_it_begins_and_ends(watched: Watched) -> None:
     """When it begins, with the words of the report, and when it ends, with how long it lasted."""
     watched.world.registry.unreadable = AWAY
     assert watched.passes(5) == [f"+ {EUREKA}"]
@@ -72,7 +72,7 @@ def test_other_words_are_no_other_outage_and_another_cause_is(watched: Watched) 
     assert watched.passes() == ["- Eureka can be read again, after 2m"]
 
 
-def test_each_failing_list_is_told_by_itself(watched: Watched) -> None:
+def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
     """One list fails, then the whole API: nobody knows then of the list, and it ends when it can be read."""
     watched.world.cluster.unknown["services", "*"] = DENIED
     assert watched.passes(2) == ["+ Services: 403: grant list"]
@@ -134,7 +134,7 @@ def test_a_conflict_is_no_outage(watched: Watched) -> None:
     assert watched.passes(1, lambda report: replace(report, cluster_errors=(conflict,))) == []
 
 
-def test_an_owner_clash_is_told(watched: Watched) -> None:
+def test_an_owner_clash_is_reported(watched: Watched) -> None:
     """It stops all work, pass after pass."""
 
     def clash(report: PassReport) -> PassReport:

@@ -85,7 +85,7 @@ def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Lis
 
 
 @given(sceneries(), REGISTRIES, st.data())
-def test_no_removal_stems_from_an_unknown_source(
+def test_an_unknown_source_causes_no_removal(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
     """Whatever is cancelled or changed belongs to a syncer whose namespace was read whole, of a CRD that lives."""
@@ -109,7 +109,7 @@ def test_no_removal_stems_from_an_unknown_source(
 
 
 @given(sceneries())
-def test_a_blind_plan_only_renews(scenery: Scenery) -> None:
+def test_a_plan_without_eurekas_list_only_renews(scenery: Scenery) -> None:
     """While the registry is Unknown nothing else is planned."""
     claims = claims_of(scenery)
     assert {action.key for action in plan_blind(claims).of(Renew)} == set(claims.wanted_by)
@@ -159,8 +159,8 @@ def test_after_a_pass_nothing_but_renewals_is_left(
 
 
 @given(sceneries(), REGISTRIES)
-def test_what_a_plan_leaves_undone_is_only_what_it_says(scenery: Scenery, registry: list[ObservedInstance]) -> None:
-    """At rest, each key that a syncer wants UP stands, unless it is blocked or a person's override stands."""
+def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: list[ObservedInstance]) -> None:
+    """At rest, each key that a syncer wants UP is registered, unless it is blocked or a person's override applies."""
     world = world_of(scenery, registry, cache=0)
     come_to_rest(world)
     report = world.run()

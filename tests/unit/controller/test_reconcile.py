@@ -85,8 +85,8 @@ def world(request: pytest.FixtureRequest) -> FakeWorld:
     return article(cache=request.param)
 
 
-def test_the_articles_story(world: FakeWorld) -> None:
-    """Registered, renewed, DOWN, UP, cancelled, another comes, the syncer goes; 40 s between two passes."""
+def test_eureka_follows_the_pods_until_the_syncer_is_deleted(world: FakeWorld) -> None:
+    """Registered, renewed, DOWN, UP, cancelled, another pod starts, the syncer is deleted; 40 s between two passes."""
 
     def step(expected: dict[str, str], changes: list[str]) -> None:
         world.later(40)
@@ -180,7 +180,7 @@ def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> Non
     assert not report.outcomes.failures
 
 
-def test_no_instance_goes_while_its_successor_cannot_even_be_read(world: FakeWorld) -> None:
+def test_no_instance_is_removed_while_its_successor_cannot_be_read(world: FakeWorld) -> None:
     """A blocked add is a failed one."""
     world.run()
     world.later(60)
@@ -207,7 +207,7 @@ def test_adds_that_failed_do_not_loosen_the_brake() -> None:
     assert all(key(number) in world.registry.held for number in range(1, 102))
 
 
-def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
+def test_a_finalizer_that_somebody_removed_is_set_again(world: FakeWorld) -> None:
     """A replace without it, as by a careless client; a deletion would leave orphans."""
     world.run()
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=())
@@ -216,7 +216,7 @@ def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
 
 
-def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
+def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
     """The first registration of an id needs an uncached 404, and the same cluster still; then its finalizer, then the
     POST and a renewal."""
     world.run()
@@ -233,8 +233,8 @@ def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["its pod is gone", "its pod is unready"])
-def test_what_would_change_and_cannot_be_read_again_is_told(gone: bool) -> None:
-    """It is left as it is, and that is no sync: exit code and condition say so. What would not change is not told,
+def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool) -> None:
+    """It is left as it is, and exit code and condition say so. An instance that would not change is not reported,
     though its read has failed, too: one that is to stay UP is read as the witness of a removal."""
     world = article()
     world.run()
@@ -281,7 +281,7 @@ def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: 
         assert world.wire.verbs().count("renew") == 2
 
 
-def test_eureka_that_cannot_be_read_is_written_blindly() -> None:
+def test_without_eurekas_list_desired_instances_are_renewed_or_registered_again() -> None:
     """Desired ids are renewed, a 404 is registered, nothing is removed."""
     world = article()
     world.run()
@@ -304,7 +304,7 @@ def test_a_first_registration_while_eureka_cannot_be_read_has_its_finalizer() ->
     assert calls.index("add_finalizer") < calls.index("register")
 
 
-def test_while_the_cluster_does_not_say_who_it_is_whatever_is_ours_is_renewed() -> None:
+def test_while_the_clusters_uid_is_unknown_our_instances_are_only_renewed() -> None:
     """And nothing else; when Eureka is Unknown as well, nothing is done."""
     world = article()
     world.run()
@@ -332,8 +332,8 @@ def test_another_cluster_under_our_name_stops_all_but_renewals() -> None:
 
 
 @pytest.mark.parametrize("syncers", [1, 50])
-def test_a_crd_that_goes_takes_nothing_along(syncers: int) -> None:
-    """Every item is being deleted: no cancel, no finalizer off, for as long as it lasts."""
+def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
+    """Every item is being deleted: nothing is cancelled and no finalizer removed, for as long as it lasts."""
     world = FakeWorld()
     for number in range(syncers):
         name = f"app{number}"
@@ -351,8 +351,8 @@ def test_a_crd_that_goes_takes_nothing_along(syncers: int) -> None:
         assert {s.finalizers for s in world.cluster.syncers.values()} == {(CLEANUP_FINALIZER,)}
 
 
-def test_an_abandoned_deletion_goes_while_the_crd_goes() -> None:
-    """A person's annotation; the instances lapse by themselves."""
+def test_an_abandoned_deletion_ends_while_the_crd_is_being_deleted() -> None:
+    """A person's annotation ends it; the instances expire by themselves."""
     world = article()
     world.run()
     world.cluster.crd = TERMINATING
@@ -413,7 +413,7 @@ def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
     assert set(world.cluster.syncers) == {SyncerRef(NS, "successor")}
 
 
-def test_a_persons_out_of_service_stands() -> None:
+def test_a_persons_out_of_service_is_kept() -> None:
     """Through passes, not-ready and ready; it is reported, and counted as not UP."""
     world = article()
     world.run()
@@ -430,8 +430,8 @@ def test_a_persons_out_of_service_stands() -> None:
     assert "by hand" in status.conditions[0].message
 
 
-def test_a_lapsed_lease_is_brought_back_while_its_pod_is_ready() -> None:
-    """The list may still show it; the renewal's 404 tells."""
+def test_an_expired_instance_is_registered_again_while_its_pod_is_ready() -> None:
+    """The list may still show it; the renewal's 404 shows that it is gone."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -441,8 +441,8 @@ def test_a_lapsed_lease_is_brought_back_while_its_pod_is_ready() -> None:
     assert ours(world) == {A: "UP", B: "UP"}
 
 
-def test_a_404_on_what_is_frozen_brings_no_dead_pod_back() -> None:
-    """Nothing says that it lives."""
+def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
+    """Nothing says that its pod lives."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -513,7 +513,7 @@ def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:
         assert world.wire.writes() == []
 
 
-def test_the_last_up_instance_stays_until_its_successor_stands() -> None:
+def test_the_last_up_instance_stays_until_its_successor_is_registered() -> None:
     """A pod is replaced while Eureka refuses the new one."""
     world = article()
     pods(world, endpoint(1))
@@ -551,8 +551,8 @@ def test_two_scopes_never_touch_each_others_instances() -> None:
     assert all(str(key(number)) not in call for call in world.wire.calls for number in (1, 2))
 
 
-def test_an_orphan_goes() -> None:
-    """Its syncer was deleted while nobody ran, and its finalizer was taken off by hand."""
+def test_an_orphan_is_cancelled() -> None:
+    """Its syncer was deleted while nobody ran, and its finalizer was removed by hand."""
     world = article()
     world.registry.put(stored(instance(5, ref=SyncerRef(NS, "gone"))))
     world.run()
@@ -582,7 +582,7 @@ def test_changed_metadata_is_one_register_and_then_none() -> None:
         assert "register" not in world.wire.verbs()
 
 
-def test_idle_passes_write_nothing_for_hours() -> None:
+def test_passes_without_changes_write_nothing_for_hours() -> None:
     """No status, no event, no register: renewals only, with lists up to 30 s old."""
     world = article(cache=30)
     world.run()
@@ -608,7 +608,7 @@ def test_a_lease_is_only_a_lease() -> None:
     assert not {key(1), key(2)} & set(world.registry.held)
 
 
-def test_an_outage_of_eureka_is_told_once() -> None:
+def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
     """Other calls fail in each pass, for renewals begin somewhere else; the status is not rewritten for that."""
     world = FakeWorld()
     for app in range(3):
@@ -652,7 +652,9 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
         ("none known", {A, B}),
     ],
 )
-def test_a_frozen_syncer_loses_an_instance_when_its_pod_is_gone(world: FakeWorld, listed: str, left: set[str]) -> None:
+def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
+    world: FakeWorld, listed: str, left: set[str]
+) -> None:
     """A complete list of pods is evidence; one that could not be read is none."""
     world.run()
     world.later(60)
@@ -671,7 +673,7 @@ def test_a_frozen_syncer_loses_an_instance_when_its_pod_is_gone(world: FakeWorld
     assert world.wire.verbs().count("list_pods") == 1
 
 
-def test_a_frozen_syncer_loses_its_last_pods_when_the_pods_of_the_whole_cluster_were_listed(world: FakeWorld) -> None:
+def test_a_list_of_all_pods_proves_that_a_syncers_last_pods_are_gone(world: FakeWorld) -> None:
     """Such a list does not name a namespace in which no pod is left."""
     for number in range(21):
         team = f"team-{number}"
@@ -687,8 +689,8 @@ def test_a_frozen_syncer_loses_its_last_pods_when_the_pods_of_the_whole_cluster_
     assert {key(1), key(2)} & world.registry.held.keys() == set()
 
 
-def test_pods_are_not_listed_while_no_syncer_is_frozen(world: FakeWorld) -> None:
-    """Nor for one without instances."""
+def test_pods_are_not_listed_while_all_syncers_are_served(world: FakeWorld) -> None:
+    """Nor for a syncer without instances that is not served."""
     world.cluster.apply(syncer("broken", selector={"app": "nobody"}))
     world.run()
     world.later(60)

@@ -164,7 +164,7 @@ def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("value", ["record", "rating", "register", "eurekube.io/report/v1", "endpoint"])
 @pytest.mark.parametrize("key", ["author", "auth", "user.password"])
-def test_what_others_write_does_not_falsify_a_record(key: str, value: str) -> None:
+def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) -> None:
     """It is hidden under its own key and nowhere else; an author is no secret."""
     world = FakeWorld()
     add_app(world, "app", 0)
@@ -226,14 +226,14 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
         *(lambda data, at=at: {**data, "at": at} for at in ("noon", 1e300, -1e11, "nan", "inf")),
     ],
 )
-def test_what_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
+def test_data_that_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
     """In one sentence, and no class comes back that a record cannot hold."""
     with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
         from_data(damage(recorded(world.run())))
 
 
 @pytest.mark.parametrize("value", ["tiny", "a-value-that-is-long"])
-def test_what_a_syncer_takes_from_an_annotation_is_kept_and_hidden_where_its_key_is_secret(value: str) -> None:
+def test_a_record_keeps_annotation_values_and_hides_those_of_secret_keys(value: str) -> None:
     """The plan is the same before and after it changes, and no other annotation is in the record."""
     world = FakeWorld()
     add_app(world, "app", 0)

@@ -95,8 +95,8 @@ def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld)
     assert shown[-1] == "dry run: 300 to register, 1 to cancel, 29 to renew"
 
 
-def test_a_terminal_tells_many_syncers_of_one_reason_in_one_sentence(world: FakeWorld) -> None:
-    """With three names and one whole sentence; three of a kind are told one by one."""
+def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: FakeWorld) -> None:
+    """With three names and one whole sentence; three of a kind are shown one by one."""
     for number in range(30):
         world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
     for number in range(3):
@@ -110,8 +110,8 @@ def test_a_terminal_tells_many_syncers_of_one_reason_in_one_sentence(world: Fake
     )
 
 
-def test_what_is_dangerous_comes_first(world: FakeWorld) -> None:
-    """What failed, then what goes, what turns DOWN, what is in conflict, and last what comes."""
+def test_dangerous_rows_come_first(world: FakeWorld) -> None:
+    """Failures, then cancels, changes to DOWN, conflicts, and last the registrations."""
     add_app(world, "aaa", 0)
     world.cluster.apply(
         piece(endpoint(200), endpoint(201), endpoint(202), service="aaa"),
@@ -168,7 +168,7 @@ def test_a_long_reason_wraps_its_own_row_alone(world: FakeWorld) -> None:
     assert all(len(line) <= 130 for line in wrapped)
 
 
-def test_a_conflict_is_told_once(world: FakeWorld) -> None:
+def test_a_conflict_is_reported_once(world: FakeWorld) -> None:
     """By its row in the table; the messages of JSON have a sentence for each."""
     crowd(world, 2)
     taken = instance(1000, app="aaa").key
@@ -296,7 +296,7 @@ def test_a_cluster_id_is_no_markup(world: FakeWorld) -> None:
         ("joe@evil.example @-all", "joe@\u200bevil.example @\u200b-all"),
     ],
 )
-def test_what_somebody_wrote_is_no_link(world: FakeWorld, written: str, shown: str) -> None:
+def test_text_that_others_wrote_is_no_link(world: FakeWorld, written: str, shown: str) -> None:
     """GitHub and GitLab read character references, and make links and mentions of plain words."""
     report = replace(world.run(dry_run=True), cluster=written)
     assert f", cluster {shown}, " in pass_markdown(report).splitlines()[-1]
@@ -363,7 +363,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
     assert [entry(report, "other")[count] for count in ("desired", "up", "ready")] == [None, None, None]
 
 
-def test_pods_that_are_not_ready_are_told_also_beside_others_that_are(world: FakeWorld) -> None:
+def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld) -> None:
     """In the pass that turns one DOWN its row says so; from then on a note does."""
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), service="app0"))
     first = world.run()
@@ -380,7 +380,7 @@ def test_pods_that_are_not_ready_are_told_also_beside_others_that_are(world: Fak
     assert ready.message == "2 of 3 UP as APP0; 1 endpoint not ready: pod rating-3 is not ready"
 
 
-def test_what_cancels_unready_pods_tells_of_them(world: FakeWorld) -> None:
+def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> None:
     """With notReady Cancel nothing is wanted of them; a Service that is all drained says by what."""
     world.cluster.apply(syncer("app0", selector={"app": "app0"}, notReady="Cancel"))
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2, ready=False), service="app0"))
@@ -469,7 +469,7 @@ def test_the_command_that_releases_carries_its_scope() -> None:
     assert any(event.message.endswith(command) for event in world.cluster.events)
 
 
-def test_an_approval_of_nothing_is_told_in_a_dry_run_too() -> None:
+def test_an_approval_of_nothing_is_reported_in_a_dry_run_too() -> None:
     """With the exit code of the pass that it shows."""
     world = FakeWorld()
     add_app(world, "app0", 0)

@@ -88,7 +88,7 @@ PASSES = [(name, selector) for name in STAGES for selector in (False, True)]
 
 
 @pytest.mark.parametrize(("hanging", "selector"), [*PASSES, ("list_syncers", True)])
-def test_a_call_that_takes_all_of_its_stage_leaves_the_later_ones_their_time(hanging: str, selector: bool) -> None:
+def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: str, selector: bool) -> None:
     """Each later stage begins with a twentieth of the pass or more, and the whole ends in time."""
     world = Slow(selector=selector)
     world.hanging = hanging
@@ -162,7 +162,7 @@ def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent
     assert deadline.passed is (left == 0)
 
 
-def test_what_was_cut_short_once_stays_so() -> None:
+def test_a_pass_that_was_cut_short_stays_so() -> None:
     """A later stage that has time again does not hide it; and a program that is asked to stop has none."""
     clock = Clock()
     deadline = Deadline(clock, SECONDS)

@@ -45,7 +45,7 @@ def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> obj
     return changed(found, status=status, vip_address=vip)
 
 
-def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
+def test_an_instance_of_others_under_our_id_stays_when_a_duplicate_is_gone() -> None:
     """Whatever an uncached read brings up is read uncached itself before it is written."""
     world = article(cache=30)
     duplicate = itself(1)
@@ -60,7 +60,7 @@ def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_a_stranger_with_an_unknown_status_that_came_after_the_list_stays(deleted: bool) -> None:
+def test_an_unlisted_instance_of_others_with_an_unknown_status_stays(deleted: bool) -> None:
     """Eureka answers a heartbeat for it with 404. It is neither overwritten, nor cancelled with a deleted syncer."""
     world = FakeWorld(cache=30)
     of_deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
@@ -73,8 +73,8 @@ def test_a_stranger_with_an_unknown_status_that_came_after_the_list_stays(delete
     assert (key(2) in world.registry.held) is not deleted
 
 
-def test_the_last_up_instance_stays_until_one_that_a_stale_list_calls_up_is_up_again() -> None:
-    """Who turned it DOWN was killed a moment ago, and the list does not know yet."""
+def test_the_last_up_instance_stays_until_the_wrongly_listed_one_is_up() -> None:
+    """The process that turned the other one DOWN was killed a moment ago, and the list does not know yet."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     world.run()
@@ -136,7 +136,7 @@ def test_slow_reads_leave_time_for_what_they_found() -> None:
     assert len(world.registry.held) == 100
 
 
-def test_what_was_just_written_is_no_orphan_while_the_crd_goes() -> None:
+def test_an_instance_that_was_just_written_is_no_orphan_during_a_crd_deletion() -> None:
     """The memory of a daemon asks for the CRD as the list does."""
     world = article(cache=30)
     world.own_writes = OwnWrites(seconds=45)
@@ -148,7 +148,7 @@ def test_what_was_just_written_is_no_orphan_while_the_crd_goes() -> None:
     assert ours(world) == {A: "UP", B: "UP"}
 
 
-def test_an_app_that_is_renamed_stays_until_the_new_name_stands() -> None:
+def test_an_app_that_is_renamed_stays_until_the_new_name_is_registered() -> None:
     """Eureka refuses the new instances; the old ones serve on."""
     world = article()
     add_app(world, "other", 9)
@@ -161,8 +161,9 @@ def test_an_app_that_is_renamed_stays_until_the_new_name_stands() -> None:
     assert {A, B} <= set(ours(world))
 
 
-def test_an_add_that_eureka_refuses_for_good_leaves_status_and_plan_at_rest() -> None:
-    """The one that stands is unready, the one to come is refused: it waits, and no condition goes to and fro."""
+def test_an_add_that_eureka_always_refuses_changes_the_status_only_once() -> None:
+    """The registered pod is unready and the new one is refused: its removal waits, and no condition changes to and
+    fro."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     add_app(world, "other", 9)
@@ -197,7 +198,7 @@ def test_a_refused_add_holds_no_removal_that_leaves_another_up() -> None:
     assert world.statuses() == {A: "DOWN", "RATING 10.0.0.5:8080": "UP"}
 
 
-def test_a_pod_that_cannot_move_to_another_name_stays_though_another_syncer_serves_the_old_one() -> None:
+def test_a_pod_that_cannot_move_to_a_new_name_keeps_its_old_instance() -> None:
     """It is ready, and would be nowhere."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
@@ -212,9 +213,9 @@ def test_a_pod_that_cannot_move_to_another_name_stays_though_another_syncer_serv
     assert world.statuses() == {A: "UP", "RATING 10.0.0.5:8080": "UP"}
 
 
-def test_a_lowered_limit_takes_no_pod_out_while_the_one_that_is_to_stay_cannot_come_back() -> None:
-    """One is over the limit and could not be cancelled at once. The other lapses, which the list does not show, and
-    Eureka refuses it: that another syncer serves the app is no reason to take this one's last ready pod out."""
+def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -> None:
+    """One is over the limit and could not be cancelled at once. The other expires, which the list does not show, and
+    Eureka refuses it: that another syncer serves the app is no reason to cancel this one's last ready pod."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service("more", labels={}), piece(endpoint(1), service="more"))
     world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
@@ -240,7 +241,7 @@ def test_a_lowered_limit_takes_no_pod_out_while_the_one_that_is_to_stay_cannot_c
     assert set(world.registry.held) == {key(1), stays}
 
 
-def test_what_was_renewed_is_renewed_while_neither_the_cluster_nor_eureka_tells_anything() -> None:
+def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_read() -> None:
     """A process that never learned whose cluster it is, and then cannot read Eureka's list either."""
     world = article()
     world.run()
@@ -285,8 +286,8 @@ def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> Non
     assert ours(world) == {A: "UP"}
 
 
-def test_the_brake_counts_only_what_still_stands() -> None:
-    """70 of 100 lapsed and could not be brought back; the last 30 may not go as if they were few."""
+def test_the_brake_counts_only_instances_that_are_still_registered() -> None:
+    """70 of 100 expired and could not be registered again; the last 30 may not be removed as if they were few."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     world.run()
@@ -387,7 +388,7 @@ def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew(
         assert "colour" not in world.registry.held[key(1)].metadata
 
 
-def test_what_a_person_put_out_of_service_replaces_nothing_when_it_is_ready_again() -> None:
+def test_an_out_of_service_instance_replaces_nothing_when_it_is_ready_again() -> None:
     """Its spec changed while it was not ready, so it was registered as DOWN, which is trusted before an override. A
     register of UP makes it OUT_OF_SERVICE again."""
     world = FakeWorld()
@@ -414,7 +415,7 @@ SHOP = {"part": "shop"}
     "spec", [{"securePort": 443, "service": {"hostname": "shop.example.com"}}, {"securePort": 443}]
 )
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: dict[str, Any], not_ready: str) -> None:
+def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: dict[str, Any], not_ready: str) -> None:
     """An Ingress, or a node with a secure port alone: what is UP there of another Service says nothing of this one."""
     world = FakeWorld()
     world.cluster.nodes = Complete(data=(Node(name="node-1", ready=True, internal=("192.168.0.1",)),))
@@ -442,7 +443,7 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: d
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 @pytest.mark.parametrize("change", ["another name", "an older syncer"])
-def test_a_pod_keeps_its_instance_until_the_one_that_follows_is_registered(trouble: str, change: str) -> None:
+def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str, change: str) -> None:
     """Also where the app has others: a call that failed takes no pod that serves out of it."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({("ops", "shop"), (NS, "shop")}))
@@ -503,8 +504,8 @@ def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -
 
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
-def test_the_address_that_a_pod_has_no_more_waits_for_no_call_that_fails(trouble: str) -> None:
-    """Its sandbox was made anew: callers find nobody there, or another pod."""
+def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trouble: str) -> None:
+    """Its sandbox was created again: callers find nobody there, or another pod."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     add_app(world, "other", 9)
@@ -515,7 +516,7 @@ def test_the_address_that_a_pod_has_no_more_waits_for_no_call_that_fails(trouble
     assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.2"}
 
 
-def test_a_pod_that_moves_to_its_other_family_keeps_its_instance_until_that_is_registered() -> None:
+def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered() -> None:
     """It has both addresses."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())

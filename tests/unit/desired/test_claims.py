@@ -159,7 +159,7 @@ def test_one_family_of_a_dual_stack_service_is_registered(
     assert standing(claim(spec, (of,), DUAL_SLICES)) == expected
 
 
-def test_services_of_different_families_share_one_or_freeze() -> None:
+def test_services_of_different_families_share_one_or_are_not_served() -> None:
     """A Service of another family is not one without endpoints: its instances would be removed."""
     single = service("rating-b", ip_families=("IPv4",))
     slices = (*DUAL_SLICES, piece(endpoint(2), service="rating-b"))
@@ -176,7 +176,7 @@ def test_the_cluster_address_is_taken_of_any_type_when_it_is_asked_for() -> None
     assert standing(claim(asked, (balanced,), TWO_PODS)) == {"10.96.0.1:80": "UP"}
 
 
-def test_a_family_that_no_service_has_freezes() -> None:
+def test_an_address_family_that_no_service_has_is_not_served() -> None:
     """It is a mistake, not an empty Service."""
     assert reason(claim({"addressFamily": "IPv6"})) == "NoAddress"
     assert reason(claim({"addressFamily": "IPv6", "mode": "service"})) == "NoAddress"
@@ -200,7 +200,7 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)
 
 
-def test_a_headless_twin_is_no_second_address() -> None:
+def test_a_headless_service_beside_another_adds_no_second_address() -> None:
     """`rating-headless` has no address; alone it cannot be served."""
     headless = service("rating-headless", cluster_ips=("None",))
     slices = (*TWO_PODS, piece(endpoint(1), service="rating-headless"))
@@ -215,7 +215,7 @@ def test_a_headless_twin_is_no_second_address() -> None:
         (service(cluster_ips=("",)), "NoAddress"),
     ],
 )
-def test_a_service_without_a_usable_address_freezes(of: Service, expected: str) -> None:
+def test_a_service_without_a_usable_address_is_not_served(of: Service, expected: str) -> None:
     """A Service that waits for its address."""
     assert reason(claim({"mode": "service"}, (of,))) == expected
 
@@ -227,8 +227,9 @@ def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_
     assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
 
 
-def test_a_service_without_any_slice_freezes_its_syncer() -> None:
-    """One without pods has an empty slice; one that has none went, with its slices, while both were listed."""
+def test_the_syncer_of_a_service_without_any_slice_is_not_served() -> None:
+    """A Service without pods has an empty slice; one that has none was deleted, with its slices, while both were
+    listed."""
     assert reason(claim(None, (service(),), ())) == "NoEndpointSlices"
     assert isinstance(claim(None, (service(),), (piece(),)), Serving)
 
@@ -244,7 +245,7 @@ def test_a_service_without_any_slice_freezes_its_syncer() -> None:
         ({"selector": {"service": "x_"}, "appName": None}, (service("x_"),), "InvalidName"),
     ],
 )
-def test_a_syncer_that_cannot_be_served_freezes(
+def test_a_syncer_that_cannot_be_served_says_why(
     spec: dict[str, Any], services: tuple[Service, ...], expected: str
 ) -> None:
     """Its reason becomes its condition; it is not Unknown."""
@@ -263,8 +264,10 @@ def test_a_broken_syncer_blocks_no_other() -> None:
 
 @pytest.mark.parametrize("deleted", [None, 1.0])
 @pytest.mark.parametrize("failed", ["services", "slices"])
-def test_a_source_that_cannot_be_read_freezes_the_living_and_the_deleted(failed: str, deleted: float | None) -> None:
-    """Nothing is known of its endpoints, so nothing is taken away."""
+def test_living_and_deleted_syncers_are_not_served_while_a_source_cannot_be_read(
+    failed: str, deleted: float | None
+) -> None:
+    """Nothing is known of its endpoints, so nothing is removed."""
     sources: dict[str, Any] = {"services": [service()], "slices": TWO_PODS, failed: nowhere(DENIED)}
     found = desired([syncer(deleted=deleted)], **sources).claims[REF]
     assert isinstance(found, NotServed)
@@ -294,14 +297,14 @@ def test_a_deleted_syncer_that_cannot_be_served_names_nothing() -> None:
     assert found.keys == frozenset()
 
 
-def test_deletions_are_nobodys_wish_while_the_crd_goes() -> None:
-    """Every item is being deleted then: frozen, until the CRD is known to live."""
+def test_deletions_are_not_followed_while_the_crd_is_being_deleted() -> None:
+    """Every item is being deleted then: none is served, until the CRD is known to live."""
     found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
     assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("CRDTerminating", True)
 
 
-def test_a_vanished_syncer_makes_no_orphans_while_the_crd_goes() -> None:
+def test_a_missing_syncer_leaves_no_orphans_while_the_crd_is_being_deleted() -> None:
     """When the CRD is being deleted, an absent syncer proves nothing: its instances are renewed."""
     claims = desired([syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING)
     (action,) = make_plan(claims, observed(stored(instance()))).actions
@@ -321,7 +324,7 @@ def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
     assert twins.wanted_by == {key(): SyncerRef(NS, "a")}
 
 
-def test_what_is_wanted_under_a_key_comes_from_its_holder() -> None:
+def test_the_wanted_instance_of_a_key_comes_from_its_holder() -> None:
     """Nobody's key wants nothing."""
     found = desired([syncer()], [service()], TWO_PODS)
     wanted = found.wanted(key(1))
@@ -378,7 +381,7 @@ def test_labels_of_pods_become_metadata() -> None:
 
 
 @pytest.mark.parametrize("pods", [None, nowhere(DENIED)])
-def test_pods_that_cannot_be_read_freeze_only_who_needs_them(pods: Listed[Any] | None) -> None:
+def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(pods: Listed[Any] | None) -> None:
     """Metadata is never dropped for an error."""
     found = with_sources(LABEL, pods=pods)
     assert isinstance(found, NotServed)
@@ -404,7 +407,7 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
 
 
 @pytest.mark.parametrize(("deleted", "cls"), [(None, NotServed), (1.0, NotServed)])
-def test_nodes_that_cannot_be_read_freeze_node_ports(deleted: float | None, cls: type[Claim]) -> None:
+def test_node_ports_are_not_served_while_nodes_cannot_be_read(deleted: float | None, cls: type[Claim]) -> None:
     """Living or deleted: which ids it may have written is not known."""
     found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
     assert isinstance(found, cls)
@@ -479,8 +482,9 @@ def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
     assert (found.reason, "has no node port" in found.message) == ("NoAddress", True)
 
 
-def test_a_pod_that_lacks_the_secure_port_is_not_taken_out_for_it() -> None:
-    """The slices of a Service made a moment ago are yet to come: what stands is renewed, nothing registered."""
+def test_a_pod_that_lacks_the_secure_port_is_not_removed_for_it() -> None:
+    """The slices of a Service made a moment ago are yet to come: registered instances are renewed, and none is
+    added."""
     tls = service("rating-tls", ServicePort(name="https", port=443))
     spec = {"port": "http", "securePort": "https"}
     leaving = piece(endpoint(1), endpoint(2, terminating=True, ready=False))
@@ -490,8 +494,8 @@ def test_a_pod_that_lacks_the_secure_port_is_not_taken_out_for_it() -> None:
     assert found.of(Kept)[key(1)].why == "pod rating-1 has no port 'https' (yet)"
 
 
-def test_a_pod_that_only_the_secure_port_shows_is_not_taken_out() -> None:
-    """The plain Service's slices may lag as well: by its pod, or its bare address, what stands is renewed."""
+def test_a_pod_that_only_the_secure_port_shows_is_not_removed() -> None:
+    """The plain Service's slices may lag as well: by its pod, or its bare address, a registered instance is renewed."""
     tls = service("rating-tls", ServicePort(name="https", port=443))
     both = (piece(endpoint(1)), piece(*(endpoint(n) for n in (1, 2)), endpoint(3, pod=None), endpoint(4, ready=False,
             terminating=True), service="rating-tls", port=8443, port_name="https"))  # fmt: skip
@@ -528,8 +532,8 @@ def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
     assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)
 
 
-def test_zones_that_endpoints_do_not_tell_are_their_nodes() -> None:
-    """One that has no known node has none; without the Nodes the syncer is frozen."""
+def test_zones_that_endpoints_do_not_name_are_their_nodes_zones() -> None:
+    """An endpoint without a known node has none; without the Nodes the syncer is not served."""
     spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
     bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
     nodes: Source[tuple[Node, ...]] = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))

@@ -78,7 +78,7 @@ def test_a_mark_reads_back_as_the_limit_that_wrote_it(value: Any) -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "share 10", "10 %", "share", "-1", "ten", "1234567"])
-def test_what_we_would_not_write_is_no_mark(mark: str) -> None:
+def test_a_text_that_we_would_not_write_is_no_mark(mark: str) -> None:
     """Somebody else wrote it."""
     assert read_mark(mark) is None
 
@@ -99,7 +99,7 @@ def test_what_we_would_not_write_is_no_mark(mark: str) -> None:
         (3, "", True),
     ],
 )
-def test_only_a_lowered_percentage_may_take_an_instance_out(value: Any, mark: str, lowered: bool) -> None:
+def test_only_a_lowered_percentage_may_remove_an_instance(value: Any, mark: str, lowered: bool) -> None:
     """A percentage of another thing, or none before, counts as lowered; a plain number means what it says."""
     assert limit(value).lowered_since(mark) is lowered
 
@@ -124,7 +124,7 @@ def test_the_policy_is_a_mark_unless_it_is_sync() -> None:
         ("Future", Policy.UPSERT_ONLY),
     ],
 )
-def test_the_mark_tells_the_policy(mark: str | None, policy: Policy) -> None:
+def test_the_policy_is_read_from_the_mark(mark: str | None, policy: Policy) -> None:
     """A policy that this version does not know cancels nothing."""
     assert policy_of({} if mark is None else {POLICY: mark}) is policy
 
@@ -143,7 +143,7 @@ def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str,
     assert policy_of(spec, "policy") is policy
 
 
-def test_what_was_turned_down_instead_of_cancelled_is_gone_unless_it_is_up_again() -> None:
+def test_an_instance_turned_down_by_policy_is_gone_unless_up_again() -> None:
     """Nobody renews it."""
     marked = {**instance().metadata, GONE: "true"}
     assert is_gone(stored(instance(), status=DOWN, metadata=marked))

@@ -46,7 +46,7 @@ def setting(**spec: Any) -> FakeWorld:
 
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_a_drained_service_is_down_until_the_annotation_goes(not_ready: str) -> None:
+def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: str) -> None:
     """Its instances stay registered, whatever `notReady` says; after a restart of Eureka they stay away."""
     world = setting(notReady=not_ready)
     world.cluster.apply(drained(service()))
@@ -172,10 +172,10 @@ def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
 
 @pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
-def test_while_nobody_can_tell_what_is_drained_what_was_stays_down_and_the_rest_goes_on(
+def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
     kind: Kind, drained_by: dict[str, Any], source: Unknown
 ) -> None:
-    """Each pass is a new process. What was UP stays UP, new pods come, and a deletion waits for no list."""
+    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion waits for no list."""
     world = on_two_nodes()
     drain(world, **drained_by)
     world.run()
@@ -195,7 +195,7 @@ def test_while_nobody_can_tell_what_is_drained_what_was_stays_down_and_the_rest_
 
 
 @pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
-def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> None:
+def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
     """In one sentence of the report, and in the syncers' conditions, which say the same in every pass."""
     world = on_two_nodes()
     blind(world, kind)
@@ -227,8 +227,8 @@ def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
     assert f"write_status {REF}" not in world.wire.calls
 
 
-def test_what_is_listed_for_another_reason_is_not_listed_twice() -> None:
-    """Pods for their metadata, Nodes for node ports; where that list fails it is told once."""
+def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
+    """Pods for their metadata, Nodes for node ports; where that list fails it is reported once."""
     world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
     drain(world, pods=(1,))
     world.run()
@@ -273,11 +273,11 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
 @pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
 @pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
-def test_a_drained_pod_does_not_come_up_under_another_key(
+def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
-    """The name or the port changes while nobody can tell: what bears the mark of the pod stays, and says it in every
-    pass. The other pod moves. When it can be told, the drain goes on or ends."""
+    """The name or the port changes while drains cannot be read: the instance with the pod's mark stays, and every pass
+    says so. The other pod moves. When drains can be read again, this one continues or ends."""
     world = on_two_nodes(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
     drain(world, **drained_by)
@@ -306,8 +306,8 @@ def test_a_drained_pod_does_not_come_up_under_another_key(
     assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
 
 
-def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> None:
-    """Also for a syncer that is made meanwhile; what is UP of another one stays UP."""
+def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
+    """Also for a syncer that is made meanwhile; an UP instance of another one stays UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -342,8 +342,9 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
     assert world.run().plan.removals == ()
 
 
-def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
-    """What cannot be read keeps nothing that the slices do not hold; and nothing dead comes back."""
+def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
+    """A drain that cannot be read keeps no instance that the slices do not hold, and no dead pod is registered
+    again."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -396,7 +397,7 @@ def test_a_drain_by_two_ends_with_the_later() -> None:
     assert mark(world) == "node"
 
 
-def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
+def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
     """Its pods are in the slices for a while longer."""
     world = on_two_nodes()
     drain(world, nodes=("node-a",))
@@ -406,8 +407,8 @@ def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
     assert up_and_down(world) == ("DOWN", "UP")
 
 
-def test_nothing_is_taken_down_for_a_mark_alone() -> None:
-    """A person set it UP in Eureka: while nobody can tell whether it is drained, nothing proves that it should go."""
+def test_nothing_is_turned_down_for_a_mark_alone() -> None:
+    """A person set it UP in Eureka: while drains cannot be read, nothing proves that it should be DOWN."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -418,7 +419,7 @@ def test_nothing_is_taken_down_for_a_mark_alone() -> None:
     assert up_and_down(world) == ("UP", "UP")
 
 
-def test_what_eureka_lost_while_nobody_could_tell_comes_up() -> None:
+def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
     """The mark is lost with it: a right that is missing must not keep an app away after a restart of Eureka."""
     world = on_two_nodes()
     drain(world, pods=(1,))
@@ -442,8 +443,9 @@ def test_all_that_drains_a_pod_is_marked() -> None:
     assert up_and_down(world)[0] == "DOWN"
 
 
-def test_the_brake_takes_a_drain_for_a_persons_wish_and_still_counts_it() -> None:
-    """It is exempt from the share of the whole, as what merely turns unready is not; no wish is above the ceiling."""
+def test_the_brake_takes_a_drain_as_evidence_and_still_counts_it() -> None:
+    """It is exempt from the share of all, which a pod that merely turns unready is not, and not from the highest
+    number."""
     world = on_two_nodes()
     world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
     drain(world, nodes=("node-a", "node-b"))
@@ -536,7 +538,7 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
+def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
     """With what it is on and what to write, in the condition and the report; it drains nothing."""
     world = on_two_nodes()
     say(world, kind, "yes")
@@ -553,7 +555,7 @@ def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
     assert not any("ignored" in sentence for sentence in sentences(world.run()))
 
 
-def test_a_value_that_says_neither_is_told_in_mode_service() -> None:
+def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
     """There the Service is the instance."""
     world = setting()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))

@@ -72,9 +72,8 @@ def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
     assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
 
 
-def test_a_selector_is_looked_for_again_only_among_other_services(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large one of many syncers takes long. What an earlier pass than the last one found is not taken for the last
-    one's."""
+def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large selector of many syncers takes long. Only what the last pass found is used again."""
     looked: list[Selector] = []
     matching = Catalog.matching
 
@@ -105,7 +104,7 @@ def test_a_selector_is_looked_for_again_only_among_other_services(monkeypatch: p
         ({"deleted": 5.0, "limit": "much"}, "Deleting"),
     ],
 )
-def test_what_is_not_served_is_not_made_again_either(
+def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
     spec: dict[str, Any], found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant may have thousands of them. Another Service, or another object, makes it anew."""
@@ -130,7 +129,7 @@ def test_what_is_not_served_is_not_made_again_either(
 UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))
 
 
-def test_what_another_syncer_needs_makes_nothing_anew_that_does_not_ask_for_it() -> None:
+def test_a_claim_is_not_made_again_for_what_another_syncer_needs() -> None:
     """Pods, nodes and readiness are read for that one alone."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())

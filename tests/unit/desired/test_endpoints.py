@@ -40,7 +40,7 @@ def test_a_port_is_chosen_by_name_by_number_or_alone(
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, None), ("http", None), (80, ServicePort(name="", port=80))])
-def test_in_a_service_without_ports_a_number_stands_for_itself(
+def test_in_a_service_without_ports_a_number_means_itself(
     asked: str | int | None, expected: ServicePort | None
 ) -> None:
     """A headless Service may have no ports; its slices have none either, and its pods listen all the same."""
@@ -95,7 +95,7 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
     assert str(caught.value) == f"no Service has the {wanted}: a has http (80), metrics (9090); b has unnamed (80)"
 
 
-def test_a_service_without_ports_is_told_among_those_that_have_others() -> None:
+def test_a_service_without_ports_is_named_among_those_with_other_ports() -> None:
     """A headless Service may have none."""
     with pytest.raises(InvalidSyncer, match=r"a has http \(80\); b has none$"):
         chosen_ports([service("a", HTTP), Service(namespace=NS, name="b", labels={})], "grpc")

@@ -52,7 +52,7 @@ def ready(world: FakeWorld) -> tuple[str, str]:
         ("x.y,rating", {"appName": "x.y", "vipAddress": "rating"}),
     ],
 )
-def test_what_is_granted_is_served(apps: str, spec: dict[str, Any]) -> None:
+def test_granted_names_are_served(apps: str, spec: dict[str, Any]) -> None:
     """App and VIP addresses, without regard to case; `*` stands for any characters."""
     world = world_of({ALLOWED_APPS: apps}, **spec)
     world.run()
@@ -88,7 +88,7 @@ def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec
     assert [event.reason for event in world.cluster.events] == ["NotGranted"]
 
 
-def test_all_that_is_refused_is_told_at_once() -> None:
+def test_all_refused_names_are_reported_at_once() -> None:
     """A few of each kind; and an annotation with a wrong name is seen."""
     world = world_of({"eurekube.io/allowed-app": "rating"}, vipAddress="a,b,c", hostName="podName")
     world.run()
@@ -122,7 +122,7 @@ ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
 
 
 @pytest.mark.parametrize("road", ROADS)
-def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> None:
+def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str) -> None:
     """A tenant writes it, and so could lead callers anywhere."""
     made, spec, slices, host, grant = ROADS[road]
     for others in ("", "other.example.com,10.0.0.0/8,nonsense/9"):
@@ -155,7 +155,7 @@ def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> No
         ("*7", "198.51.100.7", "a7"),
     ],
 )
-def test_what_a_pattern_of_hosts_grants(pattern: str, granted: str, refused: str | None) -> None:
+def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: str, refused: str | None) -> None:
     """Only a star at the front crosses dots, and numbers grant addresses alone: a name ends in whose it is."""
     for host in (granted, refused):
         if host is not None:
@@ -205,7 +205,7 @@ def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
     ],
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
-def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | None) -> None:
+def test_an_address_that_differs_for_each_machine_is_never_registered(address: str, pod: str | None) -> None:
     """Whatever the slice says of a pod there, and whatever the operator granted."""
     family = "IPv6" if ":" in address else "IPv4"
     forged = replace(piece(endpoint(1, address=address, pod=pod)), address_type=family)
@@ -262,9 +262,9 @@ def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> 
     assert len(world.registry.held) == 1
 
 
-def test_a_grant_that_is_taken_back_removes_nothing() -> None:
-    """An annotation that a tool drops must not take an app out: what is registered is renewed, nothing new comes, and
-    what goes is what has no pod any more, or a syncer that a person deletes."""
+def test_a_revoked_grant_removes_nothing() -> None:
+    """An annotation that a tool drops must not remove an app: registered instances are renewed, nothing new is
+    registered, and only instances without a pod, or of a syncer that a person deletes, are removed."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}
@@ -312,7 +312,7 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
         ({"hostName": "ip.evil.example.com"}, ""),
     ],
 )
-def test_what_is_no_longer_granted_is_not_kept_as_it_was(
+def test_a_name_that_is_no_longer_granted_is_not_kept(
     conduct: dict[str, Any], before: dict[str, Any], hosts: str
 ) -> None:
     """The syncer asks for its own names again, and for no change to what is registered."""
@@ -330,7 +330,7 @@ def test_what_is_no_longer_granted_is_not_kept_as_it_was(
 
 @pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
-def test_what_is_still_granted_is_kept_as_it_was(conduct: dict[str, Any], scope: Scope) -> None:
+def test_a_name_that_is_still_granted_is_kept(conduct: dict[str, Any], scope: Scope) -> None:
     """And so is all where no grants are asked for."""
     world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress="payment")
     world.scope = scope

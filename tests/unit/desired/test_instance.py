@@ -80,7 +80,7 @@ def test_a_services_name_that_is_no_app_name_is_refused() -> None:
         builder(selector={"service": "-x"}).app_name(service("-x"))
 
 
-def test_what_works_and_may_surprise_is_a_warning() -> None:
+def test_a_setting_that_works_but_may_surprise_is_a_warning() -> None:
     """A VIP that Feign refuses; and what was met on the way, each thing once, a long list cut."""
     assert builder().warnings("rating") == ()
     build, vips = builder(), "ra_ting,ok,al_so"
@@ -91,7 +91,7 @@ def test_what_works_and_may_surprise_is_a_warning() -> None:
     assert build.warnings(vips)[2:] == (*"abcde", "and 2 more")
 
 
-def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> None:
+def test_of_two_pods_at_one_address_the_ready_one_wins_then_the_first() -> None:
     """While a new pod takes over an address, the order of slices does not matter."""
     build = builder()
     key = build.key("rating", site())
@@ -120,7 +120,7 @@ def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
     )
 
 
-def test_what_is_copied_from_a_service_is_left_out_where_it_is_too_much() -> None:
+def test_copied_metadata_is_left_out_where_it_is_too_large() -> None:
     """It is not the syncer's fault; what comes later and still fits is copied. A letter may have two bytes."""
     labelled = replace(service(), annotations={"long": "\u00e9" * 1000, "more": "x" * 1024, "short": "y"})
     copied = [{"key": name, "serviceAnnotation": name} for name in ("long", "more", "short")]

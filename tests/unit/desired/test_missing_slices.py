@@ -81,7 +81,7 @@ def changes(world: FakeWorld) -> list[str]:
     return [call for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
 
 
-def test_nothing_goes_while_one_of_two_services_has_no_slice() -> None:
+def test_nothing_is_removed_while_one_of_two_services_has_no_slice() -> None:
     """All of it is renewed, the condition names the Service, and when its slices are back all is in sync."""
     world = two_services()
     without(world, "green")
@@ -99,7 +99,7 @@ def test_nothing_goes_while_one_of_two_services_has_no_slice() -> None:
     assert synced(world).reason == "InSync"
 
 
-def test_the_other_services_of_the_syncer_go_on() -> None:
+def test_the_other_services_of_the_syncer_are_still_served() -> None:
     """A pod comes, one turns unready, one terminates."""
     world = two_services()
     without(world, "green")
@@ -110,7 +110,7 @@ def test_the_other_services_of_the_syncer_go_on() -> None:
     assert ours(world) == {A: "DOWN", C: "UP", D: "UP", E: "UP"}
 
 
-def test_a_pod_that_another_service_shows_follows_that() -> None:
+def test_a_pod_that_another_service_also_has_follows_that_service() -> None:
     """It was behind both."""
     world = two_services(blue(1, 2), green(1, 3))
     without(world, "green")
@@ -129,9 +129,9 @@ def test_a_service_whose_selector_matches_nothing_is_empty() -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_an_instance_goes_with_its_pod_all_the_same(gone: bool) -> None:
-    """As from a frozen syncer: a complete list of pods shows that it is gone, so a Service that never gets a slice
-    keeps no dead pods; while it lives, it stays."""
+def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
+    """As with a syncer that is not served: a complete list of pods shows that the pod is gone, so a Service that never
+    gets a slice keeps no dead pods; while the pod lives, its instance stays."""
     world = two_services()
     without(world, "green")
     world.cluster.apply(blue(1))
@@ -141,7 +141,7 @@ def test_an_instance_goes_with_its_pod_all_the_same(gone: bool) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_pods_instance_goes_with_it_while_the_address_of_mode_service_is_awaited(gone: bool) -> None:
+def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_address(gone: bool) -> None:
     """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove it."""
     found = world(syncer(), service(), piece(endpoint(1), endpoint(2)))
     spec = syncer(mode="service", service={"address": "LoadBalancer"})
@@ -152,7 +152,7 @@ def test_a_pods_instance_goes_with_it_while_the_address_of_mode_service_is_await
     assert synced(found).reason == "AddressPending"
 
 
-def test_nothing_goes_while_the_pods_cannot_be_listed() -> None:
+def test_nothing_is_removed_while_the_pods_cannot_be_listed() -> None:
     """No list, no proof."""
     world = two_services()
     without(world, "green")
@@ -161,7 +161,7 @@ def test_nothing_goes_while_the_pods_cannot_be_listed() -> None:
     assert ours(world) == dict.fromkeys((A, B, C, D), "UP")
 
 
-def test_an_instance_goes_when_another_pod_has_its_address() -> None:
+def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
     """Nor is it there under another app's Service."""
     world = two_services()
     without(world, "green")
@@ -173,8 +173,8 @@ def test_an_instance_goes_when_another_pod_has_its_address() -> None:
     assert ours(world)[D] == "UP"
 
 
-def test_a_limit_counts_what_stands_of_the_service_without_slices() -> None:
-    """Else it would be exceeded once the slices are back, and for good: who stands within a limit stays."""
+def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
+    """Otherwise it would be exceeded once the slices are back, and for good: an instance within a limit stays."""
     world = two_services(blue(), green(3, 4), limit=2)
     assert ours(world) == dict.fromkeys((C, D), "UP")
     without(world, "green")
@@ -183,8 +183,8 @@ def test_a_limit_counts_what_stands_of_the_service_without_slices() -> None:
     assert ours(world) == dict.fromkeys((C, D), "UP")
 
 
-def test_a_pod_that_stands_already_is_not_registered_a_second_time() -> None:
-    """Behind two Services of different names it is ambiguous, and frozen; of one alone it is another app."""
+def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> None:
+    """Behind two Services of different names it is ambiguous, and not served; of one alone it is another app."""
     things = (service("blue", labels=TEAM), syncer(**BY_TEAM), blue(1, 2))
     found = world(*things)
     assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
@@ -198,8 +198,9 @@ def test_a_pod_that_stands_already_is_not_registered_a_second_time() -> None:
 
 
 @pytest.mark.parametrize("older", [True, False])
-def test_a_younger_syncer_takes_nothing_over_meanwhile(older: bool) -> None:
-    """As from a frozen one: the slices may be back in a moment. An older one takes what it wants at any time."""
+def test_a_younger_syncer_takes_over_nothing_while_slices_are_missing(older: bool) -> None:
+    """As from one that is not served: the slices may be back in a moment. An older one takes what it wants at any
+    time."""
     found = two_services()
     lives(found, 1, 2, 3, 4)
     found.cluster.apply(
@@ -214,7 +215,7 @@ def test_a_younger_syncer_takes_nothing_over_meanwhile(older: bool) -> None:
     assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
 
 
-def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
+def test_with_limit_zero_instances_are_left_to_a_younger_syncer() -> None:
     """It holds nothing that another wants, slices or not."""
     found = two_services()
     found.cluster.apply(
@@ -230,8 +231,8 @@ def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
 
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_what_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
-    """Its pod stands behind another Service as well; whoever was not drained is not, for nobody knows."""
+def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
+    """Its pod is behind another Service as well; a pod that was not drained is not drained now, for nobody knows."""
     found = two_services(blue(1, 2), green(1), notReady=not_ready)
     found.cluster.apply(replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"}))
     found.run()
@@ -274,7 +275,7 @@ def test_the_family_that_is_not_asked_for_may_be_without_a_slice() -> None:
     assert synced(found).reason == "InSync"
 
 
-def test_a_service_of_another_family_has_nothing_to_tell() -> None:
+def test_a_service_of_another_family_does_not_matter() -> None:
     """It has no address of the family that is asked for, and no slice either."""
     found = world(
         service("blue", labels=TEAM),
@@ -304,9 +305,9 @@ def external(name: str) -> Service:
     return service(name, labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
 
 
-def test_the_slices_of_a_service_that_became_a_name_elsewhere_tell_nothing() -> None:
-    """No controller looks at them any more: a pod that has ended is ready there for ever. What stands goes with its
-    pod, and the other Services go on."""
+def test_the_slices_of_a_service_that_became_an_external_name_prove_nothing() -> None:
+    """No controller updates them any more: a pod that has ended is ready there for ever. An instance is removed with
+    its pod, and the other Services are still served."""
     green = piece(endpoint(2), endpoint(3), service="green")
     found = world(service("blue", labels=TEAM), service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(blue(1), green)
@@ -319,8 +320,8 @@ def test_the_slices_of_a_service_that_became_a_name_elsewhere_tell_nothing() -> 
     assert (synced(found).reason, "are left from before" in synced(found).message) == ("NoEndpointSlices", True)
 
 
-def test_a_syncer_whose_one_service_became_a_name_elsewhere_is_frozen() -> None:
-    """What stands goes with its pod."""
+def test_a_syncer_whose_only_service_became_an_external_name_is_not_served() -> None:
+    """An instance is removed with its pod."""
     found = world(service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(piece(endpoint(1), endpoint(2), service="green"))
     found.run()
@@ -331,8 +332,8 @@ def test_a_syncer_whose_one_service_became_a_name_elsewhere_is_frozen() -> None:
     assert synced(found).reason == "NoEndpointSlices"
 
 
-def test_what_is_left_of_a_name_elsewhere_replaces_no_pod() -> None:
-    """An address that its pod had is another's by now, whose Service is gone for a moment."""
+def test_old_slices_of_an_external_name_replace_no_pod() -> None:
+    """Another pod has the address that its pod had, and that one's Service is gone for a moment."""
     found = world(service("blue", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(blue(1), replace(external("green"), labels={}))
     found.cluster.apply(piece(endpoint(1, pod="long-gone"), service="green"))
@@ -375,7 +376,7 @@ def endpoints(*numbers: int, service: str = "blue") -> EndpointSlice:
     return replace(piece(*of, service=service, name=f"{service}-0"), of_endpoints=True)
 
 
-def test_endpoints_that_are_not_there_are_not_taken_for_empty_ones() -> None:
+def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
     """Those of a Service whose pods are gone are there, and have no subsets."""
     found = two_services(endpoints(1, 2), endpoints(3, 4, service="green"))
     lives(found, 1, 2, 3, 4)
@@ -390,7 +391,7 @@ def test_endpoints_that_are_not_there_are_not_taken_for_empty_ones() -> None:
 
 @pytest.mark.parametrize("mode", ["pod", "service"])
 @pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
-def test_endpoints_tell_of_the_first_family_alone(mode: str, asked: str | None, told: bool) -> None:
+def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | None, told: bool) -> None:
     """They say nothing of the pods' addresses of the other; whether a Service serves is known all the same."""
     found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
     assert (synced(found).reason == "InSync") is (told or mode == "service")

@@ -75,8 +75,9 @@ def test_only_the_namespace_of_its_services_is_read(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("standing", [True, False])
-def test_without_the_operators_word_it_is_frozen(world: FakeWorld, standing: bool) -> None:
-    """What stands is renewed, nothing added; the condition names the option, and the namespace is not looked into."""
+def test_without_permission_services_of_another_namespace_are_not_served(world: FakeWorld, standing: bool) -> None:
+    """Registered instances are renewed, nothing is added; the condition names the option, and the namespace is not
+    read."""
     if standing:
         world.run()
     world.scope = Scope()
@@ -90,7 +91,7 @@ def test_without_the_operators_word_it_is_frozen(world: FakeWorld, standing: boo
 
 
 @pytest.mark.parametrize("kind", ["services", "slices"])
-def test_an_unknown_of_the_other_namespace_freezes_it(world: FakeWorld, kind: str) -> None:
+def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: FakeWorld, kind: str) -> None:
     """And not one of its own: nothing there is asked for."""
     world.run()
     world.cluster.apply(piece(endpoint(2), namespace=SHOP))
@@ -142,7 +143,7 @@ def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWo
 
 
 def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
-    """Its team makes a syncer later: the new registration first, then the old one goes, and says for whom."""
+    """Its team makes a syncer later: the new registration first, then the old one is cancelled, and says for whom."""
     world.run()
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     report = world.run()

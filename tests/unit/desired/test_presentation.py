@@ -42,7 +42,7 @@ def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str
     assert builder.wanted(builder.key("rating", site), site, up=True, why="").instance.host_name == expected
 
 
-def test_what_is_not_said_is_the_address_and_nothing_more() -> None:
+def test_without_settings_an_instance_has_its_address_and_nothing_more() -> None:
     """No URLs, no metadata, no zone."""
     found = parse(syncer())
     assert (found.host_name, found.paths, found.metadata, found.metadata_from) == ("ip", Paths(), {}, ())
@@ -131,7 +131,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ),
     ],
 )
-def test_what_an_older_crd_might_have_let_through_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+def test_a_spec_that_an_older_crd_may_have_accepted_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
     """The program takes nothing on trust."""
     found = refused(**spec)
     assert found[0] == reason

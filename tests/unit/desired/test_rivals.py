@@ -18,16 +18,16 @@ def bid(namespace: str, *, allotted: bool = False, socket: int = 8080) -> Bid:
 
 
 @pytest.mark.parametrize("first", ["blue", "zebra"])
-def test_the_namespace_that_the_cluster_gave_it_to_has_it_wherever_it_stands_among_the_others(first: str) -> None:
-    """The others register nothing new, and each is told who has it."""
+def test_an_address_belongs_to_the_namespace_that_the_cluster_gave_it_to(first: str) -> None:
+    """The others register nothing new, and each learns who has it."""
     own = bid("green", allotted=True)
     bids = [bid(first), own, bid("red"), bid("alone", socket=9090)]
     has = Rival(own.syncer, Right.ALLOTTED)
     assert list(outdone(bids)) == [(bids[0], has), (bids[2], has)]
 
 
-def test_of_an_address_that_the_cluster_gave_to_nobody_each_is_told_of_the_first_other() -> None:
-    """Which of them stands only the registry tells."""
+def test_for_an_address_of_nobody_each_rival_learns_of_the_first_other() -> None:
+    """Only the registry shows which of them is registered."""
     bids = [bid("red"), bid("blue"), bid("green")]
     told = [(one.namespace, rival) for one, rival in outdone(bids)]
     assert told == [

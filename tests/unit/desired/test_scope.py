@@ -149,7 +149,7 @@ def test_an_empty_class_is_none() -> None:
     assert not any(CLASS in one.instance.metadata for one in claim.wanted.values())
 
 
-def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
+def test_only_complete_lists_show_that_an_instance_belongs_to_others() -> None:
     """While the list of a namespace is Unknown, all that its names cover may be ours."""
     theirs = syncer(syncerClass="edge")
     assert not Scope().knowing(listed([theirs])).covers(REF)
@@ -185,7 +185,9 @@ def test_a_scope_says_in_words_what_part_it_is() -> None:
         (set(), False),
     ],
 )
-def test_services_of_another_namespace_need_the_operators_word(pairs: set[tuple[str, str]], allowed: bool) -> None:
+def test_services_of_another_namespace_need_the_operators_permission(
+    pairs: set[tuple[str, str]], allowed: bool
+) -> None:
     """From and to are not the same, and two permissions are no third one."""
     scope = Scope(allowed=frozenset(pairs))
     assert scope.may_select(syncer(selector={"app": "rating", "namespace": "shop"})) is allowed
@@ -261,7 +263,7 @@ def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) ->
 
 
 def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: FakeWorld) -> None:
-    """The one that it left lets go of it, the one that it came to writes its mark; and back."""
+    """The installation that it left stops to renew it, the one that it came to writes its mark; and back."""
     plain, edge = Scope(), Scope(syncer_class="edge")
     touches(world, plain)
     there, spec = world.cluster.syncers[SyncerRef(NS, "a")], {"selector": {"service": "a"}}
@@ -275,8 +277,8 @@ def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: Fake
     assert "cancel" not in world.wire.verbs()
 
 
-def test_a_syncer_that_left_the_scope_is_let_go_as_it_is(world: FakeWorld) -> None:
-    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let lapse."""
+def test_a_syncer_that_left_the_scope_is_left_as_it_is(world: FakeWorld) -> None:
+    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let expire."""
     world.scope = Scope(selector=TEAM_A)
     world.run()
     relabel(world, "a", team="b")
@@ -314,8 +316,9 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     assert f"syncer {NS}/a) is registered under our id" in conflict.message
 
 
-def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over(world: FakeWorld) -> None:
-    """The list shows ours, whose lease has lapsed; before it is healed, the other installation has come."""
+def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world: FakeWorld) -> None:
+    """The list shows ours, whose lease has ended; before it is registered again, the other installation has registered
+    it."""
     a = SyncerRef(NS, "a")
     touches(world, Scope(selector=TEAM_A))
     theirs = dict(world.registry.held)

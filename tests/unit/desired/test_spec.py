@@ -126,12 +126,12 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
     ],
     ids=str,
 )
-def test_a_spec_of_the_wrong_shape_is_told_in_the_words_of_validate(spec: dict[str, Any], message: str) -> None:
+def test_a_spec_of_the_wrong_shape_is_reported_in_the_words_of_validate(spec: dict[str, Any], message: str) -> None:
     """The condition names each field as a person wrote it, and says what to write."""
     assert refused(**spec) == ("InvalidSpec", message)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     """Nobody has to apply a syncer once for each of its faults."""
     spec: dict[str, Any] = {
         "mode": "service",
@@ -178,7 +178,7 @@ def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
 
 
 @given(spec=specs())
-def test_whatever_cannot_be_read_is_told(spec: Any) -> None:
+def test_every_spec_that_cannot_be_read_is_reported_in_our_words(spec: Any) -> None:
     """Each spec that the reader refuses has a fault that the words know."""
     told = ""
     try:
@@ -207,7 +207,7 @@ def test_a_value_that_asks_for_what_is_done_anyway_is_served(spec: dict[str, Any
     assert parse(syncer(**spec)).ref == REF
 
 
-def test_what_is_not_said_is_left_to_the_service() -> None:
+def test_unset_fields_are_left_to_the_service() -> None:
     """Only the mode and the two reactions have defaults here."""
     spec = parse(syncer(selector={"service": "rating"}))
     assert (spec.mode, spec.not_ready, spec.terminating) == ("pod", "Down", "Cancel")
@@ -377,7 +377,7 @@ def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], rea
     assert message in found[1]
 
 
-def test_where_a_service_is_reached_is_said_or_goes_by_its_type() -> None:
+def test_the_address_of_a_service_is_set_or_follows_from_its_type() -> None:
     """Each part reaches its meaning."""
     spec = parse(syncer(mode="service", service={"nodeAddress": "InternalIP"}, securePort="https"))
     assert (spec.service.address, spec.service.node_address) == (None, "InternalIP")

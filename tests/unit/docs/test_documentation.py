@@ -282,7 +282,7 @@ def test_no_page_uses_a_retired_word(page: Path) -> None:
 
 
 @EVERY_PAGE
-def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
+def test_no_page_names_the_machine_it_was_written_on(page: Path) -> None:
     """No absolute path of a checkout, and nothing outside of it."""
     assert not re.search(r"/(work|root|tmp)/|\.\./shared", page.read_text())
 

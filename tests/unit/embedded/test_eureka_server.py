@@ -59,8 +59,9 @@ class TestEviction:
         world.time += 59
         assert world.call("GET", "/apps/A/a").status == 200
 
-    def test_a_lapsed_lease_is_evicted_when_the_others_renew(self) -> None:
-        """When more than 85 % of the expected renewals came in the last minute, a lapsed lease goes at the next run."""
+    def test_an_expired_instance_is_evicted_when_the_others_renew(self) -> None:
+        """When more than 85 % of the expected renewals came in the last minute, an expired instance is evicted at the
+        next run."""
         world = World()
         for number in range(20):
             world.register("A", f"a{number}")

@@ -195,7 +195,7 @@ def test_a_stored_object_is_never_changed_in_place() -> None:
     assert "labels" in ok(server.call("GET", f"{SYNCERS}/b"))["metadata"]
 
 
-def test_a_watch_tells_what_changed_and_ends() -> None:
+def test_a_watch_shows_what_changed_and_ends() -> None:
     """Enough for `kubectl delete` and `kubectl wait`, which ask again."""
     server = start(watch_seconds=0)
     ok(make_syncer(server))
@@ -224,7 +224,7 @@ def test_many_threads_at_once() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/apis/eurekube.io/v2/eurekasyncers", "/api/v2", "/metrics", "/apis/none"])
-def test_what_nobody_serves_is_page_not_found(path: str) -> None:
+def test_a_path_that_nobody_serves_is_page_not_found(path: str) -> None:
     """In plain text."""
     response = start().handle(Request(method="GET", path=path))
     assert (response.status, response.body) == (404, b"404 page not found\n")

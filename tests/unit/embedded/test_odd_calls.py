@@ -49,8 +49,8 @@ def test_metadata_of_another_type_is_refused(kubernetes: EmbeddedKubernetes, met
     assert kubernetes.call("POST", SYNCERS, {**SYNCER, "metadata": metadata})[0] == 400
 
 
-def test_with_its_definition_a_syncer_goes(kubernetes: EmbeddedKubernetes) -> None:
-    """It does not come back with the next definition, and its namespace can go."""
+def test_a_syncer_is_deleted_with_its_definition(kubernetes: EmbeddedKubernetes) -> None:
+    """It does not come back with the next definition, and its namespace can be deleted."""
     assert kubernetes.call("POST", SYNCERS, {**SYNCER, "metadata": {"name": "rating"}})[0] == 201
     assert kubernetes.call("DELETE", f"{CRD}/{load_crd()['metadata']['name']}")[0] == 200
     assert kubernetes.call("POST", CRD, load_crd())[0] == 201

@@ -28,7 +28,7 @@ def _registered(*numbers: int, **spec: Any) -> Asked:
     return asked
 
 
-def test_what_is_registered_breaks_nowhere() -> None:
+def test_a_registered_syncer_breaks_no_link() -> None:
     """Every link holds, and the exit code is 0."""
     asked = _registered(1, 2)
     found = asked.why()
@@ -114,7 +114,7 @@ def test_a_pod_that_is_not_ready_says_why_and_since_when() -> None:
     assert found.fix == f"kubectl describe pod rating-1 -n {NS}"
 
 
-def test_of_several_pods_those_that_are_not_ready_are_told() -> None:
+def test_of_several_pods_those_that_are_not_ready_are_named() -> None:
     """It is registered in part, and the code says so."""
     asked = Asked(endpoint(1), endpoint(2, ready=False))
     asked.fake.run()
@@ -206,14 +206,14 @@ def test_an_older_syncer_is_named_with_the_next_question() -> None:
     assert both == {f"{NS}/older": "", f"{NS}/rating": "Conflict"}
 
 
-def test_a_deletion_is_told() -> None:
+def test_a_deletion_is_reported() -> None:
     """Nothing further is asked of it."""
     asked = _registered(1)
     asked.add(replace(asked.syncer, deleted=asked.fake.clock.now()))
     assert broken(asked.why()).reason == "Deleting"
 
 
-def test_what_the_brake_holds_comes_before_what_made_it() -> None:
+def test_a_held_removal_is_reported_before_its_cause() -> None:
     """With the command to paste."""
     asked = _registered(1)
     asked.fake.cluster.slices = [replace(asked.fake.cluster.slices[0], endpoints=(endpoint(1, ready=False),))]
@@ -224,7 +224,7 @@ def test_what_the_brake_holds_comes_before_what_made_it() -> None:
     assert "pod rating-1 is not ready" in text(found)
 
 
-def test_a_class_that_nobody_serves_is_told_at_once() -> None:
+def test_a_class_that_nobody_serves_is_reported_at_once() -> None:
     """The options are for others, and no pass has written a status."""
     found = Asked(endpoint(1), one=syncer(syncerClass="internal")).why()
     assert (broken(found).part, broken(found).reason) == (Part.SERVED, "NoInstallation")
@@ -265,7 +265,7 @@ def test_eureka_without_an_instance_that_the_status_shows_means_that_it_expired(
     assert "its leases expired, or Eureka lost its list" in found.sentence
 
 
-def test_a_persons_status_is_told_with_the_call_that_ends_it() -> None:
+def test_a_persons_status_is_reported_with_the_call_that_ends_it() -> None:
     """No pass would change it."""
     asked = _registered(1)
     held = asked.fake.registry.held[key(1)]
@@ -284,7 +284,7 @@ def test_servers_that_differ_are_shown() -> None:
     assert "http://eureka-2/eureka does not hold it" in text(asked.why())
 
 
-def test_what_a_cached_list_still_shows_callers_is_told() -> None:
+def test_instances_that_callers_still_find_in_a_cached_list_are_reported() -> None:
     """With until when, at the latest."""
     asked = Asked(endpoint(1))
     asked.fake.registry = type(asked.fake.registry)(asked.fake.wire, asked.fake.clock, cache=30)
@@ -296,7 +296,7 @@ def test_what_a_cached_list_still_shows_callers_is_told() -> None:
     assert "callers may still call 1 instance" in text(asked.why())
 
 
-def test_without_eureka_the_links_of_the_cluster_are_told() -> None:
+def test_without_eureka_the_links_of_the_cluster_are_reported() -> None:
     """What Eureka holds is unknown; the exit code is Eureka's."""
     asked = _registered(1)
     asked.fake.registry.unreadable = DENIED
@@ -306,7 +306,7 @@ def test_without_eureka_the_links_of_the_cluster_are_told() -> None:
     assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.EUREKA_DENIED
 
 
-def test_what_is_wrong_in_the_cluster_does_not_say_what_eureka_holds() -> None:
+def test_a_fault_in_the_cluster_does_not_say_what_eureka_holds() -> None:
     """An invalid spec keeps what is registered, and nobody could look for that."""
     asked = Asked(endpoint(1), one=syncer(mode="pods"))
     asked.fake.registry.unreadable = DENIED
@@ -364,7 +364,7 @@ def test_an_unknown_owner_is_no_obstacle() -> None:
         ("10.9.9.9", "NothingFound", "no syncer wants 10.9.9.9"),
     ],
 )
-def test_what_is_not_there_is_said_with_what_is_near(what: str, reason: str, says: str) -> None:
+def test_a_missing_object_is_reported_with_similar_ones(what: str, reason: str, says: str) -> None:
     """And never explained as something else."""
     found = _registered(1).why(what)
     assert (broken(found).reason, found.outcome) == (reason, Outcome.NOT_REGISTERED)
@@ -390,7 +390,7 @@ def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
     assert f"EurekaSyncer {NS}/rating selects app=rating, and the Service has app=ratings" in text(found)
 
 
-def test_a_pod_that_no_service_selects_is_told() -> None:
+def test_a_pod_that_no_service_selects_is_reported() -> None:
     """With the Service that nearly does."""
     asked = Asked(endpoint(1))
     asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
@@ -419,7 +419,7 @@ def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
 
 
 @pytest.mark.parametrize("numbers", [(1,), (1, 2)])
-def test_what_may_still_be_drained_is_said_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
+def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
     """The list of Pods fails, and the mark says that a pod was drained: nobody knows which annotation to remove."""
     asked = _registered(*numbers)
     asked.fake.drains = frozenset({Kind.POD})

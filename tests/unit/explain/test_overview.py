@@ -54,7 +54,7 @@ def test_all_in_order_is_zero() -> None:
     assert in_need(asked.look(f"{NS}/rating")) == frozenset()
 
 
-def test_what_expired_is_broken_whatever_its_status_says() -> None:
+def test_an_expired_instance_is_broken_whatever_its_status_says() -> None:
     """And since when is not what the condition says."""
     asked = Asked(endpoint(1))
     asked.fake.run()
@@ -63,7 +63,7 @@ def test_what_expired_is_broken_whatever_its_status_says() -> None:
     assert (row.reason, row.found.outcome, row.since) == ("Expired", Outcome.NOT_REGISTERED, None)
 
 
-def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
+def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> None:
     """As `explain` says of it: its leases are about to end."""
     asked = Asked(endpoint(1))
     asked.fake.run()

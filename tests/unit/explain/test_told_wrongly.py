@@ -155,7 +155,7 @@ def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -
     assert code_of([found], asked.look(what)) == ExitCode.INCOMPLETE
 
 
-def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     """Whoever may write into Eureka chooses what its marks and ids say."""
     asked = Asked(endpoint(1))
     asked.fake.run()
@@ -214,7 +214,7 @@ def test_a_wrong_owner_is_no_expired_lease() -> None:
     assert f"owner {asked.fake.owner}" in text(found)
 
 
-def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_told_too() -> None:
+def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_reported_too() -> None:
     """Neither are they said to be gone."""
     asked = Asked(endpoint(1))
     asked.fake.run()
@@ -225,7 +225,7 @@ def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_told_too() ->
     assert found.fix == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is right"
 
 
-def test_what_a_limit_leaves_out_is_not_missing() -> None:
+def test_pods_that_a_limit_leaves_out_are_not_missing() -> None:
     """One of two pods is all that is wanted."""
     asked = Asked(endpoint(1), endpoint(2), one=syncer(created=FakeWorld().clock.now(), limit=1))
     asked.fake.run()
@@ -246,7 +246,7 @@ def test_the_next_question_has_the_scope_of_this_one() -> None:
     assert asked.why("RATING").fix == f"eurekube-sync orphans {options}"
 
 
-def test_a_pod_that_is_in_no_slice_is_told_so() -> None:
+def test_a_pod_that_is_in_no_slice_is_reported() -> None:
     """Its Service has other endpoints."""
     asked = Asked(endpoint(1))
     waits = PodCondition(type="PodScheduled", true=False, message="0/1 nodes are available")
@@ -279,7 +279,7 @@ def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> Non
     assert found.look.report.absent == ("nosuch",)
 
 
-def test_another_cluster_of_the_same_owner_is_told_beside_the_chain() -> None:
+def test_another_cluster_of_the_same_owner_is_reported_beside_the_chain() -> None:
     """A pass would refuse; a look goes on, and no syncer is said to be missing."""
     asked = Asked(endpoint(1))
     asked.fake.run()
@@ -305,7 +305,7 @@ def _not_granted() -> Asked:
     return asked
 
 
-def test_a_grant_that_only_the_installation_asks_for_is_told() -> None:
+def test_a_missing_grant_that_only_the_installation_asks_for_is_reported() -> None:
     """No next pass registers the second pod."""
     found = _not_granted().why()
     assert (found.outcome, broken(found).reason) == (Outcome.PARTLY, "NotGranted")
@@ -329,7 +329,7 @@ def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:
     assert broken(asked.why()).reason != "NotGranted"
 
 
-def test_an_old_status_tells_nothing_of_grants() -> None:
+def test_an_old_status_says_nothing_of_grants() -> None:
     """The spec was changed since, perhaps to a name that is granted."""
     asked = _not_granted()
     asked.add(replace(asked.syncer, generation=2))
@@ -344,7 +344,7 @@ def test_the_option_holds_for_syncers_of_another_class_as_well() -> None:
     assert [link.reason for link in asked.why().links if link.broken] == ["NotGranted"]
 
 
-def test_a_bare_endpoint_has_no_reason_that_a_list_of_pods_could_tell() -> None:
+def test_a_bare_endpoint_has_no_reason_that_a_list_of_pods_could_show() -> None:
     """That the pods cannot be read is not why its reason is missing."""
     asked = Asked(replace(endpoint(1, ready=False), pod=None), endpoint(2, ready=False))
     asked.details.pods = asked.details.selectors = DENIED
@@ -361,7 +361,7 @@ def test_a_service_is_not_unready_for_the_reason_of_a_pod_of_its_name() -> None:
     assert "CrashLoopBackOff" not in text(asked.why())
 
 
-def test_not_all_pods_are_told_and_how_many_more_there_are() -> None:
+def test_a_long_list_of_pods_is_cut_and_says_how_many_more() -> None:
     """A list that is cut says so."""
     asked = Asked(*(endpoint(number, ready=False) for number in range(1, 9)))
     assert "and 3 more" in text(asked.why())
@@ -395,7 +395,7 @@ def test_a_refusal_without_a_message_is_a_refusal() -> None:
     assert broken(asked.why()).reason == "NotGranted"
 
 
-def test_the_longest_silence_is_told() -> None:
+def test_the_longest_time_without_a_renewal_is_reported() -> None:
     """Not that of the lease that ends first."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.fake.run()

@@ -32,7 +32,7 @@ def test_it_is_read(text: str, meant: What) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a/b/c/d", "svc//orders", "node/shop/orders", "/orders"])
-def test_what_names_nothing_is_refused(text: str) -> None:
+def test_a_text_that_names_nothing_is_refused(text: str) -> None:
     """With the forms that there are."""
     with pytest.raises(ValueError, match="write NAMESPACE/NAME of a syncer"):
         parse_what(text)

@@ -78,7 +78,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_dump_is_one_sentence(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_no_dump_gives_one_sentence(tmp_path: Path, name: str) -> None:
     """It names the file."""
     text, expected = REFUSED[name]
     file = tmp_path / "dump"
@@ -90,7 +90,7 @@ def test_what_is_no_dump_is_one_sentence(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_what_the_shell_hands_over_is_read(tmp_path: Path) -> None:
+def test_a_file_descriptor_of_the_shell_is_read(tmp_path: Path) -> None:
     """As `--from <(kubectl get pods -o json)`."""
     content = json.dumps(LIST).encode()
     reader, writer = os.pipe()
@@ -103,7 +103,7 @@ def test_what_the_shell_hands_over_is_read(tmp_path: Path) -> None:
         os.close(reader)
 
 
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+def test_a_path_that_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
     """A link, a folder, a pipe that never ends, nothing, and bytes that are no text."""
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")

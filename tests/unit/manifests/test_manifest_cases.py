@@ -11,7 +11,7 @@ CASES = syncer_cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(case: Case) -> None:
+def test_each_case_is_accepted_or_refused_as_the_table_says(case: Case) -> None:
     """Each case of the table gets its verdict, and a refused one its path and reason."""
     errors = [finding for finding in validate_object(case.manifest) if finding.severity is Severity.ERROR]
     if case.accepted:

@@ -71,7 +71,7 @@ def test_only_mode_has_a_default() -> None:
 
 
 @pytest.mark.parametrize("message", sorted({rule["message"] for rule in RULES}))
-def test_what_a_rule_refuses_the_parse_refuses_in_its_words(message: str) -> None:
+def test_the_parse_refuses_in_the_words_of_the_crds_rule(message: str) -> None:
     """The API server runs the rule, `validate` and `run` the parse; the table of cases has a manifest for each."""
     assert re.fullmatch(r"\S.{,138}[^.\s]", message)
     reasons = [fault for case in syncer_cases() for _, fault in faults(case.manifest)]

@@ -112,7 +112,7 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("text", "reason", "line"), BROKEN, ids=[text[:25].replace("\x00", "0") for text, *_ in BROKEN]
 )
-def test_broken_texts(text: str, reason: str, line: int) -> None:
+def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(text: str, reason: str, line: int) -> None:
     """A text that cannot be read is one finding with its line."""
     (document,) = read_documents(text, file="f.yaml")
     assert document.value is None

@@ -59,7 +59,7 @@ def test_lists_are_opened() -> None:
 
 
 @pytest.mark.parametrize("text", ["word", "[]", "a: 1", "kind: Pod", "apiVersion: v1\nkind: 7"])
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_a_document_that_is_no_object_is_refused(text: str) -> None:
     """A document without apiVersion and kind is an error, as it is for kubectl."""
     assert said(validate_text(text, "f")) == ["1 error $ no Kubernetes object: apiVersion and kind are needed"]
 

@@ -29,7 +29,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_shipped_can_be_written_as_yaml_again(path: Path) -> None:
+def test_shipped_files_can_be_written_as_yaml_again(path: Path) -> None:
     """No value holds a character that YAML forbids, and what is written out reads the same."""
     documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     assert [text for text in texts(documents) if FORBIDDEN.search(text)] == []

@@ -76,7 +76,7 @@ def test_json_means_the_same_without_them(text: str) -> None:
         "connection-string", "sentry.dsn",
     ],
 )  # fmt: skip
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognized(name: str) -> None:
     """In whatever way its words are joined."""
     assert sounds_secret(name)
 
@@ -129,7 +129,7 @@ def test_prose_about_credentials_stays(text: str) -> None:
     assert excerpt(text, most=160, secrets=login_secrets("joe", "is")) == text
 
 
-def test_a_short_password_is_hidden_where_it_stands_alone() -> None:
+def test_a_short_password_is_hidden_where_it_is_a_whole_word() -> None:
     """The letters of `test` are part of many words."""
     assert excerpt("latest: test", most=160, secrets=login_secrets("joe", "test")) == "latest: ***"
 
@@ -176,7 +176,7 @@ def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
     assert "evil" in stream.getvalue()
 
 
-def test_a_condition_holds_no_escape_of_anybody() -> None:
+def test_a_condition_contains_no_escape_sequence() -> None:
     """Tenants and their terminals read those, and the events that repeat them."""
     world = article()
     world.registry.refuse[key(1)] = RegistryRejected(f"refused: {ODD}")

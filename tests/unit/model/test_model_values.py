@@ -83,7 +83,7 @@ def test_a_condition_is_found_by_its_type() -> None:
         (InvalidSyncer("InvalidSpec", ""), None),
     ],
 )
-def test_an_error_stands_for_a_cause_or_for_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
+def test_an_error_has_a_cause_or_is_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
     """An error of the whole server has a cause; a refusal of one thing has none."""
     assert error.cause is expected
 
@@ -97,7 +97,7 @@ def test_registering_again_replaces_the_outcome_of_its_renewal() -> None:
     assert (outcomes.count(Result.GONE), outcomes.succeeded) == (0, 1)
 
 
-def test_what_the_next_pass_has_to_do_again_is_told_by_key() -> None:
+def test_the_outcomes_list_actions_that_the_next_pass_has_to_repeat() -> None:
     """Failed, held back and not tried are failures; done, gone and conflict are not."""
     results = list(Result)
     outcomes = Outcomes.of(

@@ -51,7 +51,7 @@ def test_an_instance_is_ours_when_owner_and_cluster_match(marks: dict[str, str],
     assert (US.holds(marked(**marks)), US.clashes(marked(**marks))) == (ours, clash)
 
 
-def test_our_marks_stand_beside_the_users_metadata() -> None:
+def test_our_marks_are_added_to_the_users_metadata() -> None:
     """Owner, cluster, syncer, pod, and the names of the user's keys."""
     found = US.marked({"b": "2", "a": "1"}, SyncerRef("ns", "rating"), PodRef("rating-1", "uid-1"))
     assert found == {

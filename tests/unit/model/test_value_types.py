@@ -36,7 +36,7 @@ def test_no_two_values_share_a_default() -> None:
     assert _Value(name="a").marks is not _Value(name="a").marks
 
 
-def test_what_works_with_dataclasses_works_with_values() -> None:
+def test_values_work_like_dataclasses() -> None:
     """A copy with a change, and the names of the fields."""
     assert dataclasses.replace(_Value(name="a"), number=4) == _Value(name="a", number=4)
     assert [field.name for field in dataclasses.fields(_Value)] == ["name", "marks", "number"]
@@ -85,7 +85,7 @@ def test_a_field_that_is_made_of_others_follows_them() -> None:
         dataclasses.replace(Named(first="Ann"), whole="Bob")
 
 
-def test_a_kind_of_a_value_is_told_from_it() -> None:
+def test_a_subclass_of_a_value_is_not_equal_to_it() -> None:
     """With the same fields, it is another value."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,6 @@ def test_words_are_listed_as_people_list_them() -> None:
     ("seconds", "words"),
     [(0, "0s"), (0.5, "0.5s"), (30, "30s"), (60, "1m"), (90, "1m30s"), (90.5, "90.5s"), (1200, "20m"), (5400, "1h30m")],
 )
-def test_a_duration_is_told_as_an_option_takes_it(seconds: float, words: str) -> None:
+def test_a_duration_is_written_as_an_option_takes_it(seconds: float, words: str) -> None:
     """In the largest units that fit, as Kubernetes writes it."""
     assert duration(seconds) == words

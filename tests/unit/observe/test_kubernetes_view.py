@@ -56,9 +56,9 @@ def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Clust
     assert read(cluster).crd_live == TERMINATING
 
 
-def test_a_deletion_from_before_the_crd_is_nobodys_wish(cluster: Cluster) -> None:
-    """An old list, from while the CRD went, may stand beside the one that was installed since; the same second counts
-    for the person."""
+def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None:
+    """An old list, from while the CRD was being deleted, may be read beside the CRD that was installed since; a
+    deletion in the same second counts as a person's."""
     cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
     cluster.crd = Complete(data=101.0)
     live = read(cluster).crd_live
@@ -69,8 +69,8 @@ def test_a_deletion_from_before_the_crd_is_nobodys_wish(cluster: Cluster) -> Non
     assert read(cluster).crd_live == Complete(data=True)
 
 
-def test_what_is_missing_from_a_list_from_before_the_crd_is_no_orphan(cluster: Cluster) -> None:
-    """Also where only syncers of another class still tell that the list is that old."""
+def test_a_syncer_missing_from_a_list_older_than_the_crd_leaves_no_orphan(cluster: Cluster) -> None:
+    """Also where only syncers of another class show that the list is that old."""
     cluster.apply(syncer("gone", deleted=100, finalizers=("x",), syncerClass="another"))
     cluster.crd = Complete(data=101.0)
     live = read_cluster(cluster, CLUSTER_IS, Scope(), frozenset({REF})).crd_live
@@ -109,7 +109,7 @@ def test_a_scope_of_namespaces_is_never_left(cluster: Cluster) -> None:
     assert set(found.slices.by_namespace) == set(chosen)
 
 
-def test_a_namespace_that_cannot_be_read_leaves_the_others_whole(cluster: Cluster) -> None:
+def test_a_namespace_that_cannot_be_read_leaves_the_others_complete(cluster: Cluster) -> None:
     """A denied list makes that namespace Unknown, and no other."""
     cluster.apply(syncer(), syncer(namespace="other"), service(), piece(endpoint()))
     cluster.unknown["slices", "other"] = DENIED

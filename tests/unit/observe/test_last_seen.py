@@ -60,7 +60,7 @@ def up(world: FakeWorld) -> set[InstanceKey]:
     return {one for one, status in standing(world).items() if status is UP}
 
 
-def test_what_another_process_cancelled_does_not_come_back_to_a_suspended_syncer() -> None:
+def test_an_instance_that_another_process_cancelled_is_not_registered_again() -> None:
     """As `run --approve` beside the daemon: Eureka did not lose it."""
     world, beside = daemon(), FakeWorld()
     beside.cluster, beside.registry, beside.clock, beside.brake = (
@@ -81,8 +81,8 @@ def test_what_another_process_cancelled_does_not_come_back_to_a_suspended_syncer
 
 @pytest.mark.parametrize("away", [0, 300])
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_limited_app_is_back_at_once(limit: object, away: int) -> None:
-    """All that stood, and nothing else."""
+def test_a_limited_app_is_registered_again_at_once(limit: object, away: int) -> None:
+    """All that was registered, and nothing else."""
     world = daemon(limit=limit)
     before = standing(world)
     assert len(before) == 3
@@ -92,16 +92,16 @@ def test_a_limited_app_is_back_at_once(limit: object, away: int) -> None:
         assert standing(world) == before
 
 
-def test_what_stood_so_long_ago_that_it_has_lapsed_is_forgotten() -> None:
-    """Nothing of it would stand in a Eureka that was there all the while, either."""
+def test_an_instance_whose_lease_must_have_expired_is_forgotten() -> None:
+    """It would have expired in a Eureka that was there all the while, too."""
     world = daemon(limit=3)
     warms_up(world, away=630)
     passes(world)
     assert up(world) == set()
 
 
-def test_a_suspended_app_is_back_as_it_was() -> None:
-    """What was DOWN stays away, though its pod is ready by now, and so does what was never let in."""
+def test_a_suspended_app_is_registered_again_as_it_was() -> None:
+    """An instance that was DOWN is not, though its pod is ready now, nor one that was never registered."""
     world = daemon(notReady="Down")
     world.cluster.apply(piece(*(endpoint(n, ready=n != 4) for n in range(1, PODS + 1))))
     passes(world)
@@ -114,7 +114,7 @@ def test_a_suspended_app_is_back_as_it_was() -> None:
         assert standing(world) == dict.fromkeys((key(1), key(2), key(3)), UP)
 
 
-def test_a_syncer_that_is_suspended_while_eureka_is_away_gets_back_what_stood() -> None:
+def test_a_syncer_suspended_during_an_outage_gets_its_instances_back() -> None:
     """A person's first act in such an outage, perhaps."""
     world = daemon()
     before = standing(world)
@@ -124,8 +124,8 @@ def test_a_syncer_that_is_suspended_while_eureka_is_away_gets_back_what_stood() 
     assert standing(world) == before
 
 
-def test_what_was_cancelled_a_moment_ago_does_not_come_back() -> None:
-    """A lowered limit took it out in the last pass that could read Eureka."""
+def test_an_instance_that_was_just_cancelled_is_not_registered_again() -> None:
+    """A lowered limit removed it in the last pass that could read Eureka."""
     world = daemon(limit=3)
     world.cluster.apply(syncer(limit=2))
     world.run()
@@ -138,8 +138,8 @@ def test_what_was_cancelled_a_moment_ago_does_not_come_back() -> None:
 
 
 @pytest.mark.parametrize(("limit", "places"), [(2, 2), ("50%", 2), ({"share": "50%"}, 1), (0, 0)])
-def test_under_another_limit_nothing_comes_back(limit: object, places: int) -> None:
-    """It may have fewer places, and the mark of what comes back would say that it was let in under it."""
+def test_under_another_limit_nothing_is_registered_again(limit: object, places: int) -> None:
+    """The limit may have fewer places, and the mark of such an instance would say that it was registered under it."""
     world = daemon(limit="75%")
     warms_up(world)
     world.cluster.apply(syncer(limit=limit))
@@ -150,7 +150,7 @@ def test_under_another_limit_nothing_comes_back(limit: object, places: int) -> N
     assert len(up(world)) == places
 
 
-def test_another_pod_at_the_address_of_one_that_stood_does_not_come_in() -> None:
+def test_another_pod_at_a_remembered_address_is_not_registered() -> None:
     """It is not what the suspended syncer had."""
     world = daemon()
     world.cluster.apply(syncer(suspend=True))
@@ -162,7 +162,7 @@ def test_another_pod_at_the_address_of_one_that_stood_does_not_come_in() -> None
     assert up(world) == {key(2), key(3), key(4)}
 
 
-def test_what_a_pass_wrote_is_remembered_under_the_limit_it_has_by_then() -> None:
+def test_instances_are_remembered_under_the_limit_of_the_pass_that_wrote_them() -> None:
     """Two are registered and one is updated in the last pass before Eureka is lost."""
     world = daemon(limit=1)
     world.cluster.apply(syncer(limit=3))
@@ -174,7 +174,7 @@ def test_what_a_pass_wrote_is_remembered_under_the_limit_it_has_by_then() -> Non
     assert standing(world) == before
 
 
-def test_what_a_pass_brought_back_is_remembered() -> None:
+def test_an_instance_that_is_registered_again_is_remembered() -> None:
     """Eureka loses all twice, and shows it the first time in an old list."""
     world = daemon(limit=3)
     before = standing(world)
@@ -187,7 +187,7 @@ def test_what_a_pass_brought_back_is_remembered() -> None:
     assert standing(world) == before
 
 
-def test_an_update_that_failed_leaves_what_stood() -> None:
+def test_an_instance_whose_update_failed_is_remembered_under_the_old_limit() -> None:
     """Its mark is of the limit before, so that it is not taken for one that the new limit let in."""
     world = daemon(limit=3)
     before = standing(world)
@@ -202,8 +202,8 @@ def test_an_update_that_failed_leaves_what_stood() -> None:
     assert up(world) == {key(n) for n in range(1, PODS + 1)} - {refused}
 
 
-def test_a_process_that_begins_then_brings_nothing_back() -> None:
-    """It cannot know what stood."""
+def test_a_process_that_starts_then_registers_nothing_again() -> None:
+    """It cannot know what was registered."""
     world = daemon(limit=3)
     world.last_seen = LastSeen()
     warms_up(world)
@@ -212,7 +212,7 @@ def test_a_process_that_begins_then_brings_nothing_back() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"appName": "fresh"}])
-def test_while_nobody_can_tell_what_is_drained_only_what_stood_up_comes_back(spec: dict[str, Any]) -> None:
+def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_again(spec: dict[str, Any]) -> None:
     """Neither a drained pod nor one that may be, under whatever name."""
     world = daemon()
     world.drains = frozenset({Kind.POD})

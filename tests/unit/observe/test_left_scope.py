@@ -93,8 +93,8 @@ def test_while_both_run_neither_renews_for_the_other(world: Two) -> None:
     assert (world.said(ONE), world.said(TWO), world.not_served()) == ([], [], [])
 
 
-def test_a_syncer_that_nobody_serves_keeps_what_stands(world: Two) -> None:
-    """It is told in each pass of one of them and by one event, and renewed each few minutes, by one of them."""
+def test_a_syncer_that_nobody_serves_keeps_its_instances(world: Two) -> None:
+    """It is reported in each pass of one of them and by one event, and renewed each few minutes, by one of them."""
     world.label(PAY, team="nobody")
     world.passes(2, ONE, TWO)
     assert (world.said(ONE), world.said(TWO)) == ([], [])
@@ -111,7 +111,7 @@ def test_a_syncer_that_nobody_serves_keeps_what_stands(world: Two) -> None:
     assert (world.said(ONE), world.said(TWO)) == ([], [])
 
 
-def test_it_is_told_in_the_pass_that_renews_it_and_in_a_dry_run(world: Two) -> None:
+def test_a_syncer_of_nobody_is_reported_when_renewed_and_in_a_dry_run(world: Two) -> None:
     """A dry run writes nothing."""
     world.label(PAY)
     world.later(170)
@@ -126,8 +126,8 @@ def test_it_is_told_in_the_pass_that_renews_it_and_in_a_dry_run(world: Two) -> N
     assert world.not_served() == [PAY]
 
 
-def test_what_another_half_cannot_renew_for_a_while_is_kept_for_it(world: Two) -> None:
-    """It stands still for half an hour, and goes on as if nothing had been."""
+def test_instances_are_kept_for_an_installation_that_pauses(world: Two) -> None:
+    """It pauses for half an hour, and continues as if nothing had been."""
     world.passes(30, TWO)
     assert world.stands("pay")
     assert world.not_served() == [PAY]
@@ -168,7 +168,7 @@ def test_the_pods_of_a_namespace_are_walked_over_once() -> None:
 
 
 @pytest.mark.parametrize("unknown", [True, False])
-def test_what_cannot_be_known_to_be_gone_is_kept(world: Two, unknown: bool) -> None:
+def test_an_instance_that_is_not_known_to_be_gone_is_kept(world: Two, unknown: bool) -> None:
     """The pods may not be listed, or the instance names none."""
     world.label(PAY)
     world.cluster.ended.add("uid-of-rating-1")
@@ -182,8 +182,8 @@ def test_what_cannot_be_known_to_be_gone_is_kept(world: Two, unknown: bool) -> N
     assert world.stands("pay")
 
 
-def test_what_a_person_deletes_is_not_kept(world: Two) -> None:
-    """It waits for an installation, or for a person who takes the finalizer off."""
+def test_the_instances_of_a_deleted_syncer_are_not_kept(world: Two) -> None:
+    """The syncer waits for an installation, or for a person who removes the finalizer."""
     world.label(PAY)
     world.cluster.delete(PAY)
     world.passes(12, ONE, TWO)
@@ -207,7 +207,7 @@ def test_another_names_are_left_alone(world: Two, scope: Scope) -> None:
     assert not world.stands("pay")
 
 
-def test_a_class_that_nobody_has_is_told_at_once() -> None:
+def test_a_class_that_nobody_has_is_reported_at_once() -> None:
     """Its instances bear the old class, so that they are renewed in every pass as before."""
     world = Two()
     for ref in (PAY, CART):
@@ -245,8 +245,8 @@ def test_another_owners_installation_takes_it_over(world: Two, working: bool) ->
     assert (world.said(ONE), world.said(three, "next")) == ([], [])
 
 
-def test_an_event_that_is_refused_is_told(world: Two) -> None:
-    """What stands is renewed all the same."""
+def test_an_event_that_is_refused_is_reported(world: Two) -> None:
+    """The instance is renewed all the same."""
     world.label(PAY)
     world.cluster.refuse["record_event"] = ClusterUnavailable("503")
     world.later(170)

@@ -64,7 +64,7 @@ def test_nodes_are_read_for_node_ports(spec: dict[str, Any], kind: str, nodes: b
     assert needs(services=(service(type=kind),), **spec) == Needs(nodes=nodes)
 
 
-def test_nodes_are_read_for_zones_that_the_endpoints_do_not_tell() -> None:
+def test_nodes_are_read_for_zones_that_the_endpoints_do_not_name() -> None:
     """Endpoints objects know none; without a zone in the spec nobody asks."""
     assert needs(slices=OLD, **ZONE).nodes
     assert not needs(slices=OLD).nodes
@@ -105,7 +105,7 @@ def test_where_drains_are_looked_for() -> None:
     assert drain_needs(syncer(selector={"app": "rating", "namespace": "shared"})) == Needs()
 
 
-def test_nodes_that_were_read_for_node_ports_tell_of_drains_too() -> None:
+def test_nodes_that_were_read_for_node_ports_show_drains_too() -> None:
     """They are the instances' own."""
     ports = replace(view([syncer(mode="service")]), nodes=Complete(data=()))
     assert drain_needs_of(ports, Scope(), BOTH) == Needs(nodes=True)

@@ -21,7 +21,7 @@ UNMARKED = stored(instance(4), metadata={OWNER: "prod", CLUSTER: OURS.metadata[C
 HERE = Scope(namespaces=frozenset({NS}))
 
 
-def test_ours_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
+def test_our_instances_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
     """All others are never changed: foreign, out of scope, or with an unreadable mark."""
     found = observed(OURS, ELSEWHERE, UNMARKED, foreign(), scope=HERE)
     assert set(found.ours) == {OURS.key}
@@ -35,7 +35,7 @@ def test_without_chosen_namespaces_every_syncer_is_in_scope() -> None:
     assert not HERE.covers(SyncerRef("elsewhere", "rating"))
 
 
-def test_another_cluster_under_our_name_is_told() -> None:
+def test_another_cluster_under_our_name_is_reported() -> None:
     """Each such cluster once; its instances are not ours."""
     found = observed(TWIN, changed(TWIN, key=key(5)))
     assert (found.clashes, found.ours) == (("another",), {})
@@ -112,8 +112,9 @@ def test_a_fresh_read_replaces_what_the_list_showed() -> None:
     assert after.listed == {REF: 4}  # what the list said stays known
 
 
-def test_what_this_process_wrote_a_moment_ago_is_laid_over_the_list() -> None:
-    """A stranger under our id is younger than our write; what was cancelled and is listed may have come back."""
+def test_recent_writes_of_this_process_replace_what_the_list_shows() -> None:
+    """An instance of others under our id is younger than our write; one that was cancelled and is listed may be
+    back."""
     theirs = changed(foreign(), key=key(3))
     before = observed(stored(instance(1)), stored(instance(2)), theirs)
     after = before.remembering({key(1): stored(instance(1), status=DOWN), key(2): None, key(3): stored(instance(3))})
@@ -121,7 +122,7 @@ def test_what_this_process_wrote_a_moment_ago_is_laid_over_the_list() -> None:
     assert after.others == {key(3): theirs}
 
 
-def test_what_turns_out_to_be_somebody_elses_is_no_longer_ours() -> None:
+def test_an_instance_found_to_be_out_of_scope_is_no_longer_ours() -> None:
     """The scope knows more by now."""
     found = observed(OURS, ELSEWHERE).narrowed(HERE)
     assert (set(found.ours), set(found.others), found.scope) == ({OURS.key}, {ELSEWHERE.key}, HERE)
@@ -134,7 +135,7 @@ def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -
     assert held_by_owner(everything, "other", Scope()) == ()
 
 
-def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> None:
+def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() -> None:
     """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
     living = stored(instance(2, ref=SyncerRef(NS, "living")))
     before = observed(OURS, foreign())

@@ -70,7 +70,7 @@ def code(report: PassReport) -> ExitCode:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_typo_registers_nothing_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
+def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
     """Not into Kubernetes either; and the sentence asks, and names the way out."""
     status = world.cluster.syncers[SyncerRef(NS, "rating")].status
     world.owner = TYPO
@@ -104,7 +104,7 @@ def test_the_right_owner_hears_nothing_of_a_typo(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("ports", [{"port": "http"}, {"securePort": "http"}])
-def test_one_address_that_stands_is_enough(ports: dict[str, Any]) -> None:
+def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
     """Of many that would be registered anew."""
     world = FakeWorld()
     world.registry.put(foreign())
@@ -155,7 +155,7 @@ def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(wor
 
 
 @pytest.mark.parametrize("strangers", [True, False], ids=["beside the data centre", "alone in Eureka"])
-def test_what_an_owner_that_ended_has_left_keeps_nobody_waiting_until_it_is_gone(strangers: bool) -> None:
+def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers: bool) -> None:
     """A new name without `owner rename`: callers find both until the old leases end, and never none."""
     world = article()
     turn(world, RIGHT, 2)
@@ -213,8 +213,8 @@ def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:
 
 @pytest.mark.parametrize("first", [RIGHT, TYPO])
 @pytest.mark.parametrize("cache", [0, 30])
-def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: float) -> None:
-    """Whoever looks first; and both are told, each in words of its own."""
+def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache: float) -> None:
+    """Whichever pass runs first; and both report it, each in words of its own."""
     world = doubled(cache)
     reports = both(world, 4, first=first)
     assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
@@ -231,7 +231,7 @@ def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: flo
 
 
 @pytest.mark.parametrize("owner", [RIGHT, TYPO])
-def test_what_stands_twice_is_renewed_while_another_cluster_uses_the_name(owner: str) -> None:
+def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_name(owner: str) -> None:
     """Such a pass asks the cluster nothing, so that it could not say later which of it is to be renewed."""
     world = doubled()
     ours = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
@@ -254,7 +254,7 @@ def test_the_refused_one_renews_what_the_brake_holds() -> None:
     assert len(kept) == 5
 
 
-def test_the_refused_one_keeps_what_stands_when_the_other_is_purged() -> None:
+def test_the_refused_owner_keeps_its_instances_when_the_other_is_purged() -> None:
     """Also where the judgement was wrong, callers lose nothing; and the one that is left goes on by itself."""
     world = doubled()
     both(world, 3)
@@ -280,7 +280,7 @@ def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsew
 
 
 @pytest.mark.parametrize("stamps", [(5, 5), (5, 6), (6, 5)])
-def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
+def test_two_owners_are_never_both_stopped(stamps: tuple[int, int]) -> None:
     """Of one age the first by name goes on."""
     world = doubled()
     times = dict(zip((RIGHT, TYPO), stamps, strict=True))
@@ -292,8 +292,8 @@ def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
     assert stopped == ([RIGHT] if stamps == (6, 5) else [TYPO])
 
 
-def test_what_was_changed_by_hand_is_no_bug() -> None:
-    """Its port is off, so that nothing stands twice; a pass that ends with a bug would never repair it."""
+def test_an_instance_that_was_changed_by_hand_is_no_bug() -> None:
+    """Its port is off, so that nothing is registered twice; a pass that ends with a bug would never repair it."""
     world = doubled()
     for one in list(world.registry.held.values()):
         if one.metadata.get(OWNER) == RIGHT:
@@ -304,7 +304,7 @@ def test_what_was_changed_by_hand_is_no_bug() -> None:
     assert sorted(map(code, reports.values())) == [ExitCode.OK, ExitCode.OWNER_CLASH], "it is registered anew"
 
 
-def test_one_is_told_as_one() -> None:
+def test_one_instance_is_reported_in_the_singular() -> None:
     """In words that read well."""
     other = OtherOwner(name="demo", ours="typo", registered=1, twice=1, stops_us=True)
     assert "1 instance of this cluster is registered under owner demo" in other.sentence

@@ -72,7 +72,7 @@ def test_the_memory_ends_when_the_lists_are_sure_to_show_the_write() -> None:
     assert writes.recent(145) == {}
 
 
-def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
+def test_a_write_that_may_have_failed_is_forgotten() -> None:
     """A call that failed proves nothing, nor does what was known before it."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 0)
@@ -84,7 +84,7 @@ def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("status", [UP, OUT])
-def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus) -> None:
+def test_an_instance_that_was_registered_again_is_remembered(status: InstanceStatus) -> None:
     """To register again is a registration, and a person's override outlives the lease."""
     writes = OwnWrites(seconds=45)
     if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))
@@ -96,7 +96,7 @@ def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus)
 
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("heals", [True, False])
-def test_what_is_remembered_is_what_eureka_has(heals: bool, secure: bool) -> None:
+def test_the_remembered_instance_equals_the_one_in_eureka(heals: bool, secure: bool) -> None:
     """Every field that a pass compares, so that no pass writes again what it wrote a moment ago."""
     wanted = replace(
         instance(1, metadata={"version": "7"}, vip="rating,second"),
@@ -136,8 +136,8 @@ def test_the_status_is_the_one_that_eureka_gave_it() -> None:
         (Result.NOT_TRIED, False),
     ],
 )
-def test_a_renewal_tells_whether_what_was_written_still_stands(result: Result, remembered: bool) -> None:
-    """A 404, another's instance there and a failure end the memory. A renewal does not make it longer."""
+def test_a_renewal_shows_whether_a_written_instance_is_still_registered(result: Result, remembered: bool) -> None:
+    """A 404, an instance of others there and a failure end the memory. A renewal does not make it longer."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 100)
     renewal = Renew(key=key(1), syncer=REF, why="")

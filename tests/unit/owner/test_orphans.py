@@ -106,7 +106,7 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
 
 
 @pytest.mark.parametrize("pods", [0, 2])
-def test_what_a_deletion_is_still_to_take_out_is_no_orphan(pods: int) -> None:
+def test_an_instance_that_a_deletion_will_cancel_is_no_orphan(pods: int) -> None:
     """Its syncer is there until every peer was asked, also when the list shows nothing of it any more."""
     world = settled(pods)
     world.cluster.syncers[REF] = syncer(finalizers=(CLEANUP_FINALIZER,))
@@ -118,8 +118,8 @@ def test_what_a_deletion_is_still_to_take_out_is_no_orphan(pods: int) -> None:
     assert [address for address, _ in told(look(world))] == ["10.0.0.9"]
 
 
-def test_what_the_brake_holds_is_said_with_its_plan() -> None:
-    """All that we own would go."""
+def test_a_held_orphan_is_reported_with_its_plan_id() -> None:
+    """All that we own would be removed."""
     world = FakeWorld()
     world.registry.put(stored(instance(8, ref=GONE)))
     found = look(world)
@@ -173,8 +173,8 @@ def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
     assert "`run` renews it: the instance could not be read again: 403" in found.found[0].why
 
 
-def test_a_signal_ends_it_and_nothing_is_told_of_what_was_not_read() -> None:
-    """What was not read again for the signal would be told as what `run` renews."""
+def test_a_signal_ends_the_command_without_a_report_of_unread_instances() -> None:
+    """What the signal kept from being read again would be reported as what `run` renews."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "stopped", True)
@@ -193,8 +193,8 @@ def test_a_look_whose_time_is_over_says_so() -> None:
     assert found.code(detailed=True) is ExitCode.INCOMPLETE
 
 
-def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
-    """An uncached read tells."""
+def test_a_listed_instance_that_is_gone_is_no_orphan() -> None:
+    """An uncached read shows it."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(8, ref=GONE)))
     world.registry.list_instances()
@@ -231,8 +231,8 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
     assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.INCOMPLETE)
 
 
-def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
-    """What stands there alone was not seen: never "no orphans", and exit 30."""
+def test_an_unreachable_peer_is_reported_and_the_list_is_called_incomplete() -> None:
+    """Instances that only it holds were not seen: never "no orphans", and exit 30."""
     world = settled()
     world.registry.away = ("http://two/eureka", "http://three/eureka")
     found = look(world)

@@ -140,8 +140,9 @@ def two_of_ours() -> FakeWorld:
 # --- adopt ------------------------------------------------------------------------------------------------------
 
 
-def test_what_pods_registered_of_themselves_becomes_ours() -> None:
-    """Under our id, confirmed before theirs goes; all but the marks is kept; `run` then has nothing to register."""
+def test_instances_that_pods_registered_themselves_become_ours() -> None:
+    """Under our id, confirmed before theirs is cancelled; all but the marks is kept; `run` then has nothing to
+    register."""
     world = base()
     world.registry.put(theirs(1), theirs(2, status=DOWN))
     report = adopt(world)
@@ -170,7 +171,7 @@ def test_what_pods_registered_of_themselves_becomes_ours() -> None:
     assert world.statuses() == {"RATING 192.0.2.1:0": "UP", "RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
 
 
-def test_an_override_of_a_person_goes_along() -> None:
+def test_an_override_of_a_person_moves_along() -> None:
     """An instance that was taken out of service stays so under our id, and `run` leaves it."""
     world = base()
     world.registry.put(theirs())
@@ -182,7 +183,7 @@ def test_an_override_of_a_person_goes_along() -> None:
     assert world.registry.held[key(1)].status is OUT
 
 
-def test_what_somebody_renews_is_refused_and_named() -> None:
+def test_an_instance_that_somebody_renews_is_refused_and_named() -> None:
     """It is watched for before anything is written, and ends as soon as it is seen."""
     world = base()
     world.registry.put(theirs(1), theirs(2))
@@ -236,7 +237,7 @@ def test_an_app_without_a_free_instance_is_said() -> None:
         adopt(base(), app="nothing")
 
 
-def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
+def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     """Whoever may write into Eureka chooses what its marks say."""
     world = base()
     world.registry.put(of_cluster("b; reboot", 2))
@@ -244,7 +245,7 @@ def test_a_command_to_paste_runs_nothing_that_a_stranger_wrote() -> None:
         adopt(world)
 
 
-def test_what_is_ours_already_is_said_and_left() -> None:
+def test_instances_that_are_already_ours_are_left() -> None:
     """So that the command can be given again."""
     world = two_of_ours()
     report = adopt(world)
@@ -276,7 +277,7 @@ def test_adopt_needs_to_see_the_cluster_whole(kind: str) -> None:
         adopt(world)
 
 
-def test_what_changes_during_the_watch_is_seen() -> None:
+def test_changes_during_the_watch_are_noticed() -> None:
     """The pod goes: nothing is left to adopt; one that came meanwhile was not watched, and waits."""
     world = base()
     world.registry.put(theirs(1))
@@ -343,8 +344,8 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
     )
 
 
-def test_what_an_adoption_made_ours_already_is_renewed_though_the_list_is_older() -> None:
-    """Given again within the list's cache: what stands has our mark by now, and is no other's."""
+def test_an_adopted_instance_is_renewed_although_the_list_is_older() -> None:
+    """Given again within the list's cache: the registered instance has our mark now."""
     world = base()
     world.registry.put(of_cluster("old"))
     old = Complete(data=tuple(world.registry.held.values()))
@@ -406,7 +407,7 @@ def test_an_adopted_id_is_renamed_to_the_one_that_run_gives() -> None:
     }
 
 
-def test_a_rename_is_refused_while_the_old_run_goes_on_or_another_cluster_has_the_name() -> None:
+def test_a_rename_is_refused_while_either_owner_is_in_use() -> None:
     """Nothing is changed."""
     world = two_of_ours()
     world.registry.put(of_cluster("elsewhere", 9, owner="next"))
@@ -420,7 +421,7 @@ def test_a_rename_is_refused_while_the_old_run_goes_on_or_another_cluster_has_th
     assert world.wire.writes() == []
 
 
-def test_what_stands_twice_goes_on_from_there() -> None:
+def test_a_rename_that_was_cut_short_is_completed() -> None:
     """One that was added before is not registered again, though the old one is DOWN by now."""
     world = two_of_ours()
     mine = stored(instance(1))
@@ -431,7 +432,7 @@ def test_what_stands_twice_goes_on_from_there() -> None:
     assert world.registry.held[renamed_key(1)].status is UP
 
 
-def test_what_callers_reach_stays_though_the_command_is_repeated() -> None:
+def test_an_up_instance_stays_although_the_command_is_repeated() -> None:
     """The first one left both, for the new one is DOWN: a second one sees no more than that."""
     world, _ = rename_at(f"register {renamed_key(1)}", lambda world: world.registry.override(renamed_key(1), DOWN))
     report = rename(world)
@@ -449,8 +450,8 @@ def test_one_beside_ours_that_cannot_become_ours_is_left(theirs_is: InstanceStat
     assert world.registry.held[theirs().key].status is theirs_is
 
 
-def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
-    """A conflict is a failure that is told; the others move."""
+def test_a_foreign_instance_under_the_new_id_is_left_like_the_old_one() -> None:
+    """A conflict is a failure that is reported; the others move."""
     world = two_of_ours()
     world.registry.put(changed(theirs(), key=renamed_key(1)))
     report = rename(world)
@@ -459,7 +460,7 @@ def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
     assert {key(1), renamed_key(1), renamed_key(2)} <= set(world.registry.held)
 
 
-def test_a_stranger_that_only_another_server_has_under_the_new_id_is_left() -> None:
+def test_a_foreign_instance_on_another_server_under_the_new_id_is_left() -> None:
     """Eureka's replication would overwrite it."""
     world = two_of_ours()
     read = world.registry.read_instance
@@ -487,8 +488,9 @@ def rename_at(event: str, happens: Callable[[FakeWorld], object]) -> tuple[FakeW
     return world, rename(world)
 
 
-def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> None:
-    """It is renewed again, or it is another's, or gone, or the new one is."""
+def test_changes_by_others_are_noticed_before_anything_is_cancelled() -> None:
+    """The old instance is renewed again, or belongs to others, or is gone; or the new one is gone or belongs to
+    others."""
     first = str(renamed_key(1))
 
     def override(world: FakeWorld) -> None:
@@ -516,8 +518,8 @@ def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> Non
     assert key(1) in world.registry.held
 
 
-def test_what_cannot_be_moved_stays() -> None:
-    """A status that nothing renews; an instance that is another's since the list; calls that fail."""
+def test_an_instance_that_cannot_be_moved_stays() -> None:
+    """A status that nothing renews; a registration or all calls that fail."""
     world = two_of_ours()
     world.registry.held[key(1)] = changed(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
     assert "its status is UNKNOWN" in rename(world).moves[0].detail
@@ -660,7 +662,7 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
 
 
 @pytest.mark.parametrize("renews", [False, True], ids=["nobody renews it", "somebody renews it"])
-def test_what_appears_during_the_watch_is_watched_as_well(renews: bool) -> None:
+def test_instances_that_appear_during_the_watch_are_watched_as_well(renews: bool) -> None:
     """The list was old, or somebody registers: one that nobody renews moves along, and one that is renewed stops it."""
     world = two_of_ours()
     sleep, begun = world.clock.sleep, world.clock.time
@@ -754,8 +756,8 @@ def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_an_old_cluster_of_which_nothing_stands_is_asked_about(dry_run: bool) -> None:
-    """Unless it was adopted before; then other clusters' are left to tell of."""
+def test_an_old_cluster_without_instances_is_refused_with_a_question(dry_run: bool) -> None:
+    """Unless it was adopted before, and no other cluster has instances."""
 
     def adopt_nothing(world: FakeWorld) -> OwnerReport:
         where = owner_world(world)
@@ -776,8 +778,8 @@ def test_a_rename_under_a_name_that_was_right_is_found_done() -> None:
     assert rename(two_of_ours(), scope=Scope(namespaces=frozenset({"empty"}))).code is ExitCode.OK
 
 
-def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_nothing() -> None:
-    """The other owner's `run` is about to let it go. Once Eureka's cached list is over, nobody has anything there."""
+def test_a_recent_deletion_keeps_its_finalizer_when_the_purged_owner_has_nothing() -> None:
+    """The other owner's `run` is about to remove it. Once Eureka's cached list is over, nobody has anything there."""
     world = of_others()
     world.registry.put(changed(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
     world.cluster.delete(REF)
@@ -786,7 +788,7 @@ def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_noth
     assert purged(world).sentences == ("our finalizer was removed from 1 syncer being deleted",)
 
 
-def test_short_leases_are_told_in_seconds() -> None:
+def test_short_leases_are_given_in_seconds() -> None:
     """Twice their duration."""
     world = base()
     world.registry.put(changed(stored(instance()), lease=LeaseTimes(2, 45)))
@@ -955,7 +957,7 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     assert one == ("1 of them has policy UpsertOnly or CreateOnly: a purge cancels it, `run` never does",)
 
 
-def test_a_policy_goes_along_with_a_rename() -> None:
+def test_a_policy_is_kept_by_a_rename() -> None:
     """Whoever has it next is held to it."""
     world = policied(None, Policy.UPSERT_ONLY)
     rename(world)
@@ -964,7 +966,7 @@ def test_a_policy_goes_along_with_a_rename() -> None:
     assert POLICY not in after["10.0.0.1"]
 
 
-def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
+def test_a_purge_says_that_a_run_would_register_them_again() -> None:
     """They were renewed lately."""
     world = two_of_ours()
     report = purged(world, alone=True)
@@ -992,7 +994,7 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 cancelled, 1 not tried")
 
 
-def test_what_comes_while_a_person_is_asked_is_left_and_keeps_its_finalizer() -> None:
+def test_an_instance_that_appears_during_the_question_is_left_with_its_finalizer() -> None:
     """It was not among those that were shown, and its syncer was deleted meanwhile: it must not outlive its
     finalizer."""
     world = two_of_ours()
@@ -1034,7 +1036,7 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
     assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
 
 
-def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
+def test_a_finalizer_stays_while_an_instance_may_be_registered() -> None:
     """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
@@ -1058,7 +1060,7 @@ def test_another_clusters_instance_keeps_no_finalizer() -> None:
     assert REF not in world.cluster.syncers
 
 
-def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
+def test_a_cluster_that_fails_keeps_its_finalizers_and_is_reported() -> None:
     """The list, or the write."""
     world = deleted()
     world.cluster.unknown[("syncers", "*")] = DENIED

@@ -108,7 +108,7 @@ def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance(
     assert condition(world, "Conflict").message.startswith("2 pods; the first: ")
 
 
-def test_what_a_pass_brought_back_blindly_goes_with_the_next_list() -> None:
+def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_list() -> None:
     """It is all that we own, and no removal: the brake does not hold it."""
     world = lone(1, 2)
     appears(world, 1, 2)
@@ -123,8 +123,8 @@ def test_what_a_pass_brought_back_blindly_goes_with_the_next_list() -> None:
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
 
 
-def test_it_hides_no_loss_from_the_brake() -> None:
-    """Of three apps one gives way, and the other two would go to nothing: these are held."""
+def test_a_cancel_for_a_duplicate_hides_no_loss_from_the_brake() -> None:
+    """Of three apps one loses its instance to a duplicate, and the other two would lose all: these are held."""
     world = lone(1)
     for number, name in ((8, "cart"), (9, "pay")):
         world.cluster.apply(service(name, labels={"app": name}), syncer(name, selector={"app": name}))
@@ -141,8 +141,8 @@ def test_it_hides_no_loss_from_the_brake() -> None:
     assert [one.key.app for one in report.held.removals] == ["CART", "PAY"]
 
 
-def test_ours_comes_back_when_its_own_is_gone() -> None:
-    """Its image changed to one without a client, and the lease of the old one lapses."""
+def test_our_instance_is_registered_again_when_the_pods_own_is_gone() -> None:
+    """Its image changed to one without a client, and the lease of the old one expires."""
     world = setting()
     appears(world, 1)
     world.run()
@@ -243,7 +243,7 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
 
 
 @pytest.mark.parametrize("why", STAYS)
-def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
+def test_our_instance_stays_where_callers_cannot_use_the_pods_own(why: str) -> None:
     """And the condition says why."""
     change, said = STAYS[why]
     world = setting()
@@ -275,8 +275,9 @@ COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
 
 
 @pytest.mark.parametrize("why", COMES)
-def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
-    """The pod registered itself before ours came: callers would find it nowhere. Both stand, and it is told."""
+def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str) -> None:
+    """The pod registered itself before we did: callers would find it nowhere. Both are registered, and the condition
+    says so."""
     change, said = COMES[why]
     world = lone(1)
     appears(world, 1)
@@ -295,7 +296,7 @@ def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
 
 
 @pytest.mark.parametrize("status", [DOWN, OUT])
-def test_nothing_comes_beside_what_the_pod_or_a_person_took_out(status: InstanceStatus) -> None:
+def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(status: InstanceStatus) -> None:
     """Ours would bring it back to callers."""
     world = lone(1)
     appears(world, 1)
@@ -304,8 +305,9 @@ def test_nothing_comes_beside_what_the_pod_or_a_person_took_out(status: Instance
     assert standing(world) == {ITS_OWN: status}
 
 
-def test_what_comes_beside_its_own_is_a_successor_once_it_stands() -> None:
-    """A rolling update: the pod before it goes in the same pass, after ours; and stays where ours is refused."""
+def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None:
+    """A rolling update: the instance of the pod before it is cancelled in the same pass, after ours is registered, and
+    stays where ours is refused."""
     for refused in (False, True):
         world = lone(1)
         world.brake = BrakeLimits(confirm_after=0)
@@ -341,8 +343,8 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     assert lacks(its, instance(), ours) == (None if lives else "nobody renews the pod's own instance, so it may expire")
 
 
-def test_ours_stays_where_its_own_is_gone_and_an_old_list_shows_it() -> None:
-    """There is nothing to tell then."""
+def test_our_instance_stays_where_only_an_old_list_shows_the_pods_own() -> None:
+    """There is nothing to report then."""
     world = setting()
     appears(world, 1)
     is_gone(world)
@@ -402,7 +404,7 @@ def test_a_secure_vip_counts_where_the_secure_port_is_on(vip: str, left: bool) -
 
 
 @pytest.mark.parametrize("status", [OUT, DOWN])
-def test_what_a_person_set_is_kept(status: InstanceStatus) -> None:
+def test_a_status_that_a_person_set_is_kept(status: InstanceStatus) -> None:
     """A cancel would forget it."""
     world = setting()
     world.registry.override(key(1), status)
@@ -412,7 +414,7 @@ def test_what_a_person_set_is_kept(status: InstanceStatus) -> None:
     assert f"a person set the status of our instance to {status.value}" in condition(world, "Conflict").message
 
 
-def test_what_a_person_set_is_kept_though_it_was_down_for_a_moment() -> None:
+def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> None:
     """Eureka still knows it, and a cancel would forget it."""
     world = setting()
     world.registry.override(key(1), OUT)
@@ -425,8 +427,8 @@ def test_what_a_person_set_is_kept_though_it_was_down_for_a_moment() -> None:
     assert standing(world)[key(1)] is OUT
 
 
-def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
-    """And goes when it is ready again: the two never stand UP side by side."""
+def test_an_unready_pod_with_a_duplicate_is_turned_down_like_any_other() -> None:
+    """Its instance is cancelled when it is ready again: the two are never UP side by side."""
     world = setting()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
     appears(world, 1)
@@ -441,8 +443,8 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
 
 
-def test_with_warn_both_stand() -> None:
-    """It is told, and nothing is cancelled."""
+def test_with_warn_both_stay_registered() -> None:
+    """The condition says so, and nothing is cancelled."""
     world = setting(onDuplicate="Warn")
     appears(world, 1)
     half_a_minute(world, 1, times=2)
@@ -490,8 +492,8 @@ def test_another_installations_instance_is_none_of_the_pods_own() -> None:
     assert condition(world, "Conflict").status == "False"
 
 
-def test_nothing_waits_for_ours_where_it_stands_beside_its_own() -> None:
-    """What has no endpoint any more goes: nothing is to be registered in its place."""
+def test_no_removal_waits_for_our_instance_beside_a_pods_own() -> None:
+    """An instance without an endpoint is removed: nothing is to be registered in its place."""
     world = setting()
     world.registry.override(key(1), OUT)
     appears(world, 1)

@@ -46,7 +46,7 @@ def test_the_same_gives_the_same_plan() -> None:
     assert planned(earlier, CLAIMS, *(replace(one, last_renewal=9) for one in STANDS)) is first
 
 
-def test_what_did_not_change_keeps_its_renewal() -> None:
+def test_an_unchanged_instance_keeps_its_planned_renewal() -> None:
     """Beside what is planned anew."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
@@ -64,7 +64,7 @@ def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
     assert [one is was for one, was in zip(again.renewals, first.renewals, strict=True)] == [True, False]
 
 
-def test_other_wishes_are_compared() -> None:
+def test_changed_claims_are_compared() -> None:
     """A pod that is not ready any more, and one that another syncer wants."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
@@ -75,8 +75,8 @@ def test_other_wishes_are_compared() -> None:
     planned(earlier, replace(CLAIMS, claims={other: claim}, wanted_by=dict.fromkeys(CLAIMS.wanted_by, other)), *STANDS)
 
 
-def test_what_is_gone_is_forgotten() -> None:
-    """Its memory goes with it."""
+def test_a_removed_instance_is_forgotten() -> None:
+    """What was remembered of it is dropped."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1))]), STANDS[0])

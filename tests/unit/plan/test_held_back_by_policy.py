@@ -93,8 +93,8 @@ def lose_all(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_gone_endpoint_is_down_not_renewed_and_expires(policy: str) -> None:
-    """It is never cancelled, and comes back as if nothing had been."""
+def test_the_instance_of_a_gone_endpoint_is_down_not_renewed_and_expires(policy: str) -> None:
+    """It is never cancelled, and is registered as before when the endpoint is back."""
     world = setting(policy=policy)
     world.cluster.apply(piece(endpoint(1)))
     report = world.run()
@@ -154,8 +154,8 @@ def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
     ],
     ids=["terminating", "notReady: Cancel", "limit"],
 )
-def test_no_reason_cancels(policy: str, why: dict[str, Any]) -> None:
-    """Whatever else the spec says, the instance that would go is DOWN instead."""
+def test_under_such_a_policy_no_reason_cancels_an_instance(policy: str, why: dict[str, Any]) -> None:
+    """Whatever else the spec says, the instance is turned DOWN instead."""
     endpoints = why.pop("endpoints") if "endpoints" in why else ()
     world = setting(policy=policy)
     world.cluster.apply(piece(*endpoints), syncer(policy=policy, **why))
@@ -215,7 +215,7 @@ def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_policy_holds_after_the_end_of_its_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+def test_a_new_policy_holds_for_older_instances_after_its_syncer_is_gone(policy: str) -> None:
     """An instance that is left to expire is marked then at the latest."""
     world = setting()
     world.cluster.apply(syncer(policy=policy), piece(endpoint(1)))
@@ -227,8 +227,8 @@ def test_a_policy_holds_after_the_end_of_its_syncer_though_it_is_younger_than_wh
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_policy_holds_for_a_syncer_that_cannot_be_served_though_it_is_younger_than_what_stands(policy: str) -> None:
-    """Nothing marks what is frozen, so the spec is asked."""
+def test_a_new_policy_holds_for_older_instances_of_a_syncer_not_served(policy: str) -> None:
+    """No pass marks the instances of such a syncer, so the spec decides."""
     world = setting()
     world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
     world.cluster.apply(syncer(policy=policy, port="grpc"), piece(endpoint(1)))
@@ -237,7 +237,7 @@ def test_a_policy_holds_for_a_syncer_that_cannot_be_served_though_it_is_younger_
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_policy_holds_for_a_deleted_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+def test_a_new_policy_holds_for_older_instances_of_a_deleted_syncer(policy: str) -> None:
     """It was changed and deleted between two passes."""
     world = setting()
     world.cluster.apply(syncer(policy=policy))
@@ -276,7 +276,7 @@ def test_back_to_sync_cancels_what_was_left_to_expire() -> None:
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_what_a_person_put_out_of_service_stays_so(policy: str) -> None:
+def test_an_instance_that_a_person_put_out_of_service_stays_so(policy: str) -> None:
     """DOWN is trusted before an override, and the override is not forgotten."""
     world = setting(policy=policy)
     world.registry.override(key(2), OUT)
@@ -288,8 +288,8 @@ def test_what_a_person_put_out_of_service_stays_so(policy: str) -> None:
     assert standing(world)[key(2)] is OUT
 
 
-def test_nobody_renews_what_is_left_to_expire_while_the_cluster_does_not_tell_who_it_is() -> None:
-    """The mark tells it without a cluster."""
+def test_an_expiring_instance_is_not_renewed_while_the_clusters_uid_is_unknown() -> None:
+    """The mark shows it without a cluster."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(piece(endpoint(1)))
     world.run()
@@ -300,8 +300,8 @@ def test_nobody_renews_what_is_left_to_expire_while_the_cluster_does_not_tell_wh
     assert f"renew {key(1)}" in world.wire.calls
 
 
-def test_nobody_renews_what_is_left_to_expire_while_eureka_cannot_be_read() -> None:
-    """A daemon renews what it knows to stand, and this is not among it."""
+def test_an_expiring_instance_is_not_renewed_while_eureka_cannot_be_read() -> None:
+    """A daemon renews what it knows to be registered, and this is not among it."""
     world = setting(policy="UpsertOnly")
     world.renewals = RenewalLedger(period=30, slack=5)
     world.run()
@@ -314,7 +314,7 @@ def test_nobody_renews_what_is_left_to_expire_while_eureka_cannot_be_read() -> N
     assert f"renew {key(1)}" in world.wire.calls
 
 
-def test_nobody_renews_what_is_left_to_expire_for_a_frozen_syncer() -> None:
+def test_an_expiring_instance_is_not_renewed_for_a_syncer_not_served() -> None:
     """That its spec is broken by now brings no endpoint back."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(piece(endpoint(1)))
@@ -352,9 +352,9 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
     assert world.run().plan.changes == ()
 
 
-def test_what_create_only_leaves_alone_is_no_change_in_the_report() -> None:
-    """A pod that turns unready while its spec changes: its status is the one change. What differs no more than that is
-    renewed as it stands; a 404 brings back what is UP."""
+def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> None:
+    """A pod that turns unready while its spec changes: its status is the one change. An instance that differs no more
+    than that is renewed as it is; after a 404 one that is UP is registered again."""
     world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
     world.run()
@@ -372,7 +372,7 @@ def test_what_create_only_leaves_alone_is_no_change_in_the_report() -> None:
     assert (down.syncer, down.status, down.if_gone) == (REF, DOWN, None)
 
 
-def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew() -> None:
+def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresses() -> None:
     """A lost lease and a new pod under an old address are registrations."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(
@@ -386,7 +386,7 @@ def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew
     assert standing(world) == {key(1): UP, key(2): UP}
 
 
-def test_a_renewal_that_meets_no_lease_brings_back_what_create_only_registered() -> None:
+def test_a_renewal_that_meets_no_lease_registers_the_create_only_instance_again() -> None:
     """Although it differs from what the spec says now, and though the list still shows it."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
@@ -395,7 +395,7 @@ def test_a_renewal_that_meets_no_lease_brings_back_what_create_only_registered()
     assert standing(world) == {key(1): UP, key(2): UP}
 
 
-def test_a_not_ready_instance_that_create_only_left_as_it_was_is_not_brought_back() -> None:
+def test_a_not_ready_instance_under_create_only_is_not_registered_again() -> None:
     """A not-ready endpoint is never registered."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -437,8 +437,8 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
     return world
 
 
-def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
-    """What is listed and has no lease any more, ready or not; not what has no endpoint."""
+def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> None:
+    """Those that are listed and have no lease any more, ready or not; not those without an endpoint."""
     world = suspended(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -450,8 +450,8 @@ def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_process_that_begins_brings_nothing_back_to_a_suspended_syncer(listed: bool) -> None:
-    """It cannot tell what Eureka lost from what was cancelled before; what exists is renewed all the same."""
+def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bool) -> None:
+    """It cannot know what Eureka lost and what was cancelled before; what exists is renewed all the same."""
     world = suspended()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     if listed:
@@ -521,7 +521,7 @@ def test_a_suspended_syncer_gains_nothing_by_another_mode() -> None:
         world.later(10)
 
 
-def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_instances() -> None:
+def test_a_suspended_syncer_gains_nothing_from_a_list_without_its_instances() -> None:
     """The list may be older than the registrations, and the process younger."""
     world = setting(pods=0)
     world.registry.cached_for(30)
@@ -532,8 +532,8 @@ def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_ins
     assert standing(world) == {key(2): UP}
 
 
-def test_what_cannot_be_read_is_not_brought_back() -> None:
-    """It may stand; the next pass reads it again."""
+def test_an_instance_that_cannot_be_read_is_not_registered_again() -> None:
+    """It may be registered; the next pass reads it again."""
     world = suspended(pods=1)
     world.registry.held.clear()
     world.run()
@@ -564,10 +564,11 @@ def no_registrations(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("trouble", [unreadable_slices, unready_pods, no_service, no_registrations])
 @pytest.mark.parametrize("listed", [True, False])
-def test_what_could_not_come_back_in_one_pass_comes_back_in_a_later_one(
+def test_a_lost_instance_is_registered_again_in_a_later_pass_despite_trouble(
     trouble: Callable[[FakeWorld], None], listed: bool
 ) -> None:
-    """What stood UP is not forgotten for the trouble, nor for what could come back in spite of it."""
+    """An instance that was UP is not forgotten for the trouble, nor for those that could be registered in spite of
+    it."""
     world = suspended()
     if listed:
         lose_all(world)
@@ -586,7 +587,7 @@ def test_what_could_not_come_back_in_one_pass_comes_back_in_a_later_one(
 
 
 @pytest.mark.parametrize("when", list(When))
-def test_what_eureka_lost_comes_back_whichever_call_fails(when: When) -> None:
+def test_lost_instances_are_registered_again_whichever_call_fails(when: When) -> None:
     """A pass in which a call fails leaves the rest to the next ones."""
     world = suspended()
     world.registry.held.clear()
@@ -605,7 +606,7 @@ def test_what_eureka_lost_comes_back_whichever_call_fails(when: When) -> None:
         assert len(standing(world)) == 3, number
 
 
-def test_what_was_cancelled_between_two_suspensions_is_not_brought_back() -> None:
+def test_an_instance_cancelled_between_two_suspensions_is_not_registered_again() -> None:
     """By a pass that could not say so in a status."""
     world = suspended()
     world.registry.cached_for(30)

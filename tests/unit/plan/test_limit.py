@@ -137,8 +137,9 @@ def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eure
     assert first != set(sorted(key(n) for n in range(1, 11))[:3])
 
 
-def test_a_substitute_stays_until_it_dies() -> None:
-    """An instance that is not ready is no use to callers: another comes in, and stays when the first is ready again."""
+def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
+    """An instance that is not ready is no use to callers: another one is registered, and stays when the first is ready
+    again."""
     world = setting(pods=4, limit=1)
     settled(world)
     (first,) = up(world)
@@ -156,8 +157,8 @@ def test_a_substitute_stays_until_it_dies() -> None:
 
 
 @pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
-def test_what_a_percentage_comes_to_takes_nothing_out_when_it_falls_by_itself(value: Any) -> None:
-    """The data centre shrinks, or half of our pods go: what is left of ours and serves stays."""
+def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
+    """The data centre shrinks, or half of our pods end: those of ours that are left and serve stay."""
     world = setting(pods=10, others=6, limit=value)
     settled(world)
     standing = up(world)
@@ -191,8 +192,8 @@ def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
     assert len(up(world)) == 2
 
 
-def test_zero_detaches_all_that_stands_ready_or_not() -> None:
-    """The syncer says that it is detached, and registers again when the limit is gone."""
+def test_limit_zero_removes_all_instances_ready_or_not() -> None:
+    """The condition says so, and the syncer registers again when the limit is gone."""
     world = setting(pods=3)
     add_another_app(world)
     settled(world)
@@ -220,8 +221,8 @@ def add_another_app(world: FakeWorld) -> None:
     )
 
 
-def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
-    """40 of 50 may go, but never all that we own."""
+def test_a_lowered_limit_may_remove_many_instances_but_never_all() -> None:
+    """40 of 50 may be removed, but never all that we own."""
     world = setting(pods=50)
     world.brake = BrakeLimits()
     settled(world)
@@ -235,9 +236,7 @@ def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("value", [1, "20%"])
-def test_a_lowered_limit_keeps_what_callers_reach_before_what_a_person_put_out_of_service(
-    number: int, value: Any
-) -> None:
+def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number: int, value: Any) -> None:
     """Whichever of the three it is: another stays UP, and the override is not forgotten."""
     world = setting(pods=3)
     settled(world)
@@ -265,7 +264,7 @@ def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_ser
     assert world.registry.held[key(1)].status is InstanceStatus.OUT_OF_SERVICE
 
 
-def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
+def test_an_out_of_service_instance_keeps_its_place_and_its_override() -> None:
     """Nobody takes its place, and a lowered limit does not cancel it."""
     world = setting(pods=3, limit=1)
     settled(world)
@@ -278,8 +277,8 @@ def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten()
     assert world.registry.held[first].status is InstanceStatus.OUT_OF_SERVICE
 
 
-def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
-    """A substitute registered a moment ago is read uncached before another would be let in."""
+def test_an_outdated_list_registers_no_pod_beyond_the_limit() -> None:
+    """A substitute registered a moment ago is read uncached before another would be registered."""
     world = setting(pods=6, limit=1, cache=30)
     world.run()
     world.later(31)
@@ -295,8 +294,8 @@ def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
     assert up(world) == {second}
 
 
-def test_a_list_that_hides_what_stands_brings_in_nobody_who_comes_before_it_in_the_order() -> None:
-    """Another process let it in a moment ago. It is read uncached, though the list makes it one too many."""
+def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> None:
+    """Another process registered one a moment ago. It is read uncached, though the list makes it one too many."""
     every = setting(pods=6, limit=1)
     every.run()
     (comes_first,) = up(every)
@@ -310,8 +309,8 @@ def test_a_list_that_hides_what_stands_brings_in_nobody_who_comes_before_it_in_t
     assert up(world) == stands != {comes_first}
 
 
-def test_what_cannot_be_read_keeps_its_place() -> None:
-    """Nothing is decided on an instance that may stand."""
+def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
+    """Nothing is decided on an instance that may be registered."""
     world = setting(pods=4, limit=1, cache=30)
     world.registry.list_instances()  # the list is empty for 30 s
     world.run()
@@ -322,8 +321,8 @@ def test_what_cannot_be_read_keeps_its_place() -> None:
     assert [one.key for one in report.plan.blocked] == [first]
 
 
-def test_what_cannot_be_read_takes_nobodys_place_who_is_known_to_be_up() -> None:
-    """Two that stood DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
+def test_an_unread_instance_takes_no_place_of_one_known_to_be_up() -> None:
+    """Two that were DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
     world = setting(pods=3, limit=3)
     settled(world)
     ready(world, [1], not_ready=[2, 3])
@@ -425,8 +424,9 @@ VALUES = st.one_of(
 
 
 @given(st.data(), VALUES)
-def test_pods_and_the_data_centre_come_and_go_and_no_ready_instance_ever_goes(data: st.DataObject, value: Any) -> None:
-    """While nobody changes the limit, only what is not ready any more leaves, and nothing is ever changed twice."""
+def test_no_ready_instance_is_removed_while_pods_and_others_come_and_go(data: st.DataObject, value: Any) -> None:
+    """While nobody changes the limit, only instances that are not ready any more are removed, and nothing is changed
+    twice."""
     world = setting(pods=4, others=3, limit=value)
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.run()
@@ -467,7 +467,7 @@ def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str
 
 
 @pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
-def test_a_detached_syncer_leaves_its_instances_to_a_younger_one_without_a_gap(zero: Any) -> None:
+def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) -> None:
     """They stay UP and change hands; neither is in conflict, and nothing is cancelled on the way."""
     world = two_syncers(older=zero)
     report = settled(world)
@@ -494,7 +494,7 @@ def test_the_same_in_an_app_with_another_id() -> None:
     assert held_by(world) == {"10.0.0.1": ("UP", "other/young")}
 
 
-def test_what_a_detached_syncer_has_goes_once_another_app_stands_in_its_place() -> None:
+def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> None:
     """For one VIP: while the younger one's app cannot be registered, the older one's stays UP."""
     world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
     fresh = [key(n, app="rating-2") for n in (1, 2)]
@@ -516,7 +516,7 @@ def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
     assert {a.grounds for a in report.plan.of(Cancel)} == {Grounds.OVER_LIMIT}
 
 
-def test_a_syncer_that_is_no_longer_detached_has_its_addresses_back_without_a_gap() -> None:
+def test_a_syncer_whose_limit_was_zero_gets_its_addresses_back_without_a_gap() -> None:
     """They change hands once more; the younger is in conflict again, and may be deleted."""
     world = two_syncers(older=0)
     settled(world)
@@ -541,7 +541,7 @@ def test_with_a_limit_it_removes_what_it_does_not_let_in() -> None:
     assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)] * 2
 
 
-def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> None:
+def test_two_syncers_with_limit_zero_are_in_no_conflict() -> None:
     """Nothing of either is registered."""
     world = two_syncers()
     add_another_app(world)
@@ -575,8 +575,8 @@ def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
     assert condition_of(world, YOUNG, "Conflict")[0] == "True"
 
 
-def test_what_cannot_be_read_again_changes_no_hands_yet() -> None:
-    """It is renewed as it stands, and handed over by the next pass."""
+def test_an_instance_that_cannot_be_read_again_is_not_handed_over_yet() -> None:
+    """It is renewed as it is, and handed over by the next pass."""
     world = two_syncers(older=0)
     world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
     world.run()

@@ -126,7 +126,7 @@ def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str,
         "of another syncer, and wanted by this one",
     ],
 )
-def test_a_share_is_of_what_callers_find_beside_ours(others: list[ObservedInstance], places: int) -> None:
+def test_a_share_is_relative_to_the_others_that_callers_find(others: list[ObservedInstance], places: int) -> None:
     """Half of all: as many of ours as others are UP under a VIP of ours, each counted once."""
     found = within_limits(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
     assert len(let_in(found)) == places
@@ -173,10 +173,8 @@ def test_a_limit_is_reached_exactly(
 
 @pytest.mark.parametrize("wanted_stands", [True, False])
 @pytest.mark.parametrize(("value", "inside"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
-def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
-    value: Any, inside: int, wanted_stands: bool
-) -> None:
-    """It is kept, so of four that are ready one fewer is let in. An instance that is DOWN has no place."""
+def test_an_instance_that_may_still_be_wanted_has_its_place(value: Any, inside: int, wanted_stands: bool) -> None:
+    """It is kept, so of four that are ready one fewer is registered. An instance that is DOWN has no place."""
     found = claims(1, 2, 3, 4, limit=value)
     claim = found.claims[REF]
     assert isinstance(claim, Serving)
@@ -189,8 +187,8 @@ def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
     assert len(let_in(within_limits(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
 
 
-def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> None:
-    """The older one is suspended: the younger registers nothing at its addresses, and two others come in."""
+def test_addresses_that_an_older_syncer_only_holds_take_no_place() -> None:
+    """The older one is suspended: the younger registers nothing at its addresses, and two others instead."""
     older = syncer("older", created=500, suspend=True, selector={"service": "older"}, appName="rating")
     behind_both = [piece(endpoint(1), endpoint(2), endpoint(3), endpoint(4))]
     behind_older = [piece(endpoint(1), endpoint(2), service="older")]
@@ -209,7 +207,7 @@ def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
     assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == found
 
 
-def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_person_put_out() -> None:
+def test_a_lowered_limit_keeps_an_up_instance_rather_than_one_out_of_service() -> None:
     """One place is left for two."""
     found = claims(1, 2, limit=1)
     assert let_in(within_limits(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
@@ -217,32 +215,33 @@ def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_pe
 
 
 @pytest.mark.parametrize("unread", [1, 2])
-def test_nobody_goes_for_one_that_cannot_be_read(unread: int) -> None:
+def test_no_instance_is_removed_for_one_that_cannot_be_read(unread: int) -> None:
     """It may be gone, and the other the last; whichever of the two comes first in the order."""
     there = observed(standing(1, "2"), standing(2, "2")).refreshed({key(unread): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, limit=1), there)) == {key(1), key(2)}
 
 
-def test_nobody_comes_in_for_one_that_cannot_be_read_beside_one_that_a_person_put_out() -> None:
+def test_nothing_is_registered_for_an_unread_instance_beside_one_out_of_service() -> None:
     """Both keep their places, and there are no more."""
     there = observed(standing(1, "2", OUT), standing(2, "2")).refreshed({key(2): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
 
 
-def test_nothing_is_read_again_where_nobody_comes_in() -> None:
-    """A steady state costs no call. Where one comes in, the others that wait are read, for they may stand."""
+def test_nothing_is_read_again_where_nothing_new_is_registered() -> None:
+    """A steady state costs no call. Where a pod is to be registered, the others that wait are read, for they may be
+    registered."""
     found = claims(1, 2, 3, limit=1)
     assert within_limits(found, observed(standing(1, "1"))).to_read == ()
     assert len(within_limits(found, observed()).to_read) == 2
 
 
-def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:
-    """And else only how many of them are in."""
+def test_the_note_says_the_limit_and_how_many_pods_are_ready() -> None:
+    """Also where fewer are ready than the limit."""
     assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == ("limit 3: registers 2 of 2 ready",)
     assert serving(within_limits(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: registers 3 of 3 ready",)
 
 
-def test_what_was_cancelled_and_is_still_listed_takes_no_place_when_its_pod_is_ready_again() -> None:
+def test_a_cancelled_instance_that_is_still_listed_takes_no_place() -> None:
     """Another pod has its place by now. The list is older than the cancel, and a renewal would have registered it."""
     world = FakeWorld()
     world.own_writes = OwnWrites(seconds=45)

@@ -74,8 +74,8 @@ def under(namespace: str) -> set[InstanceKey]:
     return {key(number, namespace=namespace) for number in PODS}
 
 
-def test_an_older_syncer_that_is_suspended_takes_nothing_out() -> None:
-    """It registers nothing in their place; the younger one is told who holds them."""
+def test_a_suspended_older_syncer_removes_nothing() -> None:
+    """It registers nothing in their place; the younger one's condition says who holds them."""
     world = setting()
     older(world, suspend=True)
     settled(world)
@@ -86,8 +86,8 @@ def test_an_older_syncer_that_is_suspended_takes_nothing_out() -> None:
 
 
 @pytest.mark.parametrize("number", PODS)
-def test_what_a_person_put_out_of_service_stays_so_when_an_older_syncer_has_no_place_for_it(number: int) -> None:
-    """A cancel would lose a person's word."""
+def test_an_out_of_service_instance_stays_when_an_older_syncer_has_no_place(number: int) -> None:
+    """A cancel would lose a person's decision."""
     world = setting()
     world.registry.override(key(number), OUT)
     world.cluster.apply(syncer("older", created=1000, selector=ACROSS, limit=1))
@@ -95,8 +95,8 @@ def test_what_a_person_put_out_of_service_stays_so_when_an_older_syncer_has_no_p
     assert world.registry.held[key(number)].status is OUT
 
 
-def test_what_stands_beside_it_follows_its_pod() -> None:
-    """It is not frozen: UP and DOWN as its pod is, back when Eureka lost it, and gone with its pod."""
+def test_a_younger_syncers_instance_follows_its_pod_beside_a_suspended_one() -> None:
+    """It is UP and DOWN as its pod is, and removed with its pod."""
     world = setting()
     older(world, suspend=True)
     world.cluster.apply(pods(*PODS, unready=[2]))
@@ -110,8 +110,8 @@ def test_what_stands_beside_it_follows_its_pod() -> None:
     assert set(up(world)) == {key(1)}
 
 
-def test_what_stands_under_its_own_id_is_left_as_it_stands_until_its_pod_is_gone() -> None:
-    """Both are of one namespace: what is suspended changes nothing, and keeps nothing of a pod that is no more."""
+def test_an_instance_under_a_suspended_syncers_id_stays_until_its_pod_is_gone() -> None:
+    """Both are of one namespace: a suspended syncer changes nothing, and keeps nothing of a pod that is gone."""
     world = setting()
     world.cluster.apply(syncer("older", created=1000, selector=ACROSS, suspend=True))
     settled(world)
@@ -124,7 +124,7 @@ def test_what_stands_under_its_own_id_is_left_as_it_stands_until_its_pod_is_gone
     assert world.registry.held.keys() & under(NS) == {key(1)}
 
 
-def test_nothing_new_comes_in_while_an_older_one_holds_it() -> None:
+def test_nothing_new_is_registered_while_an_older_syncer_holds_the_address() -> None:
     """Neither a new pod, nor what is merely wanted, also where Eureka cannot be read."""
     world = setting()
     older(world, suspend=True)
@@ -136,8 +136,8 @@ def test_nothing_new_comes_in_while_an_older_one_holds_it() -> None:
     assert up(world) == under(NS)
 
 
-def test_when_the_older_one_goes_on_it_takes_over_without_a_gap() -> None:
-    """First its own, then the younger one's go."""
+def test_an_older_syncer_that_is_resumed_takes_over_without_a_gap() -> None:
+    """First its own are registered, then the younger one's are cancelled."""
     world = setting()
     older(world, suspend=True)
     settled(world)
@@ -180,7 +180,7 @@ TWO_PORTS = (ServicePort(name="http", port=80), ServicePort(name="https", port=4
 
 
 @pytest.mark.parametrize("namespace", [NS, OPS])
-def test_an_older_syncer_that_lacks_a_port_takes_nothing_out(namespace: str) -> None:
+def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> None:
     """The pods of one Service have no secure port: the older one cannot register them, and says so."""
     world = FakeWorld()
     world.scope = ALLOWED
@@ -207,8 +207,8 @@ def test_an_older_syncer_that_lacks_a_port_takes_nothing_out(namespace: str) -> 
     assert "pod rating-1 has no port 'https' (yet): nothing new of it is registered" in ready.message
 
 
-def test_what_stands_of_the_older_one_itself_is_not_taken_over() -> None:
-    """It knows too little of the endpoint this time, and keeps what stands."""
+def test_an_instance_of_the_older_syncer_itself_is_not_taken_over() -> None:
+    """It knows too little of the endpoint this time, and keeps the registered instance."""
     mine = instance(1, ref=SyncerRef(NS, "older"))
     world = FakeWorld()
     world.registry.put(stored(mine))
@@ -224,8 +224,8 @@ def test_what_stands_of_the_older_one_itself_is_not_taken_over() -> None:
     assert up(world) == {key(1)}
 
 
-def test_a_blind_pass_heals_only_what_this_process_knows_to_have_stood() -> None:
-    """Whether the older one's own stands there nobody can see."""
+def test_without_a_list_only_remembered_instances_are_registered_again() -> None:
+    """Whether the older one's own instance is registered there nobody can see."""
     claims = desired(
         [
             syncer("older", created=1, suspend=True, namespace=OPS, selector=ACROSS),

@@ -101,8 +101,8 @@ UNKNOWN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
-def test_what_is_frozen_or_unknown_is_renewed_and_not_healed(case: dict[str, Any]) -> None:
-    """An instance without an endpoint stays as it is, UP or DOWN; a 404 does not bring it back."""
+def test_instances_of_a_syncer_not_served_or_unknown_are_only_renewed(case: dict[str, Any]) -> None:
+    """An instance without an endpoint stays as it is, UP or DOWN; after a 404 it is not registered again."""
     for status in (UP, DOWN, OUT):
         action = only(plan_for(stored(instance(status=status)), **{"slices": (), **case}))
         assert isinstance(action, Renew)
@@ -110,7 +110,7 @@ def test_what_is_frozen_or_unknown_is_renewed_and_not_healed(case: dict[str, Any
 
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
-def test_what_is_frozen_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
+def test_a_syncer_not_served_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
     """Nothing is registered from half a picture."""
     assert plan_for(**case) == Plan()
 
@@ -122,14 +122,14 @@ def test_an_empty_service_is_empty() -> None:
     assert (action.grounds, action.why) == (Grounds.ABSENCE, "it has no endpoint any more")
 
 
-def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> None:
+def test_a_kept_instance_is_cancelled_when_another_pod_has_its_address_and_port() -> None:
     """That is positive evidence, from a complete list."""
     action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.REPLACED, "another pod has its address and port")
 
 
-def test_a_frozen_instance_goes_when_its_pod_is_in_no_complete_list() -> None:
+def test_a_kept_instance_is_cancelled_when_a_complete_list_lacks_its_pod() -> None:
     """And stays while its pod is in it."""
     frozen = desired([syncer()], [], [])
     for living, goes in (("uid-of-rating-1", False), ("uid-of-another", True)):
@@ -165,7 +165,7 @@ def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slice
         ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
     ],
 )
-def test_a_frozen_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
+def test_a_kept_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
     """Pods on the host's network share an address, so address and port and another pod are needed."""
     found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
     assert isinstance(only(found), Renew)
@@ -181,8 +181,8 @@ def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
     )
 
 
-def test_nothing_goes_while_the_crd_goes() -> None:
-    """Every syncer is being deleted, and no person wished it."""
+def test_nothing_is_removed_while_the_crd_is_being_deleted() -> None:
+    """Every syncer is being deleted, and no person wanted that."""
     claims = desired([syncer(deleted=1)], [service()], POD, crd_live=TERMINATING)
     action = only(make_plan(claims, observed(stored(instance()))))
     assert isinstance(action, Renew)
@@ -206,8 +206,9 @@ def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> Non
     assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [("timeout", False, late)]
 
 
-def test_a_blind_pass_renews_what_is_wanted_and_removes_nothing() -> None:
-    """While Eureka cannot be read: a 404 brings back what is UP; what is DOWN would be a first registration."""
+def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing() -> None:
+    """While Eureka cannot be read: after a 404 one that is UP is registered again; for one that is DOWN that would be a
+    first registration."""
     slices = (piece(endpoint(1), endpoint(2, ready=False)),)
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
     renewals = plan.of(Renew)
@@ -215,8 +216,8 @@ def test_a_blind_pass_renews_what_is_wanted_and_removes_nothing() -> None:
     assert [(r.key, r.if_gone is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
 
 
-def test_a_blind_pass_passes_over_what_no_claim_wants() -> None:
-    """Defence in depth: a key whose holder froze."""
+def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
+    """Defence in depth: a key whose holder is not served."""
     assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
     assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
 
@@ -232,8 +233,8 @@ def test_a_ready_endpoint_is_registered() -> None:
     )
 
 
-def test_what_stands_as_it_should_is_renewed() -> None:
-    """And brought back on a 404 while it is UP; a DOWN one would be a first registration."""
+def test_an_instance_that_is_as_desired_is_renewed() -> None:
+    """And registered again after a 404 while it is UP; for a DOWN one that would be a first registration."""
     assert only(plan_for(stored(instance()))) == Renew(
         key=key(), syncer=REF, why="pod rating-1 is ready", if_gone=instance(), status=UP
     )
@@ -252,7 +253,7 @@ def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, beco
 
 
 @pytest.mark.parametrize(("drain", "grounds"), [({}, Grounds.ABSENCE), ({DRAIN_ANNOTATION: "true"}, Grounds.DRAINED)])
-def test_an_update_tells_the_brake_what_it_rests_on(drain: dict[str, str], grounds: Grounds) -> None:
+def test_an_update_gives_the_brake_its_grounds(drain: dict[str, str], grounds: Grounds) -> None:
     """A drain is a person's; a pod that is not ready may be the cluster's error. An override outlives a register."""
     services = (replace(service(), annotations=drain),)
     stands = stored(instance(), overridden=STARTING)
@@ -303,7 +304,7 @@ def test_metadata_that_others_added_is_theirs(ours: dict[str, str], theirs: dict
     assert [change.field for change in differences(wanted, found)] == fields
 
 
-def test_metadata_taken_out_of_the_spec_is_taken_out_of_eureka() -> None:
+def test_metadata_that_is_removed_from_the_spec_is_removed_from_eureka() -> None:
     """One that is empty by now is as good as gone: Eureka can empty a key, not delete it."""
     before = stored(instance(metadata={"a": "1", "b": ""}))
     assert [change.field for change in differences(instance(), before)] == ["metadata.a"]
@@ -366,7 +367,7 @@ def test_an_endpoint_that_leaves_is_cancelled_on_its_grounds(
     assert (action.grounds if isinstance(action, Cancel) else None) == expected
 
 
-def test_what_a_deleted_syncer_registered_is_cancelled() -> None:
+def test_instances_of_a_deleted_syncer_are_cancelled() -> None:
     """Listed or not: a register may be younger than the list."""
     slices = (piece(endpoint(1), endpoint(2)),)
     plan = plan_for(stored(instance(1)), stored(instance(3)), slices=slices, deleted=1.0)
@@ -380,7 +381,7 @@ def test_what_a_deleted_syncer_registered_is_cancelled() -> None:
     assert plan.suspects == (key(1), key(2), key(3))
 
 
-def test_what_is_in_the_way_is_read_in_the_same_order_by_every_process() -> None:
+def test_blocking_instances_are_read_in_the_same_order_by_every_process() -> None:
     """Else two runs of one recorded pass make different calls: sets of texts have another order in each process."""
     others = [foreign(f"itself-{number}").key for number in range(1, 9)]
     in_the_way = [
@@ -393,7 +394,7 @@ def test_what_is_in_the_way_is_read_in_the_same_order_by_every_process() -> None
     assert sorted_plan((), [same]).suspects == (key(),)
 
 
-def test_what_a_deleted_syncer_may_have_written_is_not_deleted_when_it_is_anothers() -> None:
+def test_a_deleted_syncers_id_is_not_cancelled_when_it_belongs_to_others() -> None:
     """A foreign instance under the id, one that a successor wants, one that could not be read."""
     theirs = changed(foreign(), key=key(1))
     slices = (piece(endpoint(1), endpoint(2), endpoint(3)),)
@@ -422,7 +423,7 @@ def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
 # --- Scope, orphans, conflicts -----------------------------------------------------------------------------------
 
 
-def test_an_orphan_is_cancelled_when_its_namespace_was_listed_whole() -> None:
+def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> None:
     """No syncer of that name is there; another namespace's may be."""
     action = only(plan_for(stored(instance(ref=SyncerRef(NS, "gone"))), syncers=[]))
     assert isinstance(action, Cancel)
@@ -524,7 +525,7 @@ def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
     assert action.grounds.positive is (name == "cancel up")
 
 
-def test_only_a_wish_is_positive_evidence() -> None:
+def test_only_a_removal_that_somebody_wanted_has_evidence() -> None:
     """A terminating endpoint, a deleted syncer, a lowered limit, a drain; an orphan or a missing endpoint may be the
     cluster's error."""
     wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED}
@@ -548,7 +549,7 @@ def test_a_plan_is_in_the_order_of_its_work() -> None:
     assert [action.key for action in plan.removals] == [key(5), key(6)]
 
 
-def test_what_takes_away_comes_after_every_change_and_cancels_come_last() -> None:
+def test_removals_come_after_every_other_change_and_cancels_come_last() -> None:
     """Whatever the order of their keys."""
     stands = [stored(instance(1)), stored(instance(2)), stored(instance(3), status=DOWN)]
     plan = plan_for(*stands, slices=(piece(endpoint(2, ready=False), endpoint(3)),))
@@ -589,7 +590,7 @@ def test_conflicts_are_sorted() -> None:
     assert InstanceKey("A", "b") < InstanceKey("A", "c")
 
 
-def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
+def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
     """A pod that is in its slice and not in the list of pods: neither changed nor cancelled."""
     claim = Serving(syncer=syncer(), proof=PROOF, verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)})
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
@@ -599,8 +600,9 @@ def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
 
 
 @pytest.mark.parametrize("absent", [True, False])
-def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> None:
-    """An address that is awaited, Endpoints that are truncated; what leaves by its own word goes all the same."""
+def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absent: bool) -> None:
+    """An address that is awaited, Endpoints that are truncated; the instance of a terminating endpoint is cancelled all
+    the same."""
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,
@@ -612,8 +614,8 @@ def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> 
     assert (type(action), action.why) == ((Renew, "it waits") if absent else (Cancel, "terminates"))
 
 
-def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
-    """It may thaw: its instance is renewed as it stands, and the younger one is told."""
+def test_a_syncer_not_served_keeps_an_instance_that_a_younger_one_wants() -> None:
+    """It may be served again: its instance is renewed as it is, and the younger one is blocked."""
     older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
@@ -623,7 +625,7 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
         assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
 
 
-def test_an_older_syncer_takes_what_a_frozen_younger_one_has() -> None:
+def test_an_older_syncer_takes_over_from_a_younger_one_not_served() -> None:
     """Seniority is as among those that serve."""
     older, younger = syncer("old", created=1), syncer(port="grpc", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])

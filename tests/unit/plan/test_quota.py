@@ -90,7 +90,7 @@ def test_a_quota_removes_nothing() -> None:
     assert standing(world) == {2, 3, 4}
 
 
-def test_the_older_syncer_comes_first_and_takes_no_place_of_a_pod_that_is_replaced() -> None:
+def test_the_older_syncer_comes_first_but_takes_no_place_of_a_replaced_pod() -> None:
     """The younger one keeps as many as it has, whoever waits; another namespace has places of its own."""
     world = world_of(1, 2)
     young(world, 11, 12)
@@ -111,8 +111,8 @@ def test_the_older_syncer_comes_first_and_takes_no_place_of_a_pod_that_is_replac
     assert standing(world) == {1, 2, 3, 21, 22}
 
 
-def test_what_is_not_to_come_has_no_place() -> None:
-    """Pods that are not ready, and those of a suspended syncer; what could not be read again has one."""
+def test_pods_that_are_not_to_be_registered_have_no_place() -> None:
+    """Pods that are not ready, and those of a suspended syncer; an instance that could not be read again has one."""
     world = world_of(1, 2)
     young(world, 11, 12, suspend=True)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), endpoint(4)))
@@ -162,8 +162,9 @@ def test_the_oldest_syncers_are_served(shard: Shard | None) -> None:
     assert over(b, a, old, replace(oldest, spec={"syncerClass": "internal"})) == {"b"}, "nor has another class"
 
 
-def test_what_a_syncer_beyond_the_quota_has_registered_is_kept() -> None:
-    """Its pods are not followed; an instance goes when its pod is gone, and a place that is free serves it again."""
+def test_registered_instances_of_a_syncer_beyond_the_quota_are_kept() -> None:
+    """Its pods are not followed; an instance is removed when its pod is gone, and a place that is free serves it
+    again."""
     world = world_of(1)
     young(world, 11, 12)
     world.run()

@@ -98,7 +98,7 @@ def test_a_crash_of_one_app_takes_no_place_of_another() -> None:
     assert standing(world) == {3, 4, 12}
 
 
-def test_what_crashes_again_and_again_fills_no_more_than_twice_the_quota() -> None:
+def test_crashing_pods_fill_no_more_than_twice_the_quota() -> None:
     """Each generation was ready once, and stays registered while its pods are there."""
     world = world_of(1, 2, 3)
     seen: list[tuple[int, bool]] = []
@@ -146,7 +146,7 @@ def test_the_last_of_an_app_has_a_successor_whatever_crashes_beside_it() -> None
 
 
 @pytest.mark.parametrize("elder", [False, True])
-def test_blue_gives_its_places_to_green(elder: bool) -> None:
+def test_in_a_blue_green_change_the_places_pass_to_the_new_syncer(elder: bool) -> None:
     """Two syncers register one app. The pass that removes the one registers the other, although an older syncer
     waits."""
     world = world_of(1, 2, 3)
@@ -172,7 +172,7 @@ def test_a_deleted_syncer_gives_its_places_to_those_that_wait() -> None:
     assert standing(world) == {11, 12}
 
 
-def test_while_an_older_syncer_has_the_places_a_pod_keeps_its_instance_under_its_old_name() -> None:
+def test_a_pod_keeps_its_old_name_while_an_older_syncer_has_the_places() -> None:
     """The app got another name. Without this the pod would be under neither."""
     world = world_of(1, 2)
     young(world, 11)
@@ -190,8 +190,8 @@ def test_while_an_older_syncer_has_the_places_a_pod_keeps_its_instance_under_its
 
 
 @pytest.mark.parametrize("mode", ["service", "pod"])
-def test_so_does_a_service_and_an_endpoint_that_has_no_pod(mode: str) -> None:
-    """Their address tells that it is the same."""
+def test_a_service_or_bare_endpoint_keeps_its_old_name_as_well(mode: str) -> None:
+    """Its address shows that it is the same."""
     world = world_of(1, 2)
     world.cluster.apply(
         service("young", labels={"app": "young"}),
@@ -215,7 +215,7 @@ def test_so_does_a_service_and_an_endpoint_that_has_no_pod(mode: str) -> None:
     assert [name.split()[0] for name in world.statuses() if "10.0.0.11" in name] == ["OTHER"]
 
 
-def test_what_a_person_put_out_of_service_keeps_its_place() -> None:
+def test_an_out_of_service_instance_keeps_its_place() -> None:
     """It comes back."""
     world = world_of(1, 2, 3)
     world.run()
@@ -241,8 +241,8 @@ def test_pods_are_replaced_far_beyond_a_quota_that_was_lowered() -> None:
 # A tenant gets no more places.
 
 
-def test_a_broken_spec_gives_no_places() -> None:
-    """What is kept under it counts."""
+def test_instances_of_a_broken_spec_keep_their_places() -> None:
+    """They are kept, and count."""
     world = world_of(1, 2, 3)
     world.run()
     world.cluster.apply(syncer(port="not a port of it"))
@@ -253,8 +253,8 @@ def test_a_broken_spec_gives_no_places() -> None:
     assert ready(world, YOUNG)[0] == "OverQuota"
 
 
-def test_another_class_gives_no_places() -> None:
-    """What no other installation serves is kept here, and counts; so does what another one serves."""
+def test_instances_of_another_class_keep_their_places() -> None:
+    """Instances that no installation serves are kept here, and count; so do those that another one serves."""
     world = world_of(1, 2, 3)
     world.run()
     world.registry.put(foreign())
@@ -265,7 +265,7 @@ def test_another_class_gives_no_places() -> None:
     assert ready(world, YOUNG)[0] == "OverQuota"
 
 
-def test_what_is_not_in_any_slice_for_sure_has_its_place() -> None:
+def test_an_instance_whose_slices_are_missing_keeps_its_place() -> None:
     """It is kept while the slices do not say enough."""
     world = world_of(1, 2, 3)
     world.run()
@@ -277,7 +277,7 @@ def test_what_is_not_in_any_slice_for_sure_has_its_place() -> None:
 
 
 @pytest.mark.parametrize("road", ["names", "orphans", "own limit", "policy"])
-def test_removals_that_are_held_give_no_more_than_twice_the_quota(road: str) -> None:
+def test_held_removals_allow_no_more_than_twice_the_quota(road: str) -> None:
     """New instances come before old ones are cancelled, and the brake may hold those for ever, or a policy leave them
     to expire. The tenant moves on all the same."""
     most, world = 12, FakeWorld()
@@ -303,9 +303,9 @@ def test_removals_that_are_held_give_no_more_than_twice_the_quota(road: str) -> 
     assert len(world.registry.held) > 0
 
 
-def test_what_recovers_gives_no_way_beyond_twice_the_quota() -> None:
-    """Twice as many are UP as there are places: what stood in, and what recovered. All of them are to go, and are held,
-    and another syncer would take their app over."""
+def test_recovered_pods_give_no_room_beyond_twice_the_quota() -> None:
+    """Twice as many are UP as there are places: substitutes, and pods that recovered. All of them are to be removed,
+    and are held, and another syncer would take their app over."""
     world = world_of(1, 2, 3)
     world.brake = BrakeLimits()
     world.cluster.apply(syncer(maxRemovalPercent=1))
@@ -352,7 +352,7 @@ def test_a_suspended_syncer_has_the_places_of_what_it_holds() -> None:
     assert standing(world) == {1, 2, 3}
 
 
-def test_what_could_not_be_read_again_has_its_place() -> None:
+def test_an_instance_that_could_not_be_read_again_keeps_its_place() -> None:
     """It may be registered, wanted or not."""
     world = world_of(1, 2, 3)
     world.run()
@@ -369,8 +369,8 @@ def test_what_could_not_be_read_again_has_its_place() -> None:
 # What is registered after Eureka lost its memory.
 
 
-def test_what_this_process_saw_comes_back_first() -> None:
-    """An older syncer, or a pod that comes first in the order of the keys, does not come in its place."""
+def test_instances_that_this_process_saw_are_registered_again_first() -> None:
+    """An older syncer, or a pod that comes first in the order of the keys, does not get their place."""
     world = world_of(3)
     world.last_seen = LastSeen()
     young(world, 12, 13)

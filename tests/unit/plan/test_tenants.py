@@ -133,7 +133,7 @@ BY_NOBODY = pytest.mark.parametrize("attack", BY_HAND, ids=lambda attack: attack
 @pytest.mark.parametrize("created", [OLD, 1000.0], ids=["older", "of the same second"])
 @pytest.mark.parametrize("ready", [True, False], ids=["ready", "not ready"])
 @pytest.mark.parametrize("suspend", [False, True], ids=["", "suspended"])
-def test_another_namespaces_claim_takes_no_ready_pod_out(
+def test_another_namespaces_claim_removes_no_ready_pod(
     attack: Attack, created: float, ready: bool, suspend: bool
 ) -> None:
     """Whatever its age, and whether it registers anything itself."""
@@ -150,7 +150,7 @@ def test_another_namespaces_claim_takes_no_ready_pod_out(
 @HOW
 @pytest.mark.parametrize("suspend", [False, True], ids=["", "suspended"])
 @pytest.mark.parametrize("ready", [True, False], ids=["ready", "not ready"])
-def test_another_namespaces_claim_keeps_no_new_pod_out(attack: Attack, suspend: bool, ready: bool) -> None:
+def test_another_namespaces_claim_blocks_no_new_pod(attack: Attack, suspend: bool, ready: bool) -> None:
     """It names the addresses of pods to come, and registers them before."""
     world = bank()
     world.cluster.apply(*attack(4, 5, 6, ready=ready, created=OLD))
@@ -164,8 +164,8 @@ def test_another_namespaces_claim_keeps_no_new_pod_out(attack: Attack, suspend: 
 
 
 @BY_NOBODY
-def test_what_the_cluster_gave_to_another_namespace_is_not_registered(attack: Attack) -> None:
-    """The condition names the syncer that has the address; what nobody else has comes in."""
+def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered(attack: Attack) -> None:
+    """The condition names the syncer that has the address; an address that nobody else has is registered."""
     world = bank()
     made = attack(3, 4, ready=True, created=OLD)
     world.cluster.apply(*made)
@@ -177,8 +177,8 @@ def test_what_the_cluster_gave_to_another_namespace_is_not_registered(attack: At
 
 
 @BY_NOBODY
-def test_what_stands_already_stays_and_follows_its_service(attack: Attack) -> None:
-    """A slice names a pod of its namespace all the same when somebody forged it, so nothing goes for it."""
+def test_an_already_registered_instance_stays_and_follows_its_service(attack: Attack) -> None:
+    """A slice names a pod of its namespace all the same when somebody forged it, so nothing is removed for it."""
     world = bank()
     world.cluster.apply(*attack(4, ready=True, created=OLD))
     world.run()
@@ -196,7 +196,7 @@ def test_what_stands_already_stays_and_follows_its_service(attack: Attack) -> No
 @pytest.mark.parametrize(
     "spec", [{}, {"policy": "CreateOnly", "metadata": {"a": "b"}}, {"suspend": True, "vipAddress": "other"}], ids=str
 )
-def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(
+def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
     attack: Attack, spec: Mapping[str, Any], blind: bool
 ) -> None:
     """The list is older than the loss, and still shows both; or there is none, and the process remembers both."""
@@ -216,7 +216,7 @@ def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(
     assert (standing(world, BANK), standing(world, EVIL)) == ({1, 2, 3, 4}, set())
 
 
-def test_a_frozen_syncer_keeps_its_pods_whatever_another_namespaces_slices_say() -> None:
+def test_a_syncer_not_served_keeps_its_pods_whatever_foreign_slices_say() -> None:
     """Its Service is gone for a moment, as while a chart is upgraded, and a slice elsewhere names another pod there."""
     world = bank()
     world.cluster.apply(*by_pods(*PODS, ready=True, created=OLD))
@@ -278,7 +278,7 @@ def serving(found: Service, kind: str, *rest: Any, **spec: Any) -> FakeWorld:
 
 @HOW
 @pytest.mark.parametrize("kind", ALLOTTED)
-def test_a_services_own_address_is_its_namespaces(attack: Attack, kind: str) -> None:
+def test_a_services_own_address_belongs_to_its_namespace(attack: Attack, kind: str) -> None:
     """As a pod's is: the cluster gives it to one Service. Who claims it first keeps it from nobody."""
     world = serving(ALLOTTED[kind], kind, *attack(1, ready=True, created=OLD))
     settled(world)
@@ -287,7 +287,7 @@ def test_a_services_own_address_is_its_namespaces(attack: Attack, kind: str) -> 
 
 
 @HOW
-def test_a_written_address_that_stands_is_not_taken_out_either(attack: Attack) -> None:
+def test_a_registered_written_address_is_not_removed_either(attack: Attack) -> None:
     """Another namespace's slice names a pod there: that may be forged."""
     world = serving(WRITTEN["ExternalIP"], "ExternalIP")
     assert standing(world, BANK) == {1}
@@ -338,7 +338,7 @@ def test_of_two_new_ones_the_older_registers() -> None:
     assert conflict(world, GREEN) == ""
 
 
-def test_the_one_that_stands_has_the_address_also_against_an_older_one() -> None:
+def test_the_registered_syncer_keeps_the_address_also_against_an_older_one() -> None:
     """It was registered first."""
     world = colours(green={})
     world.run()
@@ -359,7 +359,7 @@ def test_an_older_one_that_registers_nothing_keeps_nobody_out(blue: Mapping[str,
     assert conflict(world, GREEN) == ""
 
 
-def test_two_that_stand_both_stay() -> None:
+def test_two_registered_rivals_both_stay() -> None:
     """They were registered before either claimed the other's address; each follows its own pods."""
     world = colours(blue={"port": 443}, green={})
     world.cluster.apply(*behind_ingress("blue", created=1000, appName="other"))
@@ -375,7 +375,7 @@ def test_two_that_stand_both_stay() -> None:
     assert {one.status for one in world.registry.held.values()} >= {DOWN}
 
 
-def test_what_stands_is_read_before_the_older_one_comes_in() -> None:
+def test_a_registered_rival_is_read_before_an_older_syncer_registers() -> None:
     """The list is up to half a minute old, and does not show yet what another process registered."""
     world = FakeWorld(cache=30)
     world.run()
@@ -386,8 +386,8 @@ def test_what_stands_is_read_before_the_older_one_comes_in() -> None:
     assert namespaces(world) == ["green"]
 
 
-def test_nobody_comes_in_while_eureka_cannot_be_read() -> None:
-    """Which of them stands nobody knows; what this process saw comes back."""
+def test_no_rival_is_registered_while_eureka_cannot_be_read() -> None:
+    """Nobody knows which of them is registered; one that this process saw is registered again."""
     claims = desired(
         [one for namespace in ("blue", "green") for one in behind_ingress(namespace, created=1)[2:]],
         [service(namespace=namespace) for namespace in ("blue", "green")],
@@ -402,7 +402,7 @@ def test_nobody_comes_in_while_eureka_cannot_be_read() -> None:
     assert healed[green] is not None
 
 
-def test_a_blind_pass_says_that_it_does_not_know() -> None:
+def test_a_pass_without_eurekas_list_says_that_it_does_not_know() -> None:
     """A sentence says no more than was seen."""
     world = colours(blue={}, green={})
     world.run()
@@ -481,7 +481,7 @@ def test_one_key_has_one_holder_wherever_its_services_are() -> None:
 
 
 @pytest.mark.parametrize("how", [{"suspend": True}, {}, {"limit": 0}], ids=["suspended", "registered", "detached"])
-def test_a_slice_that_names_another_namespaces_pod_neither_opens_its_gate_nor_keeps_it_shut(
+def test_a_slice_does_not_affect_the_gate_of_another_namespaces_pod(
     how: dict[str, Any],
 ) -> None:
     """UIDs of pods stand in Eureka for all to read."""

@@ -152,14 +152,14 @@ def play(row: Row, size: int, *, single: bool) -> None:
 
 @pytest.mark.parametrize("size", TEAMS)
 @pytest.mark.parametrize("name", ROWS)
-def test_what_is_held_and_what_goes(name: str, size: int) -> None:
+def test_each_row_holds_and_removes_what_it_says(name: str, size: int) -> None:
     """By a process that makes all passes."""
     play(ROWS[name], size, single=False)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_single_passes_hold_and_take_out_the_same(name: str) -> None:
-    """Each pass is a process of its own: the condition tells it of the one before."""
+def test_single_passes_hold_and_remove_the_same(name: str) -> None:
+    """Each pass is a process of its own: the condition says what the one before saw."""
     play(ROWS[name], 20, single=True)
 
 

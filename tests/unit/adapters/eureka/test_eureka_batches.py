@@ -209,7 +209,7 @@ class TestTheQuestion:
         assert "s3cret" not in why
         assert not [call for server in site.servers for call in server.calls if call.path == BATCH][1:]
 
-    def test_two_addresses_of_one_server_are_told(self) -> None:
+    def test_two_addresses_of_one_server_are_reported(self) -> None:
         """A load balancer beside its only server: each lease would be renewed twice."""
         site = Site(2)
         page = (
@@ -308,8 +308,8 @@ class TestTheQuestion:
         site.servers[1].eureka.replicas = ("http://three:8761/eureka",)
         assert "http://three:8761/eureka" in site.why()
 
-    def test_a_server_that_stays_away_ends_batches_before_its_leases_lapse(self) -> None:
-        """Two minutes long the others are enough; then each write goes to one that tells the others."""
+    def test_a_server_that_stays_away_ends_batches_before_its_leases_expire(self) -> None:
+        """For two minutes the other servers are enough; then each write goes to one server, which replicates it."""
         site = Site(2).listed()
         site.servers[1].plugged = False
         site.renew(1)
@@ -360,7 +360,7 @@ class TestAnswers:
             server.put(*numbers)
         assert site.renew(3, 1, 2) == [Batched.ABSENT, Batched.DONE, Batched.PARTLY]
 
-    def test_what_a_server_lacks_goes_to_it_alone(self) -> None:
+    def test_a_missing_instance_is_registered_only_on_the_server_that_lacks_it(self) -> None:
         """It is read on both and registered. A heartbeat verifies it, and makes the lease last twice its duration."""
         site = Site(2).listed()
         site.servers[0].put(1, 2)
@@ -388,7 +388,7 @@ class TestAnswers:
         assert "Register" not in site.servers[1].sent()
 
     @pytest.mark.parametrize("theirs", [False, True])
-    def test_what_a_person_put_out_of_service_is_left_partly_registered(self, theirs: bool) -> None:
+    def test_an_instance_that_a_person_put_out_of_service_stays_partly_registered(self, theirs: bool) -> None:
         """Unless another owner's instance is in its place: a renewal that is replicated would overwrite that."""
         site = Site(2).listed()
         site.servers[0].put(1)
@@ -403,7 +403,7 @@ class TestAnswers:
         assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [expected]
         assert "Register" not in site.servers[1].sent()
 
-    def test_a_registration_goes_everywhere_and_is_verified(self) -> None:
+    def test_a_registration_is_sent_to_every_server_and_verified(self) -> None:
         """A server says 200 of one that it has rejected: the heartbeat after it is a 404."""
         site = Site(2).listed()
         batches = site.registry.batches()
@@ -440,8 +440,9 @@ class TestAnswers:
         assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
         assert [call.path for call in alone.servers[0].calls] == [BATCH]
 
-    def test_a_cancel_does_not_overtake_what_one_server_alone_was_told(self) -> None:
-        """A server hands on a single registration a moment later; what it replaces must not go there before."""
+    def test_a_batch_of_cancels_waits_until_a_single_registration_is_replicated(self) -> None:
+        """A server replicates a single registration a moment later; the instance that it replaces must not be cancelled
+        there before."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1, 2)
@@ -492,8 +493,8 @@ class TestFailures:
         assert site.renew(1) == [Batched.PARTLY]
 
     @pytest.mark.parametrize("number", [1, 2])
-    def test_what_no_server_has_cancelled_is_not_cancelled(self, number: int) -> None:
-        """All went away in the very call: nobody has taken the cancel."""
+    def test_a_cancel_that_no_server_took_is_not_done(self, number: int) -> None:
+        """All servers became unreachable in the very call."""
         site = Site(number).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -536,7 +537,7 @@ class TestFailures:
         assert site.renew(*numbers) == [Batched.UNSETTLED] * 100
         assert f"{NAMES[1]} answers a batch of one item, but not a batch of" in site.why()
 
-    def test_a_server_that_answers_questions_and_no_batch_ends_them_before_its_leases_lapse(self) -> None:
+    def test_a_server_that_answers_no_batch_ends_batches_before_its_leases_expire(self) -> None:
         """As one that stays away: it goes down under each batch, and is up again when it is asked."""
         site = Site(2)
         for _ in range(4):
@@ -637,8 +638,8 @@ class TestReturns:
         """What it has lost is not in its list."""
         assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
 
-    def test_one_that_has_not_answered_for_all_is_asked_again(self) -> None:
-        """It went away once more, or no time was left; nothing is said to be lacking there meanwhile."""
+    def test_a_server_that_did_not_answer_about_all_instances_is_asked_again(self) -> None:
+        """It became unreachable again, or no time was left; meanwhile no instance counts as missing there."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -655,7 +656,7 @@ class TestReturns:
 
 
 class TestDoubts:
-    def test_what_one_server_alone_was_told_is_renewed_singly_until_all_have_it(self) -> None:
+    def test_a_change_on_one_server_is_renewed_singly_until_all_servers_have_it(self) -> None:
         """A heartbeat in a batch carries no timestamp: a server that missed a change would keep its old copy."""
         site = Site(2).listed()
         for server in site.servers:
@@ -759,7 +760,7 @@ class TestPasses:
         assert {call.method for server in story.site.servers for call in server.calls} <= {"GET", "POST"}
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_a_server_that_comes_back_empty_is_brought_level(self, which: int) -> None:
+    def test_a_server_that_comes_back_empty_gets_all_instances_again(self, which: int) -> None:
         """In the pass that finds it back."""
         story = Story()
         story.run()
@@ -774,7 +775,7 @@ class TestPasses:
         assert story.held() == [{key(1), key(2)}] * 2
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_what_was_cancelled_while_a_server_was_away_goes_when_it_is_back(self, which: int) -> None:
+    def test_an_instance_cancelled_during_an_outage_is_removed_when_the_server_is_back(self, which: int) -> None:
         """Within two passes: it answers in the first, and is listed in the second."""
         story = Story()
         story.run()
@@ -789,7 +790,7 @@ class TestPasses:
         assert story.held() == [{key(1)}] * 2
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_a_server_that_is_back_gets_what_came_before_it_loses_what_went(self, which: int) -> None:
+    def test_a_server_that_is_back_gets_new_instances_before_old_ones_are_cancelled(self, which: int) -> None:
         """Callers that ask that server alone always find one, though no lease is due."""
         story = Story((1,))
         story.world.renewals = RenewalLedger(period=30, slack=5)
@@ -825,7 +826,9 @@ class TestPasses:
 
     @pytest.mark.parametrize("which", [0, 1])
     @pytest.mark.parametrize("status", [InstanceStatus.UP, InstanceStatus.UNKNOWN])
-    def test_an_id_that_a_stranger_has_on_one_server_is_taken_on_none(self, status: InstanceStatus, which: int) -> None:
+    def test_an_id_that_others_have_on_one_server_is_registered_on_none(
+        self, status: InstanceStatus, which: int
+    ) -> None:
         """Also while lists do not show it, and Eureka answers a heartbeat for it with 404."""
         story = Story()
         server = story.site.servers[which]
@@ -841,8 +844,8 @@ class TestPasses:
         assert stands is not None
         assert stands.instance == theirs
 
-    def test_a_404_brings_back_nothing_that_is_not_desired(self) -> None:
-        """A frozen instance that one server lacks stays where it stands, and is renewed there."""
+    def test_a_404_registers_nothing_that_is_not_desired(self) -> None:
+        """A kept instance that one server lacks stays where it is, and is renewed there."""
         story = Story()
         story.run()
         story.site.servers[1].empty()
@@ -852,8 +855,8 @@ class TestPasses:
         assert story.held() == [{key(1), key(2)}, set()]
         assert story.site.servers[0].sent() == ["Heartbeat"] * 2
 
-    def test_what_another_scope_holds_on_one_server_is_not_cancelled_there(self) -> None:
-        """The same id, under a syncer that is not ours to serve: only our own copy goes."""
+    def test_an_instance_of_another_scope_on_one_server_is_not_cancelled_there(self) -> None:
+        """The same id, under a syncer that is not ours to serve: only our own copy is cancelled."""
         story = Story()
         story.world.scope = Scope(namespaces=frozenset({NS}))
         story.run()
@@ -864,9 +867,9 @@ class TestPasses:
         assert story.held() == [{key(2)}, {key(1), key(2)}]
 
     @pytest.mark.parametrize("later", [1, 30])
-    def test_a_person_s_out_of_service_is_not_carried_over_as_up(self, later: float) -> None:
-        """What a person took out on one server does not come up on the other, also while the list shows it UP. It is
-        renewed singly, which a server that replicates would hand on."""
+    def test_a_persons_out_of_service_is_not_copied_to_another_server_as_up(self, later: float) -> None:
+        """An instance that a person put out of service on one server does not become UP on the other, also while the
+        list shows it UP. It is renewed singly, which a server that replicates would hand on."""
         story = Story((1,))
         story.run()
         story.site.servers[0].handle(out_of_service(1))

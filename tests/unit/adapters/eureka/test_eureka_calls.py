@@ -227,7 +227,9 @@ class TestLists:
             (ConnectionRefusedError(), Cause.UNAVAILABLE, "refused"),
         ],
     )
-    def test_what_is_no_list_is_unknown(self, answer: Response | Exception, cause: Cause, sentence: str) -> None:
+    def test_an_answer_that_is_no_list_is_unknown(
+        self, answer: Response | Exception, cause: Cause, sentence: str
+    ) -> None:
         """Each answer that is no registry is Unknown, with its cause and a sentence; a list never raises."""
         source = connect(answer)[0].list_instances()
         assert isinstance(source, Unknown)
@@ -235,13 +237,13 @@ class TestLists:
         assert sentence in source.message
         assert source.message.endswith((".", "?"))
 
-    def test_a_list_that_is_403_alone_is_a_warm_up(self) -> None:
+    def test_a_403_of_the_list_alone_means_warm_up(self) -> None:
         """A 403 of the list, while another read is a 404, is a server that has just started."""
         source = connect(Response(status=403), Response(status=404))[0].list_instances()
         assert isinstance(source, Unknown)
         assert (source.cause, "5 minutes" in source.message) == (Cause.UNAVAILABLE, True)
 
-    def test_a_refused_login_is_told_apart_from_a_missing_one(self) -> None:
+    def test_a_refused_login_is_distinguished_from_a_missing_one(self) -> None:
         """A 401 in spite of a login says that the login is wrong, and does not repeat it."""
         source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].list_instances()
         assert isinstance(source, Unknown)
@@ -255,14 +257,14 @@ class TestLists:
             assert isinstance(source, Unknown)
             assert ("does the URL end in /eureka?" in source.message) is asked
 
-    def test_a_redirect_does_not_tell_a_secret(self) -> None:
+    def test_the_error_for_a_redirect_shows_no_secret(self) -> None:
         """Query and user of a redirect's target are not repeated."""
         headers = {"Location": "https://me:s3cret@sso/login?token=s3cret"}
         source = connect(Response(status=302, headers=headers))[0].list_instances()
         assert isinstance(source, Unknown)
         assert "s3cret" not in source.message
 
-    def test_an_answer_has_a_largest_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_answer_has_a_size_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """More than the allowed number of bytes, unzipped, is Unknown."""
         monkeypatch.setattr(tries, "LARGEST", 2**20)
         big = gzip.compress(EMPTY + b" " * 5_000_000)
@@ -344,7 +346,7 @@ class TestWrites:
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
-    def test_a_login_that_the_server_repeats_is_not_told(self, url: str, spring: bool) -> None:
+    def test_a_login_that_the_server_repeats_is_not_shown(self, url: str, spring: bool) -> None:
         """Header and password of our own call, whatever form the refusal has."""
         credentials = Credentials(user="sync", password="s3cret")
         sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()
@@ -365,7 +367,7 @@ class TestWrites:
         assert "s3c" not in str(error_of(lambda: client.register(INSTANCE, dirty_timestamp=1)))
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
-    def test_what_a_terminal_would_obey_is_written_out(self, spring: bool) -> None:
+    def test_control_characters_are_written_out(self, spring: bool) -> None:
         """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
         text = "\x1b[2J\x07 \x9b31m \u202eowned"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
@@ -386,7 +388,7 @@ class TestWrites:
         assert r"\x1b]0;owned\x07" in source.message
 
     @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
-    def test_a_refusal_is_told_without_its_time(self, message: str, told: str) -> None:
+    def test_a_refusal_is_reported_without_its_time(self, message: str, told: str) -> None:
         """Spring's error bodies hold the moment: the same refusal twice is the same sentence."""
         body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
         client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
@@ -426,7 +428,7 @@ class TestRetries:
         [TimeoutError(), ConnectionResetError(), *(Response(status=status) for status in (429, 502, 503, 504))],
         ids=str,
     )
-    def test_what_may_pass_is_tried_again(self, failure: Response | Exception) -> None:
+    def test_a_transient_failure_is_tried_again(self, failure: Response | Exception) -> None:
         """A transient failure is repeated after a wait, also of a POST, which is idempotent here."""
         clock = FakeClock()
         client, server = connect(failure, failure, Response(status=204), clock=clock)

@@ -71,8 +71,8 @@ def test_a_number_is_not_taken_for_what_equals_it() -> None:
         later(decoded, changed(THEIRS, metadata={"weight": value}))
 
 
-def test_what_is_not_listed_any_more_is_forgotten() -> None:
-    """Its memory goes with it."""
+def test_an_instance_that_is_no_longer_listed_is_forgotten() -> None:
+    """What was remembered of it is dropped."""
     decoded = Decoded()
     before = [later(decoded, OURS, THEIRS) for _ in range(2)][1]
     later(decoded, OURS)

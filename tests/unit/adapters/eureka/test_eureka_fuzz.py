@@ -118,7 +118,7 @@ def test_a_sentence_stays_the_same_while_the_list_grows(damage: bytes) -> None:
     assert not re.search(r"\d{2}", told.pop())
 
 
-def test_a_short_list_is_told_without_numbers() -> None:
+def test_a_short_list_is_reported_without_numbers() -> None:
     """The same for a list that holds fewer than it counts."""
     told = set()
     for count in (5, 6):

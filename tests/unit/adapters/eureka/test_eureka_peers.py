@@ -196,7 +196,7 @@ class TestChoice:
         assert pair.two.calls == []
 
     @pytest.mark.parametrize("call", ["read", "register", "renew", "cancel"])
-    def test_a_call_that_fails_goes_to_the_next_at_once(self, call: str, pair: Pair) -> None:
+    def test_a_failed_call_is_sent_to_the_next_peer_at_once(self, call: str, pair: Pair) -> None:
         """So do the calls after it, without another try at the first."""
         pair.clock.sleep(REPLICATION_SECONDS)  # what was registered has come to the next one
         pair.one.calls.clear()
@@ -223,7 +223,7 @@ class TestChoice:
         assert pair.run()[0] is ExitCode.OK
         assert pair.one.calls == []
 
-    def test_it_goes_back_to_the_first_after_a_while_and_not_within_a_pass(
+    def test_the_first_peer_is_used_again_after_a_while_not_within_a_pass(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A rest ends with a list; one warning says that it began, one line that it is over, and how long it was."""
@@ -243,7 +243,7 @@ class TestChoice:
             ("INFO", f"the Eureka peer {ONE} is used again, after 10s"),
         ]
 
-    def test_a_peer_that_keeps_failing_is_left_alone_ever_longer_and_told_once(
+    def test_a_failing_peer_is_skipped_ever_longer_and_reported_once(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A single failure costs seconds, and a peer that is away few timeouts. When it has worked, it begins anew."""
@@ -345,7 +345,7 @@ class TestChoice:
         assert pair.peers.renew(key(1))
         assert pair.two.calls == []
 
-    def test_a_500_to_one_instance_goes_to_the_next_peer_and_blames_none(
+    def test_after_a_500_the_next_peer_is_tried_and_the_first_stays_in_use(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
         """It may be broken, or stumble over the instance: another peer may take that, and the first stays in use."""
@@ -361,7 +361,7 @@ class TestChoice:
         assert pair.peers.renew(key(1))
         assert pair.two.calls == ["register", "register"]
 
-    def test_what_all_peers_say_is_said_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    def test_an_error_of_all_peers_is_reported_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
         """The fix for a login or CSRF protection is long, and the same on each."""
         for peer, name in ((pair.one, ONE), (pair.two, TWO)):
             peer.write_trouble = RegistryDenied(f"PUT {name}/apps/A/b was answered 403: ignore it in the server.")
@@ -389,7 +389,7 @@ class TestChoice:
 
 class TestRefusals:
     @pytest.mark.parametrize(("trouble", "code"), [(DENIED, ExitCode.EUREKA_DENIED), (PAGE, ExitCode.EUREKA_UNREAD)])
-    def test_a_refused_list_is_said_and_no_lease_lapses(
+    def test_a_refused_list_is_reported_and_no_lease_expires(
         self, trouble: RegistryError, code: ExitCode, pair: Pair
     ) -> None:
         """Pass after pass it is Unknown, so that nothing is removed, while the next peer takes the renewals."""
@@ -439,8 +439,8 @@ class TestRefusals:
 
 
 class TestGhosts:
-    def test_a_ghost_of_ours_is_cancelled_where_it_stands(self) -> None:
-        """It is read there first; what is desired, and what is another's, stays."""
+    def test_an_undesired_instance_of_ours_is_cancelled_on_the_peer_that_holds_it(self) -> None:
+        """It is read there first; a desired instance and another owner's stay."""
         pair = Pair(replicating=False)
         gone, other = stored(instance(9)), foreign()
         pair.two.held.put(stored(instance(1)), gone, other)
@@ -449,7 +449,7 @@ class TestGhosts:
         assert pair.standing() == (OURS, {key(1), other.key})
         assert pair.two.calls.index("read") < pair.two.calls.index("cancel")
 
-    def test_a_ghost_that_has_become_anothers_meanwhile_stays(self, pair: Pair) -> None:
+    def test_an_undesired_instance_that_another_owner_took_over_stays(self, pair: Pair) -> None:
         """The list showed it as ours, the uncached read does not."""
         ghost = stored(instance(9))
         pair.two.others = []
@@ -482,8 +482,9 @@ class TestGhosts:
         assert not pair.peers.cancel(key(2), ours=OWNERSHIP.holds)
         assert pair.two.calls == []
 
-    def test_what_replaces_an_instance_comes_before_it_goes_on_every_peer(self, pair: Pair) -> None:
-        """The first peer may not have told the second yet of what was registered, so it tells of the cancel, too."""
+    def test_on_every_peer_the_replacement_is_registered_before_the_cancel(self, pair: Pair) -> None:
+        """The first peer may not have replicated the registration to the second yet, so it replicates the cancel,
+        too."""
         pair.one.others = []  # what it has to tell is still on its way
         pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
@@ -492,7 +493,7 @@ class TestGhosts:
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == ({key(2), key(3)}, {key(2)})
 
-    def test_a_ghost_counts_before_the_brake(self) -> None:
+    def test_the_brake_counts_undesired_instances_of_one_peer(self) -> None:
         """A first peer that lost its memory, and a cluster that shows no pods, do not empty the second."""
         pair = Pair(replicating=False)
         pair.world.cluster.apply(piece())
@@ -525,8 +526,8 @@ class TestGhosts:
         assert report.outcomes.by_key[key(1)].result is Result.REGISTERED_AGAIN
         assert pair.standing() == (OURS, OURS)
 
-    def test_a_frozen_instance_on_one_peer_alone_is_renewed_there(self, pair: Pair) -> None:
-        """Nothing is known of it but that it stood, so it must not lapse."""
+    def test_a_kept_instance_on_one_peer_alone_is_renewed_there(self, pair: Pair) -> None:
+        """Nothing is known of it but that it was registered, so it must not expire."""
         pair.one.held.cancel(key(1))
         pair.two.others = []
         pair.world.cluster.services.clear()
@@ -557,7 +558,7 @@ class TestGhosts:
 
     @pytest.mark.parametrize("duration", [90, 100, 120, 150, 240, 300, 600])
     @pytest.mark.parametrize("passes", [1, 2, None])
-    def test_it_does_not_lapse_there_however_short_the_leases_are(
+    def test_a_kept_instance_on_one_peer_does_not_expire_even_with_short_leases(
         self, pair: Pair, duration: int, passes: int | None
     ) -> None:
         """In a CronJob of one or two passes a minute, and in a daemon: who does not know of it does not renew it."""
@@ -578,8 +579,8 @@ class TestGhosts:
             pair.run()
         pair.peers.renew_strays()
 
-    def test_an_id_that_a_stranger_has_on_a_later_peer_is_not_taken(self) -> None:
-        """It bears no owner's mark, so lists of that peer tell nothing of it. The rest is registered."""
+    def test_an_id_that_others_have_on_a_later_peer_is_not_registered(self) -> None:
+        """Their instance has no owner's mark, so it is not found by that peer's lists. The rest is registered."""
         pair = Pair()
         theirs = changed(foreign(), key=key(1))
         pair.two.held.put(theirs)
@@ -587,7 +588,7 @@ class TestGhosts:
         assert pair.standing() == ({key(2)}, OURS)
         assert pair.two.held.held[key(1)] == theirs
 
-    def test_an_id_that_only_a_later_peer_has_is_not_registered_again_over_a_stranger(self, pair: Pair) -> None:
+    def test_an_id_that_others_have_on_a_later_peer_is_not_registered_again(self, pair: Pair) -> None:
         """The first peer lost our lease, and its list does not know yet."""
         theirs = changed(foreign(), key=key(1))
         pair.two.held.held[key(1)] = theirs
@@ -621,7 +622,7 @@ class TestGhosts:
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
 
-    def test_an_id_is_not_free_when_a_later_peer_refuses_to_say_it_of_this_one(self, pair: Pair) -> None:
+    def test_an_id_is_not_free_when_a_later_peer_refuses_to_read_it(self, pair: Pair) -> None:
         """It is the instance's fault, and the peer stays in use."""
         pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
         for _ in range(2):
@@ -638,7 +639,7 @@ class TestGhosts:
         pair.two.trouble = trouble
         assert pair.peers.read_everywhere(key(9)) is None
 
-    def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
+    def test_an_undesired_instance_waits_when_its_peer_fails_after_the_list(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
@@ -650,7 +651,7 @@ class TestGhosts:
         assert pair.peers.renew(key(1))
         assert pair.one.calls == ["renew"]
 
-    def test_a_stray_that_cannot_be_renewed_where_it_stands_is_no_error(self, pair: Pair) -> None:
+    def test_a_failed_renewal_on_the_only_peer_of_an_instance_is_no_error(self, pair: Pair) -> None:
         """The answer is the first peer's, and so is the next list."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
@@ -660,7 +661,7 @@ class TestGhosts:
         assert isinstance(pair.peers.list_instances(), Complete)
         assert pair.two.calls[-1] == "renew"
 
-    def test_a_ghost_on_one_of_several_peers_is_found(self) -> None:
+    def test_an_undesired_instance_on_one_of_several_peers_is_found(self) -> None:
         """With three peers, an absent copy on one does not hide the one on the next."""
         pair = Pair(replicating=False)
         third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
@@ -694,10 +695,10 @@ class TestSweeps:
         pair.run()
         assert pair.two.calls == []
 
-    def test_a_peer_that_cannot_be_listed_is_said_and_the_pass_goes_on(
+    def test_a_peer_that_cannot_be_listed_is_reported_and_the_pass_continues(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A wrong password on the second peer is told before it is needed."""
+        """A wrong password on the second peer is reported before it is needed."""
         pair.two.trouble = DENIED
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
@@ -744,7 +745,7 @@ class TestSweeps:
         pair.run()
         assert pair.one.calls == ["list"]
 
-    def test_what_stood_on_a_peer_alone_is_told_by_its_own_list_once_that_is_the_first(self, pair: Pair) -> None:
+    def test_an_instance_of_one_peer_follows_that_peers_list_once_it_is_first(self, pair: Pair) -> None:
         """It was found there while another was the first, and is gone since."""
         pair.one.others = pair.two.others = []
         rests = Rests(pair.clock)
@@ -806,7 +807,7 @@ def gaps(times: list[float]) -> float:
 
 
 def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> None:
-    """Also with replication cut, and though its ghost is on the second peer alone."""
+    """Also with replication cut, when its instances are left on the second peer alone."""
     pair.one.others = pair.two.others = []
     pair.run()
     pair.world.cluster.delete(REF)
@@ -871,7 +872,7 @@ def test_so_is_one_right_after_a_registration_of_another_process(ago: float, pai
     assert pair.standing() == ({key(2), key(3)}, OURS if ago < 6 else {key(2)})
 
 
-def test_a_cancel_right_after_a_registration_goes_to_no_peer_that_may_lack_it(pair: Pair) -> None:
+def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pair) -> None:
     """The peer that took the registration does not answer any more: the next pass cancels on the others."""
     pair.run()
     pair.clock.sleep(6)
@@ -886,8 +887,9 @@ def test_a_cancel_right_after_a_registration_goes_to_no_peer_that_may_lack_it(pa
     assert pair.standing()[1] == {key(2)}
 
 
-def test_a_peer_that_was_passed_over_is_told(pair: Pair) -> None:
-    """By the list, or by a cancel after it: something may stand there. One that is called again is not."""
+def test_a_skipped_peer_is_reported(pair: Pair) -> None:
+    """A peer that the list, or a cancel after it, skipped may still hold an instance. One that is called again is not
+    reported."""
     assert pair.run()[0] is ExitCode.OK
     peers = pair.restart()
     peers.list_instances()
@@ -936,9 +938,7 @@ def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(pro
 
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
-def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_replication_that_is_cut(
-    process: str, pair: Pair
-) -> None:
+def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process: str, pair: Pair) -> None:
     """Each pass registers something, so that its cancels go to the first peer alone."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
@@ -963,10 +963,9 @@ def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_re
 
 
 @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
-def test_a_peer_that_cannot_be_listed_holds_a_deletion_until_what_it_may_hold_has_lapsed(
-    trouble: RegistryError, pair: Pair
-) -> None:
-    """It may be gone for good, and its address still be given: 600 s after the deletion nothing of it stands there."""
+def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(trouble: RegistryError, pair: Pair) -> None:
+    """The peer may be gone for good, and its address still be given: 600 s after the deletion no lease is left
+    there."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = trouble
     deleted = pair.world.cluster.syncers[REF].deleted
@@ -1000,7 +999,7 @@ def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_
     assert REF not in pair.world.cluster.syncers
 
 
-def test_a_deletion_waits_when_no_time_is_left_to_list_the_others(pair: Pair) -> None:
+def test_a_deletion_waits_when_no_time_is_left_to_list_the_other_peers(pair: Pair) -> None:
     """They are listed with the next pass."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = None

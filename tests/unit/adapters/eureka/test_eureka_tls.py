@@ -76,7 +76,7 @@ def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, strange
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_another_host_name_is_told(authority: Authority, host: str) -> None:
+def test_another_host_name_is_reported(authority: Authority, host: str) -> None:
     """A certificate for another name asks for a URL with a name that it holds."""
     with serving_tls(empty, server_context(*authority.issue("eureka.test"))) as url:
         cause, sentence = trouble(listed(url.replace("localhost", host), ca_file=str(authority.ca_file)))
@@ -84,7 +84,7 @@ def test_another_host_name_is_told(authority: Authority, host: str) -> None:
     assert "is for another host name: put a name from the certificate into the URL" in sentence
 
 
-def test_an_expired_certificate_is_told(authority: Authority) -> None:
+def test_an_expired_certificate_is_reported(authority: Authority) -> None:
     """It has to be renewed at the server."""
     with serving_tls(empty, server_context(*authority.issue("localhost", expired=True))) as url:
         cause, sentence = trouble(listed(url, ca_file=str(authority.ca_file)))
@@ -92,7 +92,7 @@ def test_an_expired_certificate_is_told(authority: Authority) -> None:
     assert "has expired: renew it at the server" in sentence
 
 
-def test_https_to_a_plain_port_is_told() -> None:
+def test_https_to_a_plain_port_is_reported() -> None:
     """The URL has to begin with http."""
     with LoopbackServer(empty) as server:
         cause, sentence = trouble(listed(server.url.replace("http:", "https:")))
@@ -100,7 +100,7 @@ def test_https_to_a_plain_port_is_told() -> None:
     assert "this port does not speak TLS; begin the URL with http://" in sentence
 
 
-def test_http_to_a_tls_port_that_hangs_up_is_told(authority: Authority) -> None:
+def test_http_to_a_tls_port_that_hangs_up_is_reported(authority: Authority) -> None:
     """A server that answers with a TLS alert, or not at all, gets a sentence as well."""
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url.replace("https:", "http:")))
@@ -117,7 +117,7 @@ def test_http_to_a_tls_port_that_hangs_up_is_told(authority: Authority) -> None:
     ],
     ids=["Tomcat", "nginx", "Go"],
 )
-def test_http_to_a_tls_port_that_answers_is_told(body: bytes) -> None:
+def test_http_to_a_tls_port_that_answers_is_reported(body: bytes) -> None:
     """What servers say to plain HTTP at such a port is understood: the URL has to begin with https."""
     with LoopbackServer(lambda request: Response(status=400, body=body, content_type="text/plain")) as server:
         cause, sentence = trouble(listed(server.url))
@@ -140,7 +140,7 @@ class TestClientCertificates:
             assert listed(url, ca_file=str(authority.ca_file), client_certificate=own) == Complete(data=())
 
     @pytest.mark.parametrize("given", ["none", "other"])
-    def test_a_missing_or_foreign_one_is_told(
+    def test_a_missing_or_foreign_client_certificate_is_reported(
         self, authority: Authority, stranger: Authority, newest: ssl.TLSVersion, given: str
     ) -> None:
         """The server's refusal asks for a client certificate that it trusts."""
@@ -154,7 +154,7 @@ class TestClientCertificates:
         assert cause in (Cause.DENIED, Cause.UNAVAILABLE)
 
 
-def test_a_ca_file_that_goes_is_told_and_one_that_changes_is_read(
+def test_a_deleted_ca_file_is_reported_and_a_changed_one_is_read(
     authority: Authority, stranger: Authority, tmp_path: Path
 ) -> None:
     """The file is read for each new connection: an outage while it is away, trust again when it is right."""

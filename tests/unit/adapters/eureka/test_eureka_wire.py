@@ -155,7 +155,7 @@ class TestUnusable:
         with pytest.raises(RegistryUnusable):
             wire.decode_list(listing(changed(THEIRS, port=8080), OURS)[:-30])
 
-    def test_fewer_instances_than_counted_are_unusable(self) -> None:
+    def test_a_list_with_fewer_instances_than_it_counts_is_unusable(self) -> None:
         """A list that holds fewer instances than its hash code counts was shortened on its way."""
         assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
         with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):
@@ -233,7 +233,7 @@ class TestOne:
         assert wire.decode_instance(json.dumps({"instance": OURS}).encode()).key.app == "RATING"
 
     @pytest.mark.parametrize("body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"])
-    def test_what_is_no_instance_is_unusable(self, body: bytes) -> None:
+    def test_a_body_that_is_no_instance_is_unusable(self, body: bytes) -> None:
         """Another shape, a missing key or a cut is an error."""
         with pytest.raises(RegistryUnusable):
             wire.decode_instance(body)
@@ -309,7 +309,9 @@ class TestRegisterBody:
         st.integers(1, 65535),
         st.sampled_from([InstanceStatus.UP, InstanceStatus.DOWN]),
     )
-    def test_what_is_written_is_read_back(self, metadata: dict[str, str], port: int, status: InstanceStatus) -> None:
+    def test_an_instance_that_is_written_is_read_back(
+        self, metadata: dict[str, str], port: int, status: InstanceStatus
+    ) -> None:
         """A register body that a server would hand back unchanged is read as what was written."""
         wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
         seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))

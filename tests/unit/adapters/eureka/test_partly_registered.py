@@ -36,8 +36,8 @@ def partly(number: int = 2) -> Site:
     return site
 
 
-def test_it_is_renewed_once_as_if_it_were_gone() -> None:
-    """So the pass registers it by a single call, which its server hands on; then it is renewed like any other."""
+def test_the_renewal_of_a_partly_registered_instance_says_absent_once() -> None:
+    """So the pass registers it by a single call, which its server replicates; then it is renewed like any other."""
     site = partly()
     site.forget()
     assert not site.registry.renew(key(1))
@@ -75,7 +75,7 @@ def test_a_single_server_has_it_or_not() -> None:
     assert site.registry.renew(key(1))
 
 
-def test_what_it_replaces_stays_on_the_server_that_lacks_it() -> None:
+def test_the_replaced_instance_stays_on_a_server_that_lacks_the_new_one() -> None:
     """The next pass finds it on the first server, and registers it again before it cancels. Otherwise callers of the
     second server would have neither the old instance nor the new one."""
     story = Story((1,))

@@ -40,7 +40,7 @@ def names(listed: Listed[Any], namespace: str) -> list[str]:
     return [one.name for one in source.data]
 
 
-def test_what_the_files_have_is_listed() -> None:
+def test_objects_of_the_files_are_listed() -> None:
     """Of the whole cluster, or of a namespace; other kinds of objects are no hindrance."""
     found = cluster(*SERVICES, thing("Pod", "shop", "a"), thing("ConfigMap", "shop", "c"))
     assert names(found.list_services(None), "shop") == ["web"]
@@ -71,7 +71,7 @@ def test_a_kind_of_another_group_is_another_kind() -> None:
     assert "has any EndpointSlice" in unknown(cluster(older).list_slices(["shop"]).of("shop"))
 
 
-def test_files_without_anything_in_a_namespace_tell_of_no_namespace() -> None:
+def test_files_without_namespaced_objects_name_no_namespace() -> None:
     """A scope of no namespace would have no syncer, and nothing unknown."""
     assert DumpedConnection([thing("Namespace", "", "shop")]).namespaces is None
 

@@ -50,8 +50,8 @@ def message(cluster: KubernetesCluster) -> str:
 
 @pytest.mark.parametrize("status", [400, 403, 500])
 @pytest.mark.parametrize("kind", ["Status", "text"])
-def test_a_token_that_the_api_repeats_is_not_told(status: int, kind: str) -> None:
-    """Nor what a terminal would obey."""
+def test_a_token_that_the_api_repeats_is_not_shown(status: int, kind: str) -> None:
+    """Nor are characters that a terminal would obey."""
     world = World(tokens={TOKEN: "admin"})
 
     def echo(request: Request, number: int) -> Response:
@@ -82,7 +82,7 @@ def test_a_token_with_a_line_end_is_sent_without_it(end: str, tmp_path: Path) ->
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("between", ["\n", "\x00", "\u2013"])
-def test_a_token_that_cannot_be_sent_is_no_bug_and_not_told(between: str, tmp_path: Path) -> None:
+def test_a_token_that_cannot_be_sent_is_reported_and_not_shown(between: str, tmp_path: Path) -> None:
     """A pass that ends with a bug renews nothing, and its traceback would show the token."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url, f"{TOKEN}{between}rest"))
@@ -90,7 +90,7 @@ def test_a_token_that_cannot_be_sent_is_no_bug_and_not_told(between: str, tmp_pa
 
 
 @pytest.mark.loopback
-def test_a_port_without_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
+def test_a_port_without_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
     """In words for a person, and not in those of OpenSSL."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url.replace("http:", "https:")))
@@ -98,7 +98,7 @@ def test_a_port_without_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
 
 
 @pytest.mark.loopback
-def test_a_port_with_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
+def test_a_port_with_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
     """It answers plain HTTP with an alert, or hangs up."""
     with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
         told = message(connected(tmp_path, url.replace("https:", "http:")))
@@ -113,7 +113,7 @@ def test_a_port_with_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
         ("https://127.0.0.1:1", "the connection was refused"),
     ],
 )
-def test_who_does_not_answer_is_told_as_for_eureka(tmp_path: Path, server: str, why: str) -> None:
+def test_a_server_that_does_not_answer_is_reported_as_for_eureka(tmp_path: Path, server: str, why: str) -> None:
     """Without numbers of the operating system."""
     told = message(connected(tmp_path, server))
     assert told == f"no answer from the Kubernetes API at {server} to GET /api/v1/namespaces/kube-system: {why}"
@@ -132,7 +132,7 @@ def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
 
 
 @pytest.mark.loopback
-def test_a_certificate_that_is_not_verified_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_certificate_that_is_not_verified_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """In our words, and never by urllib3 at each call, with the path of a module."""
     kubernetes = FullKubernetes(SystemClock().now)
     with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
@@ -166,7 +166,7 @@ def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"])
-def test_a_date_or_a_number_that_is_none_is_told(tmp_path: Path, value: str) -> None:
+def test_a_value_that_looks_like_a_date_or_number_is_reported(tmp_path: Path, value: str) -> None:
     """PyYAML stumbles over each in its own way, and may repeat the value, which may be a token."""
     path = tmp_path / "config"
     path.write_text(f"current-context: {value}")

@@ -134,7 +134,7 @@ def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
         item.read()
 
 
-def test_nodes_that_may_not_be_listed_tell_of_no_drain(world: World) -> None:
+def test_node_drains_are_unknown_if_nodes_may_not_be_listed(world: World) -> None:
     """Unknown, and not as good as none drained."""
     world.server.deny("nodes", "list")
     found = world.cluster.list_node_drains()
@@ -187,7 +187,7 @@ def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
 
 
 @pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
-def test_a_service_tells_whether_it_selects(world: World, selector: Any, selects: bool) -> None:
+def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, selects: bool) -> None:
     """Nobody but people makes slices for one without a selector."""
     spec = {"selector": selector, "ports": [{"port": 80}]}
     world.make("/api/v1/namespaces/shop/services", {"metadata": {"name": "rating"}, "spec": spec})
@@ -198,7 +198,7 @@ def test_a_service_tells_whether_it_selects(world: World, selector: Any, selects
 
 @pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
 @pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
-def test_endpoints_say_when_they_are_not_all(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
+def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
     """Also when nothing is left in them; `warning` is what older controllers said of a long list that is whole."""
     write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
     found = old_cluster(world).list_slices(["shop"]).of("shop")

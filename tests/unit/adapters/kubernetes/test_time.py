@@ -292,8 +292,8 @@ def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
 
 
 @pytest.mark.loopback
-def test_a_program_for_the_credentials_that_never_ends_is_left_behind(plugin: Plugin) -> None:
-    """After a while it is begun anew, beside the one that hangs, and what that says in the end counts no more."""
+def test_a_credentials_program_that_never_ends_is_started_again(plugin: Plugin) -> None:
+    """After a while it is started again, beside the one that hangs, whose late answer is ignored."""
     cluster = forgetting(plugin, 0.3)
     before, watch = plugin.count(), Stopwatch()
     plugin.once.touch()
@@ -379,7 +379,7 @@ def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
     assert len(world.requests) - before == 1 + 4
 
 
-def test_a_known_identity_is_asked_for_again_only_to_be_sure() -> None:
+def test_a_known_cluster_uid_is_read_again_only_on_request() -> None:
     """The UID of kube-system is remembered once it was read, and not before; what answers later does not change it."""
     world = World()
     world.fault = lambda request, number: answer(403, {"kind": "Status", "message": "no"})

@@ -100,7 +100,7 @@ def test_a_scope_of_namespaces_says_nothing_about_others(world: World) -> None:
     assert cause(listed.of("other")) is Cause.NOT_READ
 
 
-def test_a_denied_namespace_is_unknown_by_itself(world: World) -> None:
+def test_a_denied_namespace_alone_is_unknown(world: World) -> None:
     """A 403 in one namespace leaves the others Complete."""
     world.make_service("a")
     world.server.deny("services", "list", "secret")
@@ -172,8 +172,8 @@ def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
     assert len(world.clock.slept) == 2
 
 
-def test_an_expired_token_restarts_the_walk_once(world: World) -> None:
-    """410 in the middle: from the beginning again, and what the first walk saw is forgotten."""
+def test_an_expired_token_restarts_the_list_once(world: World) -> None:
+    """410 in the middle: from the beginning again, and what the first attempt saw is forgotten."""
     expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
     scripted(world, answer(200, page([service("old")], "t")), expired, answer(200, page([service("new")])))
     assert names(world.cluster.list_services(None).of("shop")) == ["new"]
@@ -259,8 +259,8 @@ def test_without_the_crd_the_syncers_are_unknown(world: World) -> None:
     assert cause(world.cluster.crd_live()) is Cause.CRD_MISSING
 
 
-def test_a_crd_that_goes_is_seen(world: World) -> None:
-    """While an object keeps its finalizer the list is Complete with every item deleting, and crd_live tells why."""
+def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
+    """While an object keeps its finalizer the list is Complete with every item deleting, and crd_live says why."""
     assert isinstance(world.cluster.crd_live(), Complete)
     world.make_syncer(finalizers=["eurekube.io/cleanup"])
     world.server.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io")
@@ -268,7 +268,7 @@ def test_a_crd_that_goes_is_seen(world: World) -> None:
     assert cause(world.cluster.crd_live()) is Cause.CRD_TERMINATING
 
 
-def test_a_crd_tells_when_it_was_created(world: World) -> None:
+def test_a_crd_says_when_it_was_created(world: World) -> None:
     """In Unix seconds; one that does not say so is no CRD that an API server sent."""
     scripted(world, answer(200, {"metadata": {"name": "x", "creationTimestamp": "2026-01-02T03:04:05Z"}}))
     assert world.cluster.crd_live() == Complete(data=1767323045.0)

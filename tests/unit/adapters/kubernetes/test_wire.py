@@ -122,7 +122,7 @@ def test_a_target_that_is_no_pod_is_none() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "counts"), [("shop", True), ("", True), ("bank", False)])
-def test_a_pod_of_another_namespace_is_none(namespace: str, counts: bool) -> None:
+def test_a_reference_to_a_pod_of_another_namespace_is_ignored(namespace: str, counts: bool) -> None:
     """A slice of the namespace `shop` says nothing about another team's pods, whatever a person wrote into it."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": namespace}
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": target}])

@@ -88,8 +88,8 @@ class TestFinalizer:
             world.cluster.add_finalizer(world.read())
         assert world.methods(before) == ["GET"]
 
-    def test_one_of_another_cluster_is_not_touched_though_its_version_is_the_same(self, world: World) -> None:
-        """Two clusters count by themselves; only the UID tells whose the object is."""
+    def test_a_syncer_of_another_cluster_is_not_touched_despite_the_same_version(self, world: World) -> None:
+        """Two clusters count by themselves; only the UID says which cluster's object it is."""
         bare = world.make_syncer()
         with pytest.raises(ClusterConflict):
             world.cluster.add_finalizer(replace(bare, uid="another"))
@@ -114,7 +114,7 @@ class TestFinalizer:
             world.cluster.add_finalizer(made)
         assert world.read().finalizers == ()
 
-    def test_it_is_removed_and_others_stay(self, world: World) -> None:
+    def test_our_finalizer_is_removed_and_others_stay(self, world: World) -> None:
         """Also when somebody changes the object in between."""
         made = world.make_syncer(finalizers=["x.io/a", CLEANUP_FINALIZER, "x.io/b"])
         before_each_patch(world, label(world, "a"), 2)

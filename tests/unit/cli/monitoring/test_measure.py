@@ -62,8 +62,8 @@ def test_a_first_pass() -> None:
     assert values(found, LAST_GOOD) == {("all",): 5.0}
 
 
-def test_what_changed_and_what_was_cancelled() -> None:
-    """Counted as it stands after the pass."""
+def test_the_metrics_count_changes_and_cancels() -> None:
+    """As they are after the pass."""
     one = world(1, 2, 3, 4)
     one.run()
     one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3), endpoint(4, ready=False)))
@@ -75,7 +75,7 @@ def test_what_changed_and_what_was_cancelled() -> None:
     assert values(found, ACTIONS) == {("Renew", "Done"): 3, ("Cancel", "Done"): 1}
 
 
-def test_a_first_registration_that_fails_stands_nowhere() -> None:
+def test_a_first_registration_that_fails_counts_as_no_instance() -> None:
     """It is an action that failed, and no instance."""
     one = world(1)
     one.run()
@@ -104,7 +104,7 @@ def test_a_renewal_that_fails_is_a_lease_at_risk() -> None:
     assert values(found, UNKNOWN) == {("Kubernetes",): 0, ("Eureka",): 1}
 
 
-def test_what_cannot_be_read_has_no_value() -> None:
+def test_metrics_of_unread_sources_have_no_value() -> None:
     """An outage must not look like an empty registry; and a pass that fails is not good."""
     one = world(1)
     one.run()
@@ -126,7 +126,7 @@ def test_held_removals_are_counted_by_reason() -> None:
     assert values(found, LAST_GOOD) == {("all",): 5.0}
 
 
-def test_what_is_not_held_any_more_is_zero() -> None:
+def test_the_metric_of_held_removals_returns_to_zero() -> None:
     """Without a value the Pushgateway would keep the last one, and the alert would never end."""
     one = world(1)
     one.run()

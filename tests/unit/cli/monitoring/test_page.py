@@ -82,7 +82,7 @@ def test_all_that_a_pass_says() -> None:
     assert "class=bad" not in page
 
 
-def test_what_a_person_should_see_to_stands_out() -> None:
+def test_problems_are_highlighted_on_the_page() -> None:
     """A failed pass, instances that are not UP, held removals, leases at risk and unread sources."""
     values: Values = {
         INSTANCES: {("RATING", "DOWN"): 3.0, ("SHOP", "DOWN"): 1.0},
@@ -116,7 +116,7 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
     ]
 
 
-def test_what_others_wrote_is_text() -> None:
+def test_text_that_others_wrote_is_escaped() -> None:
     """Names, messages, summaries, the owner."""
     shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
     one = remembering(

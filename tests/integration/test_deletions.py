@@ -1,4 +1,4 @@
-"""Deletions on real servers: a namespace goes, a person abandons, an object is made anew, a successor takes over."""
+"""Deletions on real servers: of a namespace, abandoned, of a syncer that is created again, with a successor."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
     assert any("expires 10 minutes after" in message for message in events_of(world, NAMESPACE, "Abandoned"))
 
 
-def test_a_syncer_that_is_made_anew_goes_on_with_its_instances(
+def test_a_syncer_that_is_created_again_keeps_its_instances(
     program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """Deleted by force and created again between two passes: another UID, a finalizer of its own, and nothing sent to

@@ -1,4 +1,4 @@
-"""Stories of bugs that random ones met once in tens of thousands, made small: each broke a promise before its mend."""
+"""Stories of bugs that random ones met once in tens of thousands, made small: each broke a promise before its fix."""
 
 from __future__ import annotations
 
