@@ -1,7 +1,7 @@
-"""Calls, and what an answer means; and LIST, in pages: all of a source, or Unknown.
+"""Calls to the Kubernetes API, the errors of their answers, and lists in pages, each Complete or Unknown.
 
-A walk is whole when every page came, each a list of the kind that was asked for, all of one revision. The first page
-is asked for without a resourceVersion: a consistent read. `resourceVersion=0` may be arbitrarily old.
+A list is Complete if every page came, had the right kind, and was of the same resourceVersion. The first page is asked
+for without a resourceVersion, which is a consistent read; with `resourceVersion=0` it may be arbitrarily old.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CORE = "/api/v1"
 METADATA_ONLY = "PartialObjectMetadataList"
 NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
-_WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
+_WALKS = 2  # after a 410 in the middle of a list, it is read again from its begin, once
 
 Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
-"""By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
-bytes is the same object, by which later stages recognise that nothing of it changed (`desired/resolve`)."""
-Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]  # of the last lists, by struct and by namespace
+"""Namespaces and objects of a list, by the digest of an item's bytes. In the next list, an item with the same bytes is
+the same object, so that later stages see that it did not change (`desired/resolve`)."""
+Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]  # the last lists, by struct and by namespace
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -49,14 +49,14 @@ class Readable(Protocol[T_co]):
     @property
     def metadata(self) -> objects.Meta: ...
 
-    def read(self) -> T_co | None: ...  # None for one that is not ours to see
+    def read(self) -> T_co | None: ...  # None for an item to skip
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     prefix: str  # `CORE`, or `/apis/GROUP/VERSION`
     plural: str
-    list_kind: str  # `METADATA_ONLY` asks for nothing else
+    list_kind: str  # with `METADATA_ONLY`, only metadata is asked for
     item: type[Readable[T]]
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
@@ -72,7 +72,7 @@ class _HeadMeta(objects.Wire):
 
 
 class _Head(objects.Wire):
-    metadata: _HeadMeta  # what can be read of an item that cannot be read whole
+    metadata: _HeadMeta  # of an item that cannot be decoded as a whole
 
 
 class ListMeta(msgspec.Struct):
@@ -82,7 +82,7 @@ class ListMeta(msgspec.Struct):
 
 class RawPage(msgspec.Struct):
     kind: str
-    items: list[msgspec.Raw] | None  # required: a page without is no list
+    items: list[msgspec.Raw] | None  # required: a page without items is no list
     metadata: ListMeta
 
 
@@ -91,7 +91,7 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 
 class _NotWhole(Exception):
-    """The walk lost its revision; what it has so far is of no use."""
+    """The resourceVersion of the list expired or changed: the pages so far are useless."""
 
 
 class _Status(msgspec.Struct):
@@ -105,7 +105,7 @@ class Calls:
         self._tries = tries
 
     def send(self, call: Call) -> Answer:
-        """Raises ClusterUnavailable for a transient status or without time, ClusterDenied for a lasting 401."""
+        """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
 
         def once(within: AnswerTime) -> Came[Answer]:
             try:
@@ -134,14 +134,14 @@ class Calls:
         return self._tries.call(once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}"))
 
     def expect(self, call: Call, *statuses: int) -> Answer:
-        """Raises what another status than these means."""
+        """Return an answer with one of these statuses; raise the error of any other."""
         answer = self.send(call)
         if answer.status not in statuses:
             raise refusal(call, answer)
         return answer
 
     def read_one(self, path: str) -> Answer | Unknown:
-        """The answer to a GET, or why there is none. A 404 is an answer too, and a web page never is."""
+        """Return the answer to a GET, if it is a 200 or a 404 and no web page; else Unknown."""
         call = Call(method="GET", path=path)
         try:
             answer = self.send(call)
@@ -150,7 +150,7 @@ class Calls:
         return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
 
     def read_object(self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
-        """One object, as `read` makes it of a body; `absent` for a 404."""
+        """Return what `read` makes of the answer's body; `absent` for a 404."""
         answer = self.read_one(path)
         if isinstance(answer, Unknown):
             return answer
@@ -160,7 +160,7 @@ class Calls:
             return unusable(f"{what} cannot be read: {reason(error)}")
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
-        """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in ""."""
+        """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
         earlier = {} if earlier is None else earlier
         if namespaces is None:
             try:
@@ -177,7 +177,7 @@ class Calls:
                 sources[name] = found.get(name, Complete(data=()))
             except ClusterError as error:
                 sources[name] = unknown_from(error)
-                if isinstance(error, ClusterUnavailable):  # for each of them a silent server would take all tries
+                if isinstance(error, ClusterUnavailable):  # else each of them takes all tries
                     message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                     return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
@@ -204,7 +204,7 @@ class Calls:
             call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
             try:
                 page = self._page(kind, call)
-            except errors.ClusterTooLarge:  # as where a few hundred objects have much in their annotations
+            except errors.ClusterTooLarge:  # as when a few hundred objects have large annotations
                 if limit == 1:
                     raise
                 limit = max(1, limit // 8)
@@ -261,7 +261,7 @@ def writing(method: str, path: str, body: Any, content_type: str = "application/
 
 
 def decoded(call: Call, answer: Answer, type_: type[T], what: str) -> T:
-    """The object that was sent; raises ClusterRejected."""
+    """Return the object in an answer; raise ClusterRejected if it is unreadable."""
     try:
         return msgspec.json.decode(answer.body, type=type_)
     except UNREADABLE as error:
@@ -279,7 +279,7 @@ def _answered(call: Call, answer: Answer) -> str:
 
 
 def said(answer: Answer) -> str:
-    """The message of a Status, else the beginning of the body; never all of it, and no credential."""
+    """Return an excerpt of a Status's message, or of the body, without credentials."""
     with suppress(*UNREADABLE):
         status = msgspec.json.decode(answer.body, type=_Status)
         if status.kind == "Status":
@@ -295,14 +295,13 @@ def is_page(answer: Answer) -> bool:
 
 
 def _rejected(unknown: Unknown) -> ClusterError:
-    """Whatever the cause: the server did answer."""
-    error = ClusterRejected(unknown.message)
+    error = ClusterRejected(unknown.message)  # for each cause, because the server did answer
     error.cause = unknown.cause
     return error
 
 
 def digest(raw: bytes | memoryview) -> bytes:
-    """By which the bytes of an item are known; none but an equal item has the same."""
+    """Identify the bytes of an item."""
     return blake2b(raw, digest_size=16).digest()
 
 
@@ -311,7 +310,7 @@ def _no_list(call: Call, got: str) -> ClusterRejected:
 
 
 def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
-    """Its namespace is Unknown; all is, by a ClusterRejected, when even that cannot be known."""
+    """Return the item's namespace, and why that is Unknown; raise ClusterRejected without a namespace."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
