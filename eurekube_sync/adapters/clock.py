@@ -18,7 +18,7 @@ class SystemClock:
         self._stopping = False
         # A signal handler may interrupt the waiting thread, so `stop` must take no lock of it, as `threading.Event`
         # would. `SimpleQueue.put` is reentrant.
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
         return time.time()
@@ -29,15 +29,15 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait; a stop ends the wait at once."""
         with suppress(Empty):
-            self._bell.get(timeout=max(0.0, seconds))
-            self._bell.put(None)  # for other waiting threads, and for later waits
+            self._wakeups.get(timeout=max(0.0, seconds))
+            self._wakeups.put(None)  # for other waiting threads, and for later waits
 
     def stopping(self) -> bool:
         return self._stopping
 
     def stop(self) -> None:
         self._stopping = True
-        self._bell.put(None)
+        self._wakeups.put(None)
 
 
 def unix_time(date: str) -> float | None:

@@ -23,7 +23,7 @@ from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
-Came: TypeAlias = tuple[T | EurekubeError, str | None]
+TryResult: TypeAlias = tuple[T | EurekubeError, str | None]
 """Result of one try: an answer or an error; and the header `Retry-After`, or None if another try is useless."""
 NO_ANSWER = "none"
 _FIRST_WAIT = 0.25  # seconds; waits are random below this bound ("full jitter"), which doubles from try to try
@@ -49,32 +49,32 @@ class Tries:  # safe in several threads
     most: int = 4  # how often one call is tried
     count: Callable[[str], None] = lambda _: None  # called by the adapter with the status of each try, or NO_ANSWER
 
-    def call(self, once: Callable[[AnswerTime], Came[T]], unanswered: Callable[[str], EurekubeError]) -> T:
+    def call(self, once: Callable[[AnswerTime], TryResult[T]], unanswered: Callable[[str], EurekubeError]) -> T:
         """Return the last answer, or raise the last error; `unanswered` makes one of a clause if there was no time."""
-        came: T | EurekubeError = unanswered("was not tried: no time was left for it")
+        result: T | EurekubeError = unanswered("was not tried: no time was left for it")
         for number in range(self.most):
             if self.limit.left() <= 0 or (number and self.clock.stopping()):
                 break
             within = AnswerTime(self.clock, self.answer_seconds, self.limit)
-            came, again = once(within)
-            if within.over and isinstance(came, EurekubeError):
+            result, retry_after = once(within)
+            if within.over and isinstance(result, EurekubeError):
                 own = f"completely in {self.answer_seconds:g} s: the server or the network is too slow"
                 late = own if within.within_limit else "in the time that was left"
-                raise unanswered(f"was not answered {late}") from came
-            if again is None or number + 1 == self.most or self.clock.stopping():
+                raise unanswered(f"was not answered {late}") from result
+            if retry_after is None or number + 1 == self.most or self.clock.stopping():
                 break
-            asked = self._asked(again)
-            if asked > _LONGEST_RETRY_AFTER:
+            pause = self._pause_asked_for(retry_after)
+            if pause > _LONGEST_RETRY_AFTER:
                 break
-            wait = max(asked, self.random.random() * _FIRST_WAIT * 2.0**number)
+            wait = max(pause, self.random.random() * _FIRST_WAIT * 2.0**number)
             if wait >= self.limit.left():
                 break
             self.clock.sleep(wait)
-        if isinstance(came, EurekubeError):
-            raise came
-        return came
+        if isinstance(result, EurekubeError):
+            raise result
+        return result
 
-    def _asked(self, retry_after: str) -> float:
+    def _pause_asked_for(self, retry_after: str) -> float:
         """Return the seconds of a `Retry-After` (RFC 9110 10.2.3: a number or a date); 0 for anything else."""
         text = retry_after.strip()
         if text.isascii() and text.isdigit():

@@ -58,7 +58,7 @@ class BatchingRegistry:
         listed = self._inner.list_instances()
         just_failed = self._away() - away
         if isinstance(listed, Complete) or self._said:
-            self._consult(away, just_failed)
+            self._ask_servers(away, just_failed)
         return listed
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -91,7 +91,7 @@ class BatchingRegistry:
     def _away(self) -> frozenset[str]:
         return self._batches.rests.down() if self._batches.rests is not None else frozenset()
 
-    def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
+    def _ask_servers(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
         asked, silent = self._batches.asked, self._batches.silent
         everybody = self._questions.due(self._batches.clock.now())
         now = self._batches.clock.monotonic()
@@ -101,7 +101,7 @@ class BatchingRegistry:
             self._asked_troubled = now
         due = [name for name in asked if name in called - just_failed]
         if everybody:
-            self._batches.anew()
+            self._batches.forget_failures()
         for name, silence in silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")
@@ -117,8 +117,8 @@ class BatchingRegistry:
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
             silent.pop(name, None)  # it was away: its next silence begins anew
         admitted = {name for name, said in self._said.items() if not isinstance(said, str)}
-        self._batches.begin(admitted - failed.keys())
-        self._tell(self._trouble(now))
+        self._batches.use(admitted - failed.keys())
+        self._report(self._trouble_now(now))
 
     def _ask(self, name: str) -> ServerStatus | str | RegistryUnavailable:
         """Return a server's status, a sentence against batches, or why it does not answer."""
@@ -154,7 +154,7 @@ class BatchingRegistry:
             return f"{why}. Servers do not pass batches on: {fix}"
         return status
 
-    def _trouble(self, now: float) -> str | None:
+    def _trouble_now(self, now: float) -> str | None:
         if against := [said for said in self._said.values() if isinstance(said, str)]:
             return against[0]
         for name, (since, why) in self._lost.items() if len(self._batches.asked) > 1 or not self._said else ():
@@ -167,7 +167,7 @@ class BatchingRegistry:
                 return f"{both}: give each server's own address, once."
         return None
 
-    def _tell(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         number = len(self._batches.asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
         because = "--eureka-batch is on" if self._required else "--eureka-url names every server"

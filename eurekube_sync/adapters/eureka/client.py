@@ -19,7 +19,7 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
-from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
+from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Tries, TryResult, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
@@ -163,7 +163,7 @@ class EurekaClient(Registry):
         """Make a call, with further tries; return the last answer, or raise its error."""
         call = f"{method} {self._options.address.url}{path}"
 
-        def once(within: AnswerTime) -> Came[answers.Answer]:
+        def once(within: AnswerTime) -> TryResult[answers.Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:

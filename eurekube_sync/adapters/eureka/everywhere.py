@@ -89,13 +89,13 @@ class EverywhereBatches:
     _lacking: dict[InstanceKey, set[str]] = field(default_factory=dict)  # servers that lack an instance
     _returned: set[str] = field(default_factory=set)  # servers that may have missed batches, not asked since
 
-    def anew(self) -> None:
+    def forget_failures(self) -> None:
         """Forget failures, and double the size of short batches, when all servers are asked again."""
         self.trouble = None
         self.silent.clear()
         self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
 
-    def begin(self, admitted: Iterable[str]) -> None:
+    def use(self, admitted: Iterable[str]) -> None:
         """Use these servers until the next list. A server that was not used before may lack instances."""
         before, self._used = self._used, set(admitted)
         if len(self.servers) > 1:  # a single server's list shows what it lost
@@ -110,14 +110,14 @@ class EverywhereBatches:
         """Send a heartbeat of each to all servers, unless its copies differ: those are renewed by single calls."""
         sure = [key for key in keys if key not in self.doubts or self._alike(key)]
         found = dict.fromkeys(keys, Batched.UNSETTLED)
-        for key, codes in self._everywhere({key: replication.heartbeat(key) for key in sure}).items():
-            said = set(codes.values())
-            if said == {200}:
+        for key, codes in self._send_to_all({key: replication.heartbeat(key) for key in sure}).items():
+            distinct = set(codes.values())
+            if distinct == {200}:
                 found[key] = Batched.DONE
                 self.doubts.end_partly(key)
-            elif said == {404}:
+            elif distinct == {404}:
                 found[key] = Batched.ABSENT
-            elif said == {200, 404}:
+            elif distinct == {200, 404}:
                 found[key] = Batched.PARTLY
                 self._lacking[key] = {name for name, code in codes.items() if code == 404}
         return [found[key] for key in keys]
@@ -125,25 +125,26 @@ class EverywhereBatches:
     def _alike(self, key: InstanceKey) -> bool:
         """Return whether no two copies differ, and end the doubt if all servers could be read."""
         copies = [self._read(name, key) for name in self.usable()]
-        ages = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
-        if len(ages) > 1:
+        timestamps = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
+        if len(timestamps) > 1:
             return False
         if Cause.NOT_READ not in copies and len(copies) == len(self.servers):
             self.doubts.settle(key)
         return True
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        answers = self._everywhere({key: replication.question(key) for key in keys})
+        answers = self._send_to_all({key: replication.question(key) for key in keys})
         return frozenset(key for key, codes in answers.items() if set(codes.values()) == {404})
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """Register each on all servers, then send heartbeats: a server answers 200 even if it rejected the instance."""
         with self._registering:
-            taken = self._registered(items, self.usable())
-        done = {item.instance.key: set(taken.get(item.instance.key, {}).values()) == {200} for item in items}
+            answers = self._register_on(items, self.usable())
+        done = {key for key, codes in answers.items() if set(codes.values()) == {200}}
+        keys = [item.instance.key for item in items]
         if len(self.servers) > 1:
-            self.doubts.partly.update(key for key, settled in done.items() if not settled)
-        return [Batched.DONE if done[item.instance.key] else Batched.UNSETTLED for item in items]
+            self.doubts.partly.update(set(keys) - done)
+        return [Batched.DONE if key in done else Batched.UNSETTLED for key in keys]
 
     def returned(self) -> bool:
         return not self._returned.isdisjoint(self._used)
@@ -152,7 +153,7 @@ class EverywhereBatches:
         names = [name for name in self.usable() if name in self._returned]
         heartbeats = {key: replication.heartbeat(key) for key in keys}
         found: set[InstanceKey] = set()
-        answers = self.workers.each(lambda name: self._sent(name, heartbeats), names)
+        answers = self.workers.each(lambda name: self._send_to(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
             if codes is not None:
                 self._returned.discard(name)
@@ -184,7 +185,7 @@ class EverywhereBatches:
                 elif found[key] is Batched.DONE:
                     stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
                     to_send.append(item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1)))
-            taken = self._registered(to_send, [name])
+            taken = self._register_on(to_send, [name])
             for key in (item.instance.key for item in to_send):
                 if taken.get(key) != {name: 200}:
                     found[key] = Batched.UNSETTLED
@@ -199,23 +200,23 @@ class EverywhereBatches:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self.doubts.settle(key)
-        gone = self.workers.each(lambda name: self._cancelled(name, keys, ours), self.usable())
-        of_each = [{one[key] for one in gone} for key in keys]
-        return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
+        results = self.workers.each(lambda name: self._cancel_on(name, keys, ours), self.usable())
+        settled = [{result[key] for result in results} for key in keys]
+        return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in settled]
 
-    def _cancelled(self, name: str, keys: Sequence[InstanceKey], ours: Ours) -> dict[InstanceKey, bool | None]:
+    def _cancel_on(self, name: str, keys: Sequence[InstanceKey], ours: Ours) -> dict[InstanceKey, bool | None]:
         """Return whether each is absent, cancelled or another owner's on this server; None if the server is away."""
         there, unsettled = list(keys), set[InstanceKey]()
         if len(self.servers) > 1:
             registered = {key: self._read(name, key) for key in keys}
             there = [key for key, one in registered.items() if isinstance(one, ObservedInstance) and ours(one)]
             unsettled = {key for key, one in registered.items() if one is Cause.NOT_READ}
-        codes = self._sent(name, {key: replication.cancel(key) for key in there}) or {}
+        codes = self._send_to(name, {key: replication.cancel(key) for key in there}) or {}
         unsettled.update(key for key in there if codes.get(key) not in (200, 404))
         otherwise = False if name in self._used else None
         return {key: otherwise if key in unsettled else True for key in keys}
 
-    def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> dict[InstanceKey, dict[str, int]]:
+    def _register_on(self, items: Sequence[Dated], names: Sequence[str]) -> dict[InstanceKey, dict[str, int]]:
         """Register items; return the status of each one's heartbeat by server, or nothing if a server refused one."""
         registrations: dict[InstanceKey, bytes] = {}
         for item in items:
@@ -224,15 +225,15 @@ class EverywhereBatches:
         heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
         def send(name: str) -> Codes:
-            taken = self._sent(name, registrations, may_refuse=True)
+            taken = self._send_to(name, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken.values()):
                 return None
-            return self._sent(name, heartbeats)
+            return self._send_to(name, heartbeats)
 
         return self._answers(names, send)
 
-    def _everywhere(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
-        return self._answers(self.usable(), lambda name: self._sent(name, items))
+    def _send_to_all(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
+        return self._answers(self.usable(), lambda name: self._send_to(name, items))
 
     def _answers(self, names: Sequence[str], send: Callable[[str], Codes]) -> dict[InstanceKey, dict[str, int]]:
         """Return the status of each item by server; nothing if a server that is not away gave no answer."""
@@ -244,7 +245,7 @@ class EverywhereBatches:
                 found.setdefault(key, {})[name] = code
         return found
 
-    def _sent(self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False) -> Codes:
+    def _send_to(self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False) -> Codes:
         """Return the status of each item from one server. None without an answer, without time, if batches have ended,
         or if an item was refused, which makes the whole batch a 400."""
         written = list(items.values())
@@ -255,18 +256,18 @@ class EverywhereBatches:
             try:
                 codes += self.servers[name].replicate(left)
             except RegistryUnavailable as error:
-                if not self._shortened(name, len(left), error):
-                    self._fail(name, error)
+                if not self._shorten_batches(name, len(left), error):
+                    self._leave_out(name, error)
                     return None
             except RegistryError as error:
                 if not (may_refuse and isinstance(error, RegistryRejected)):
-                    self._end(refused(error))
+                    self._stop_batches(refused(error))
                 return None
         if codes:
             self.silent.pop(name, None)
         return dict(zip(items, codes, strict=True))
 
-    def _shortened(self, name: str, number: int, error: RegistryUnavailable) -> bool:
+    def _shorten_batches(self, name: str, number: int, error: RegistryUnavailable) -> bool:
         """If the server answers a single item, send it fewer at a time, or no more batches; return whether it does."""
         if number == 1 or self._is_over():
             return False
@@ -276,7 +277,7 @@ class EverywhereBatches:
             return False
         if number <= _FEWEST:
             why = str(error).removesuffix(".")
-            self._end(f"{name} answers a batch of one item, but not a batch of {number} items ({why}).")
+            self._stop_batches(f"{name} answers a batch of one item, but not a batch of {number} items ({why}).")
         elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has shortened it
             self._sizes[name] = number // 2
             _log.warning(
@@ -290,7 +291,7 @@ class EverywhereBatches:
             try:
                 return self.servers[name].read_instance(key)
             except RegistryUnavailable as error:
-                self._fail(name, error)
+                self._leave_out(name, error)
             except RegistryError:
                 pass  # the single call reports it
         return Cause.NOT_READ
@@ -298,7 +299,7 @@ class EverywhereBatches:
     def _is_over(self) -> bool:
         return self.limit.left() <= 0 or self.clock.stopping()
 
-    def _fail(self, name: str, error: RegistryError) -> None:
+    def _leave_out(self, name: str, error: RegistryError) -> None:
         if self.limit.left() <= 0:
             return  # no time was left: the server is not at fault
         self._used.discard(name)
@@ -306,7 +307,7 @@ class EverywhereBatches:
         if self.rests is not None:
             self.rests.failed(name, error)
 
-    def _end(self, why: str) -> None:
+    def _stop_batches(self, why: str) -> None:
         if self.trouble is None:
             self.trouble = why
             _log.warning("%s %s", why, SINGLY)

@@ -88,7 +88,7 @@ class EurekaPeers(Registry):
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
                 if any(self._strays.values()):  # also between two sweeps, so that held ones are renewed
                     for one in listed.data:
-                        self._settle(one.key)
+                        self._forget_stray(one.key)
                     return Complete(data=(*listed.data, *self._all_strays()))
                 return listed
             failed[name] = listed.message
@@ -103,7 +103,7 @@ class EurekaPeers(Registry):
         the deletion of a syncer waits for it, unless it failed a moment ago."""
         of_first = [one for one in listed.data if not self._holders(one.key)]
         asked = self._peers.keys() - self._shown - self._rests.just_failed()
-        self._look_at([name for name in self._peers if name in asked], of_first)
+        self._list_others([name for name in self._peers if name in asked], of_first)
         unlisted = tuple(name for name in self._peers if name not in self._shown)
         self._passed_over.update(unlisted)
         return Elsewhere(self._all_strays(), unlisted)
@@ -143,7 +143,7 @@ class EurekaPeers(Registry):
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
-        self._settle(instance.key)
+        self._forget_stray(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
         """Renew on the first peer, and return whether it has the lease. A stray is renewed after the next list, unless
@@ -160,7 +160,7 @@ class EurekaPeers(Registry):
         Right after a registration, only the first peer is called: the others must get the registration before they lose
         what it replaces, and the first peer replicates both in order. It does not replicate a stray's cancel."""
         stray = bool(self._holders(key))
-        self._settle(key)
+        self._forget_stray(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
         if (done or not stray) and replicating:
@@ -241,7 +241,7 @@ class EurekaPeers(Registry):
         one_of_each = {key: one for held in self._strays.values() for key, one in held.items()}
         return tuple(one_of_each.values())
 
-    def _settle(self, key: InstanceKey) -> None:
+    def _forget_stray(self, key: InstanceKey) -> None:
         """Forget a stray that is now on the first peer, or cancelled on all."""
         self._to_renew.pop(key, None)
         for held in self._strays.values():
@@ -257,10 +257,10 @@ class EurekaPeers(Registry):
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
         self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # they may be gone
-        self._look_at([name for name in self._reachable(without=first) if due or name in self._owed], listed)
+        self._list_others([name for name in self._reachable(without=first) if due or name in self._owed], listed)
         self._owed.discard(first)
 
-    def _look_at(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
+    def _list_others(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
         """List these peers, and note what the list of the first peer lacks or shows with another timestamp."""
         known = {one.key: one.last_dirty_timestamp for one in of_first}
         for name in names:

@@ -146,7 +146,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 listed = listed if isinstance(listed, list) else [listed]
                 instances += [read(instance, application.name) for instance in listed]
             except UNREADABLE:
-                _read_with_care(raw, instances, malformed)
+                _read_one_by_one(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         why = "fewer instances than its own apps__hashcode counts: something between us and the server shortens it."
         raise RegistryUnusable(f"Eureka's list holds {why}")
@@ -210,7 +210,7 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _read_with_care(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
+def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
     """Read an application instance by instance, and malformed ones of others as far as possible."""
     application = msgspec.json.decode(raw, type=_RawApplication)
     try:
@@ -231,18 +231,18 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
 
     Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not ours if its metadata
     is absent, or readable without our marks, and its id has not our form."""
-    document = _alone(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
+    document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
     fields: dict[str, msgspec.Raw] = document or {}
-    given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
+    given_id = _decoded_or_none(fields.get("instanceId"), Any) or _decoded_or_none(fields.get("hostName"), Any)
     label = excerpt(f"{app}/{given_id}", most=120)
     metadata = fields.get("metadata", msgspec.Raw(b"null"))
-    keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
+    keys = () if bytes(metadata).strip() == b"null" else _decoded_or_none(metadata, dict[str, msgspec.Raw])
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(_Document):
-        value = _alone(fields.get(field.encode_name), field.type)
+        value = _decoded_or_none(fields.get(field.encode_name), field.type)
         with suppress(*UNREADABLE):
             _observed(_Document(**({"app": "A", "instance_id": "i"} | {field.name: value})), None)
             kept[field.name] = value
@@ -252,7 +252,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
         return label, None
 
 
-def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
+def _decoded_or_none(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
     try:
         return None if raw is None else msgspec.json.decode(raw, type=type)
     except UNREADABLE:

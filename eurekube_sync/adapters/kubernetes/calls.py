@@ -16,7 +16,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
-from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
+from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Tries, TryResult
 from eurekube_sync.model import errors
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
@@ -90,10 +90,6 @@ _PAGE = msgspec.json.Decoder(RawPage)
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-class _NotWhole(Exception):
-    """The resourceVersion of the list expired or changed: the pages so far are useless."""
-
-
 class _Status(msgspec.Struct):
     kind: str = ""
     message: str = ""
@@ -107,7 +103,7 @@ class Calls:
     def send(self, call: Call) -> Answer:
         """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
 
-        def once(within: AnswerTime) -> Came[Answer]:
+        def once(within: AnswerTime) -> TryResult[Answer]:
             try:
                 answer = self._connection.send(call, within)
                 if answer.status == 401:
@@ -187,12 +183,13 @@ class Calls:
     def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
         known = earlier.get(kind.item, {}).get(namespace, {})
         for _ in range(_WALKS):
-            with suppress(_NotWhole):
-                return self._pages(kind, namespace, known)
+            if (whole := self._pages(kind, namespace, known)) is not None:
+                return whole
         message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
-    def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
+    def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read] | None:
+        """Read all pages; return None if the resourceVersion of the list expired or changed in between."""
         decode = msgspec.json.Decoder(kind.item).decode
         found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
@@ -209,8 +206,8 @@ class Calls:
                     raise
                 limit = max(1, limit // 8)
                 continue
-            if revision and page.metadata.resource_version != revision:
-                raise _NotWhole
+            if page is None or (revision and page.metadata.resource_version != revision):
+                return None
             revision = page.metadata.resource_version
             for raw in page.items or ():
                 name = digest(raw)
@@ -224,31 +221,31 @@ class Calls:
                         continue
                 read[name] = where, value = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
-                    raise _no_list(call, f"an item of namespace {where!r}")
+                    raise _wrong_answer(call, f"an item of namespace {where!r}")
                 if value is not None:
                     found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
                 return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, read
             if following == token:
-                raise _no_list(call, "the same page again")
+                raise _wrong_answer(call, "the same page again")
             token = following
 
-    def _page(self, kind: Kind[Any], call: Call) -> RawPage:
+    def _page(self, kind: Kind[Any], call: Call) -> RawPage | None:
         answer = self.expect(call, 200, 404, 410)
         if answer.status == 410:
-            raise _NotWhole
+            return None
         if answer.status == 404:
             raise _rejected(kind.when_absent)
         try:
             page = _PAGE.decode(answer.body)
         except UNREADABLE as error:
             if not is_page(answer):
-                raise _no_list(call, "no complete list") from error
+                raise _wrong_answer(call, "no complete list") from error
             got = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
             raise ClusterRejected(got) from error
         if page.kind != kind.list_kind:
-            raise _no_list(call, f"a {excerpt(page.kind, most=80)}")
+            raise _wrong_answer(call, f"a {excerpt(page.kind, most=80)}")
         return page
 
 
@@ -305,7 +302,7 @@ def digest(raw: bytes | memoryview) -> bytes:
     return blake2b(raw, digest_size=16).digest()
 
 
-def _no_list(call: Call, got: str) -> ClusterRejected:
+def _wrong_answer(call: Call, got: str) -> ClusterRejected:
     return ClusterRejected(f"the Kubernetes API answered {call} with {got}")
 
 
