@@ -115,7 +115,7 @@ class BatchingRegistry:
         now = self._batches.clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
-            silent.pop(name, None)  # it was away: its next silence begins anew
+            silent.pop(name, None)  # it was away: a later silence is another one
         admitted = {name for name, said in self._said.items() if not isinstance(said, str)}
         self._batches.use(admitted - failed.keys())
         self._report(self._trouble_now(now))

@@ -256,7 +256,7 @@ class EurekaPeers(Registry):
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
-        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # they may be gone
+        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # may have expired
         self._list_others([name for name in self._reachable(without=first) if due or name in self._owed], listed)
         self._owed.discard(first)
 

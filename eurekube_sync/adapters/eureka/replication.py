@@ -69,9 +69,8 @@ def decode_answers(body: bytes, *, items: int) -> list[int]:
     except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
-        raise RegistryUnusable(
-            f"Eureka answered a batch of {counted(items, 'item')} with {counted(len(replies), 'reply', 'replies')}."
-        )
+        got = counted(len(replies), "reply", "replies")
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}.")
     return [reply.status_code for reply in replies]
 
 

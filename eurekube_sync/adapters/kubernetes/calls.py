@@ -6,7 +6,7 @@ for without a resourceVersion, which is a consistent read; with `resourceVersion
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -38,10 +38,7 @@ NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the 
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 _WALKS = 2  # after a 410 in the middle of a list, it is read again from its begin, once
 
-Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
-"""Namespaces and objects of a list, by the digest of an item's bytes. In the next list, an item with the same bytes is
-the same object, so that later stages see that it did not change (`desired/resolve`)."""
-Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]  # the last lists, by struct and by namespace
+_Items: TypeAlias = dict[bytes, tuple[str, Any]]  # the namespace and the object of each, by the digest of its bytes
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -60,6 +57,9 @@ class Kind(Generic[T]):
     item: type[Readable[T]]
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
+    remembered: bool = False
+    """Whether an item with the same bytes is the same object in the next list, so that later stages see that it did not
+    change (`desired/resolve`). For rare lists this would waste memory."""
 
     def path(self, namespace: str | None) -> str:
         scope = f"/namespaces/{namespace}" if namespace is not None else ""
@@ -99,6 +99,7 @@ class Calls:
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
         self._tries = tries
+        self._remembered: dict[type, _Items] = {}  # of the last list of each kind
 
     def send(self, call: Call) -> Answer:
         """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
@@ -155,21 +156,20 @@ class Calls:
         except UNREADABLE as error:
             return unusable(f"{what} cannot be read: {reason(error)}")
 
-    def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
+    def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None) -> Listed[T]:
         """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
-        earlier = {} if earlier is None else earlier
         if namespaces is None:
             try:
-                found, of_all = self._walk(kind, None, earlier)
+                found, self._remembered[kind.item] = self._walk(kind, None)
             except ClusterError as error:
                 return Listed(by_namespace={}, elsewhere=unknown_from(error))
-            earlier[kind.item] = {None: of_all}
             return Listed(by_namespace=found, elsewhere=Complete(data=()))
         sources: dict[str, Source[tuple[T, ...]]] = {}
-        read: dict[str | None, Read] = {}
+        remembered: _Items = {}
         for name in dict.fromkeys(namespaces):
             try:
-                found, read[name] = self._walk(kind, name, earlier)
+                found, items = self._walk(kind, name)
+                remembered |= items
                 sources[name] = found.get(name, Complete(data=()))
             except ClusterError as error:
                 sources[name] = unknown_from(error)
@@ -177,23 +177,22 @@ class Calls:
                     message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                     return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
-        earlier[kind.item] = read
+        self._remembered[kind.item] = remembered
         return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
-    def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
-        known = earlier.get(kind.item, {}).get(namespace, {})
+    def _walk(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items]:
         for _ in range(_WALKS):
-            if (whole := self._pages(kind, namespace, known)) is not None:
+            if (whole := self._pages(kind, namespace)) is not None:
                 return whole
         message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
-    def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read] | None:
+    def _pages(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items] | None:
         """Read all pages; return None if the resourceVersion of the list expired or changed in between."""
-        decode = msgspec.json.Decoder(kind.item).decode
+        decode, known = msgspec.json.Decoder(kind.item).decode, self._remembered.get(kind.item, {})
         found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
-        read: dict[bytes, tuple[str, Any]] = {}
+        remembered: _Items = {}
         token, revision, limit = "", "", PAGE
         while True:
             query = {"limit": str(limit)} | ({"continue": token} if token else {})
@@ -219,14 +218,16 @@ class Calls:
                         where, unknown = _unreadable(kind, raw, error, namespace)
                         unreadable[where] = unknown
                         continue
-                read[name] = where, value = again
+                where, value = again
+                if kind.remembered:
+                    remembered[name] = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                     raise _wrong_answer(call, f"an item of namespace {where!r}")
                 if value is not None:
                     found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
-                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, read
+                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, remembered
             if following == token:
                 raise _wrong_answer(call, "the same page again")
             token = following

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec.json import Decoder
 
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
-from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Earlier, Kind
+from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Kind
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -28,10 +28,10 @@ CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
     message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
 )
-_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, when_absent=CRD_MISSING)
-_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem)
-_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem)
-_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem)
+_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, CRD_MISSING, remembered=True)
+_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem, remembered=True)
+_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem, remembered=True)
+_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem, remembered=True)
 _NODES = Kind(CORE, "nodes", "NodeList", objects.NodeItem, namespaced=False)
 _NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, objects.NodeDrainItem, namespaced=False)
 _NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, objects.NamespaceItem, namespaced=False)
@@ -56,7 +56,6 @@ class KubernetesCluster:
         bounds = limit or TimeLimit(clock)
         self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
         self._endpoints_source = endpoints_source
-        self._earlier: Earlier = {}  # for the lists of every pass; pods are listed rarely, and would waste memory
         self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}  # version with our finalizer, by UID and listed version
         self._identity: Complete[str] | None = None
@@ -78,16 +77,16 @@ class KubernetesCluster:
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[model.SyncerObject]:
         self._finalized.clear()
-        return self._calls.list_all(_SYNCERS, namespaces, self._earlier)
+        return self._calls.list_all(_SYNCERS, namespaces)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[model.Service]:
-        return self._calls.list_all(_SERVICES, namespaces, self._earlier)
+        return self._calls.list_all(_SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
         """List the EndpointSlices that belong to a Service, or in their place all Endpoints, as slices."""
         if self._endpoints_source == "slices":
-            return self._calls.list_all(_SLICES, namespaces, self._earlier)
-        found = self._calls.list_all(_ENDPOINTS, namespaces, self._earlier)
+            return self._calls.list_all(_SLICES, namespaces)
+        found = self._calls.list_all(_ENDPOINTS, namespaces)
         by_namespace = {name: _flat(source) for name, source in found.by_namespace.items()}
         return Listed(by_namespace=by_namespace, elsewhere=_flat(found.elsewhere))
 

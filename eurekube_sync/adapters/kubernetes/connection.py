@@ -129,9 +129,8 @@ class ClientConnection:
         settings |= {"headers": {**headers, **loaded.credentials}, "retries": False, "redirect": False}
         try:
             with within.running(), closing(loaded.pool.request(call.method, url, body=call.body, **settings)) as answer:
-                where = f"{call} to the Kubernetes API at {host}"
                 chunks = answer.stream(CHUNK, decode_content=True)
-                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
+                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # ValueError: of a chunk of -5 bytes
             why = no_answer(error).why
             raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error

@@ -134,9 +134,6 @@ class _EndpointConditions(Wire):
     terminating: bool | None = None
 
 
-_NO_CONDITIONS = _EndpointConditions()
-
-
 class _Endpoint(Wire):
     addresses: list[str]
     conditions: _EndpointConditions | None = None
@@ -146,7 +143,7 @@ class _Endpoint(Wire):
 
     def read(self, namespace: str) -> model.Endpoint:
         """Apply the defaults for nil: ready, serving, not terminating (discovery/v1 EndpointConditions)."""
-        conditions = self.conditions or _NO_CONDITIONS
+        conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
             address=self.addresses[0],
             ready=conditions.ready is not False,
