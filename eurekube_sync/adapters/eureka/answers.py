@@ -11,9 +11,10 @@ import requests
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
+from eurekube_sync.adapters.eureka.address import Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
+from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt, login_secrets
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -50,9 +51,9 @@ class Answer(NamedTuple):
         return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
 
 
-def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> errors.RegistryError:
-    """Return the error for an answer with an unwanted status; its message shows none of the secrets."""
-    status = answer.status
+def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
+    """Return the error for an answer with an unwanted status; its message does not show our login."""
+    status, secrets = answer.status, login_secrets(login.user, login.password) if login else ()
     kind: type[errors.RegistryError] = errors.RegistryUnusable
     if 300 <= status < 400:
         return _redirect(answer, secrets)
@@ -62,7 +63,7 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
             why = "does the URL end in /eureka?"
         return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
     if status == 401:
-        ours = "refuses this user or password" if with_login else "asks for a login; give user and password"
+        ours = "refuses this user or password" if login else "asks for a login; give user and password"
         kind, why = errors.RegistryDenied, f": Eureka {ours}."
     elif status == 407:
         kind, why = errors.RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."

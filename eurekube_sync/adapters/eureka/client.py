@@ -23,7 +23,6 @@ from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Tries, Tr
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.foreign_text import login_secrets
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
@@ -141,8 +140,7 @@ class EurekaClient(Registry):
             now = self._login() if self._login else None
             if answer.method != "GET" and answer.status in ((401, 403) if now else (403,)) and self._may_read():
                 raise answers.refused_though_reads_work(answer)
-            secrets = login_secrets(now.user, now.password) if now else ()
-            raise answers.refusal(answer, with_login=now is not None, secrets=secrets)
+            raise answers.refusal(answer, now)
         if error := answers.unreadable(answer) if json or answer.is_page else None:
             raise error
         return answer.body
