@@ -1,1 +1,1 @@
-"""The two servers as they really are: HTTP, JSON, retries and time limits."""
+"""Clients of the real servers: HTTP, JSON, retries and time limits."""

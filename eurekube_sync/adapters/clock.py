@@ -1,4 +1,4 @@
-"""Real time, a wait that a signal ends, and how far another clock is from ours."""
+"""The system clock, dates of HTTP headers, and how far a server's clock is ahead of ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 
-_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # on Linux it goes on while a machine is suspended
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # on Linux including suspension
 
 
 class SystemClock:
@@ -16,9 +16,9 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._stopping = False
-        # A handler may interrupt the thread that waits, and must not want a lock that this one holds, as that of
-        # `threading.Event`; `SimpleQueue.put` is made to be called so.
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        # A signal handler may interrupt the waiting thread, so `stop` must take no lock of it, as `threading.Event`
+        # would. `SimpleQueue.put` is reentrant.
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
         return time.time()
@@ -27,21 +27,21 @@ class SystemClock:
         return time.clock_gettime(_SINCE_BOOT)
 
     def sleep(self, seconds: float) -> None:
-        """Waits; a stop ends it at once."""
+        """Wait; a stop ends the wait at once."""
         with suppress(Empty):
-            self._bell.get(timeout=max(0.0, seconds))
-            self._bell.put(None)  # for the others who wait, and for all waits to come
+            self._wakeups.get(timeout=max(0.0, seconds))
+            self._wakeups.put(None)  # for other waiting threads, and for later waits
 
     def stopping(self) -> bool:
         return self._stopping
 
     def stop(self) -> None:
         self._stopping = True
-        self._bell.put(None)
+        self._wakeups.put(None)
 
 
 def unix_time(date: str) -> float | None:
-    """Of a date as HTTP's headers have it; None for anything else."""
+    """Return the date of an HTTP header in Unix seconds; None for anything else."""
     try:
         found = parsedate_to_datetime(date)
         return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
@@ -50,9 +50,9 @@ def unix_time(date: str) -> float | None:
 
 
 def ahead(date: str, begun: float, ended: float) -> float | None:
-    """Seconds that the clock of an answer's header `Date` is ahead of ours, where the call took from `begun` to `ended`
-    in Unix seconds; 0 for what the call or a whole second of the header may explain. None for no such header."""
-    said = unix_time(date)
-    if said is not None and said + 1 < begun:
-        return said + 1 - begun
-    return None if said is None else max(0.0, said - ended)
+    """Return by how many seconds an answer's `Date` is ahead of our clock; None without a date. A difference that the
+    duration of the call (`begun` to `ended`, Unix seconds) or the header's whole seconds can explain is 0."""
+    theirs = unix_time(date)
+    if theirs is not None and theirs + 1 < begun:
+        return theirs + 1 - begun
+    return None if theirs is None else max(0.0, theirs - ended)

@@ -1,4 +1,4 @@
-"""Why a call got no answer, or one that cannot be read, in the same words for both servers."""
+"""Sentences about calls without an answer, or with an unreadable one, the same for both servers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import msgspec
 from eurekube_sync.model.sources import Cause
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""Of a server's JSON: a stray byte, deep nesting, 5,000 digits and a time before all times are no MsgspecError."""
+"""Errors of decoding a server's JSON. Stray bytes, deep nesting, 5,000 digits and odd dates raise no MsgspecError."""
 _PLACE = re.compile(r" \(byte \d+\)")
-_TLS_ALERT = "\\x15\\x03"  # how a TLS alert begins (RFC 8446, 5.1), quoted: it comes in place of a status line
+_TLS_ALERT = "\\x15\\x03"  # the first bytes of a TLS alert (RFC 8446, 5.1), in the repr of a bad status line
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
 _UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
-_UNTRUSTED = {  # by `X509_V_ERR_`, see `openssl verify`
+_UNTRUSTED = {  # by the code of `X509_V_ERR_`, see `openssl verify`
     **dict.fromkeys((2, 18, 19, 20, 21), _UNKNOWN_AUTHORITY),
     9: "is not valid yet: check the clock of this machine, or wait",
     10: "has expired: renew it at the server, or check the clock of this machine",
@@ -39,13 +39,13 @@ _OF_CONNECTIONS: tuple[tuple[type[BaseException], str], ...] = (
 
 class NoAnswer(NamedTuple):
     why: str  # a clause without a full stop
-    look: str = ""  # what to look at, another clause
-    cause: Cause = Cause.UNAVAILABLE  # UNUSABLE: the address is wrong; DENIED: the login or the certificate is
+    look: str = ""  # a clause that says where to look
+    cause: Cause = Cause.UNAVAILABLE  # UNUSABLE: a wrong address; DENIED: a wrong login or certificate
     again: bool = False  # whether another try may help
 
 
 def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
-    """What urllib3, or `requests` around it, raised: in the same words from call to call, without seconds and bytes."""
+    """Explain an error of urllib3 or `requests`, in words that are the same in each pass: no seconds, no bytes."""
     from urllib3 import exceptions
 
     found = _causes(error)
@@ -62,7 +62,7 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
             return NoAnswer("this port speaks TLS; begin the URL with https://", cause=Cause.UNUSABLE)
     if among(exceptions.SSLError):
         return NoAnswer("TLS could not be agreed on")
-    refused = among(exceptions.NewConnectionError)  # which is a ConnectTimeoutError, too
+    refused = among(exceptions.NewConnectionError)  # a subclass of ConnectTimeoutError
     if among(exceptions.ConnectTimeoutError) and not refused:
         return NoAnswer("no connection in time", "check the address and firewalls", again=True)
     if among(exceptions.ReadTimeoutError, TimeoutError) and not refused:
@@ -77,7 +77,7 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with an answer that is UNREADABLE: without a place in it, which changes from pass to pass."""
+    """Explain an UNREADABLE error, without the byte position, which changes from pass to pass."""
     if isinstance(error, UnicodeDecodeError):
         return "text that is not UTF-8"
     if isinstance(error, RecursionError):
@@ -87,7 +87,7 @@ def reason(error: Exception) -> str:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error and all that it wraps: `requests` and urllib3 keep causes in `args` and `reason` as well."""
+    """Return the error and all that it wraps; `requests` and urllib3 keep causes in `args` and `reason`, too."""
     found: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting and len(found) < 20:
@@ -99,7 +99,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _of_proxy(found: list[BaseException]) -> NoAnswer:
-    """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
+    """Read the proxy's status from `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
     said = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
     if said is None:
         return NoAnswer("the proxy could not be reached", again=True)

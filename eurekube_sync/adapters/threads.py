@@ -1,4 +1,4 @@
-"""Calls in other threads: left behind when they take too long, repeated beside the work, or several side by side."""
+"""Calls in other threads: calls that may hang, a call that repeats, and a pool for parallel calls."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Item = TypeVar("Item")
-_END_SECONDS = 6.0  # how long the last of repeated calls is waited for
+_END_SECONDS = 6.0  # how long to wait for the last of repeated calls
 log = logging.getLogger(__name__)
 
 
 def in_side_thread(call: Callable[[], T]) -> Future[T]:
-    """Begins at once what takes no timeout, as a name server. Left behind it keeps no process alive."""
+    """Start a call that has no timeout, such as a DNS query. The thread does not keep the process alive."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+        except BaseException as error:  # noqa: BLE001 - `result` raises it
             future.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
@@ -32,7 +32,7 @@ def in_side_thread(call: Callable[[], T]) -> Future[T]:
 
 @contextmanager
 def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Calls it so many seconds after it last ended. One that raises is logged, and made again."""
+    """Repeat a call in a side thread, each time `seconds` after it ended. An exception is logged."""
     ended = threading.Event()
 
     def repeat() -> None:
@@ -52,7 +52,7 @@ def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
 
 
 class ThreadWorkers(ThreadPoolExecutor):
-    """`Workers`: a pool of threads, kept over passes so that connections stay open; a context manager."""
+    """Implement `Workers` by a thread pool, which lives longer than a pass so that connections stay open."""
 
     def __init__(self, concurrency: int) -> None:
         super().__init__(max_workers=concurrency, thread_name_prefix="call")

@@ -1,5 +1,5 @@
-"""One call over HTTP, tried again while it fails in a way that may pass by itself: how often and how far apart, and the
-time and the size of a whole answer; timeouts bound only its silences."""
+"""Tries of one HTTP call while it fails in a way that may pass by itself, and limits for the time and the size of a
+whole answer. The timeouts of a socket bound only silences."""
 
 from __future__ import annotations
 
@@ -23,59 +23,59 @@ from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
-Came: TypeAlias = tuple[T | EurekubeError, str | None]
-"""Of one try: an answer, or the error to raise if it was the last; and `Retry-After`, or None where it is useless."""
+TryResult: TypeAlias = tuple[T | EurekubeError, str | None]
+"""Result of one try: an answer or an error; and the header `Retry-After`, or None if another try is useless."""
 NO_ANSWER = "none"
-_FIRST_WAIT = 0.25  # seconds; a wait is random below its bound ("full jitter"), which doubles from try to try
-_LONGEST_RETRY_AFTER = 10.0  # seconds; a server that asks for more is left to the next pass
-_LOOK_SECONDS = 0.5  # how often a reader that waits looks whether the program was asked to stop
-_STOP_SECONDS = 1.0  # what an answer that is under way still gets then: most come whole, and say what a write did
-_CONNECT_TIMES = 2  # timeouts for a connection: resolvers wait 5 s for a server, and each address has a whole one
-_SHORTEST_WAIT = 0.001  # sockets and urllib3 take a timeout of zero for something else
+_FIRST_WAIT = 0.25  # seconds; waits are random below this bound ("full jitter"), which doubles from try to try
+_LONGEST_RETRY_AFTER = 10.0  # seconds; if a server asks for more, the next pass calls it again
+_LOOK_SECONDS = 0.5  # how often a waiting reader checks whether the program has to stop
+_STOP_SECONDS = 1.0  # how long an answer may then still take: most arrive, and tell the result of a write
+_CONNECT_TIMES = 2  # timeouts for a connection: a resolver waits 5 s for a server, and each address has one timeout
+_SHORTEST_WAIT = 0.001  # to sockets and urllib3, a timeout of zero means something else
 CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
 _SMALLEST = 4 * 1024 * 1024
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # v2, v1
-_WITHOUT_ANSWER = 64 * 1024 * 1024
-_TIMES = 5  # memory for the bytes of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services
+_WITHOUT_ANSWER = 64 * 1024 * 1024  # bytes of memory that the program needs beside an answer
+_TIMES = 5  # memory by the size of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:  # may be used from several threads
+class Tries:  # safe in several threads
     clock: Clock
     random: Random
-    limit: TimeLimit  # bounds every try by what is left of it
-    answer_seconds: float  # bounds each answer as a whole
+    limit: TimeLimit  # no try lasts longer than what is left of it
+    answer_seconds: float  # for each whole answer
     most: int = 4  # how often one call is tried
-    count: Callable[[str], None] = lambda _: None  # given the status of each try, or NO_ANSWER, by the adapter
+    count: Callable[[str], None] = lambda _: None  # called by the adapter with the status of each try, or NO_ANSWER
 
-    def call(self, once: Callable[[AnswerTime], Came[T]], unanswered: Callable[[str], EurekubeError]) -> T:
-        """The last answer; raises the last error, or what `unanswered` makes of a clause when there was no time."""
-        came: T | EurekubeError = unanswered("was not tried: no time was left for it")
+    def call(self, once: Callable[[AnswerTime], TryResult[T]], unanswered: Callable[[str], EurekubeError]) -> T:
+        """Return the last answer, or raise the last error; `unanswered` makes one of a clause if there was no time."""
+        result: T | EurekubeError = unanswered("was not tried: no time was left for it")
         for number in range(self.most):
             if self.limit.left() <= 0 or (number and self.clock.stopping()):
                 break
             within = AnswerTime(self.clock, self.answer_seconds, self.limit)
-            came, again = once(within)
-            if within.over and isinstance(came, EurekubeError):
+            result, retry_after = once(within)
+            if within.over and isinstance(result, EurekubeError):
                 own = f"completely in {self.answer_seconds:g} s: the server or the network is too slow"
                 late = own if within.within_limit else "in the time that was left"
-                raise unanswered(f"was not answered {late}") from came
-            if again is None or number + 1 == self.most or self.clock.stopping():
+                raise unanswered(f"was not answered {late}") from result
+            if retry_after is None or number + 1 == self.most or self.clock.stopping():
                 break
-            asked = self._asked(again)
-            if asked > _LONGEST_RETRY_AFTER:
+            pause = self._pause_asked_for(retry_after)
+            if pause > _LONGEST_RETRY_AFTER:
                 break
-            wait = max(asked, self.random.random() * _FIRST_WAIT * 2.0**number)
+            wait = max(pause, self.random.random() * _FIRST_WAIT * 2.0**number)
             if wait >= self.limit.left():
                 break
             self.clock.sleep(wait)
-        if isinstance(came, EurekubeError):
-            raise came
-        return came
+        if isinstance(result, EurekubeError):
+            raise result
+        return result
 
-    def _asked(self, retry_after: str) -> float:
-        """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
+    def _pause_asked_for(self, retry_after: str) -> float:
+        """Return the seconds of a `Retry-After` (RFC 9110 10.2.3: a number or a date); 0 for anything else."""
         text = retry_after.strip()
         if text.isascii() and text.isdigit():
             return float(text)
@@ -84,8 +84,8 @@ class Tries:  # may be used from several threads
 
 
 def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:
-    """Bytes of one answer, unzipped: 256 MB, or less where the container would be killed over it in each pass, and no
-    lease renewed. After an answer that is refused, the leases are."""
+    """Return how many bytes an answer may have, unzipped: 256 MB, or less if the container's memory is small. A
+    container that is killed in each pass renews no lease; a pass that refuses an answer does."""
     for path in limits:
         with suppress(OSError, ValueError):
             room = (int(path.read_text(encoding="ascii")) - _WITHOUT_ANSWER) // _TIMES
@@ -97,8 +97,8 @@ LARGEST = largest_answer()
 
 
 def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError]) -> bytes:
-    """The bytes of one answer; raises what `too_large` makes of a clause."""
-    received = io.BytesIO()  # gives its bytes away without a copy
+    """Return the bytes of one answer; raise the error that `too_large` makes of a clause."""
+    received = io.BytesIO()  # `getvalue` makes no copy
     for chunk in chunks:
         received.write(chunk)
         if received.tell() > LARGEST:
@@ -108,10 +108,10 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
 
 
 class AnswerTime:
-    """The time of one call, from its beginning to the last byte of its answer."""
+    """Limit the time of one call, from its begin to the last byte of its answer."""
 
-    over = False  # whether it ended a call
-    within_limit = True  # whether the call's own bound ended it, and not the limit or a stop
+    over = False  # whether the call ended because its time was over
+    within_limit = True  # whether then its own `seconds` were over, and not the limit or a stop
     _stopping = False
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit) -> None:
@@ -124,7 +124,7 @@ class AnswerTime:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Bounds the answers that pools made by `bound_answers` receive in this thread meanwhile."""
+        """Apply this limit to the pools of `bound_answers` in this thread."""
         before = _CURRENT.set(self)
         try:
             yield
@@ -132,18 +132,18 @@ class AnswerTime:
             _CURRENT.reset(before)
 
     def wait_for(self, call: Future[T], seconds: float) -> None:
-        """Until the call has ended, however; else as `waits`. A TimeoutError of the call itself does not end it."""
+        """Return when the call has ended, even by an error; else raise TimeoutError as `waits` does."""
         waits = self.waits(seconds)
         while not futures.wait([call], next(waits)).done:
             pass
 
     def waits(self, seconds: float) -> Iterator[float]:
-        """Short waits, one by one; TimeoutError after so many seconds, or when the time is over."""
+        """Yield short waits, in seconds; raise TimeoutError after `seconds`, or when the time of the call is over."""
         while True:
             if self._clock.stopping() and not self._stopping:
                 self._stopping = True
                 self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
-            if self._left() <= 0:  # looked at first: a wait that was cut to what is left is not the server's
+            if self._left() <= 0:  # first: a wait that was cut to what is left is no silence of the server
                 self.over = True
                 self.within_limit = not self._stopping and self._limit.left() > 0
                 raise TimeoutError("the answer took too long")
@@ -171,7 +171,7 @@ class _Received(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """In short waits; TimeoutError after too much silence, or when the whole answer takes too long."""
+        """Read in short waits; raise TimeoutError as `AnswerTime.waits` does."""
         waits = self._within.waits(self._silence)
         while True:
             self._socket.settimeout(next(waits))
@@ -180,7 +180,7 @@ class _Received(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._original.close()  # the socket stays open as long as a file of it is
+            self._original.close()  # the socket stays open while one of its files is open
         super().close()
 
 
@@ -192,7 +192,7 @@ class _Answer(http.client.HTTPResponse):
 
 
 def bound_answers(manager: Any) -> None:
-    """Make all connections of a urllib3 pool manager open and read within the time of their call."""
+    """Make all connections of a urllib3 pool manager obey the `AnswerTime` of their thread."""
     manager.pool_classes_by_scheme = {
         scheme: type(pool.__name__, (pool,), {"ConnectionCls": _bounded(pool.ConnectionCls)})
         for scheme, pool in manager.pool_classes_by_scheme.items()
@@ -212,7 +212,7 @@ def _bounded(connection: Any) -> Any:
             within.wait_for(opening, _CONNECT_TIMES * (self.timeout or inf))
         except TimeoutError as error:
             if not opening.done():
-                opening.add_done_callback(lambda _: self.close())  # nobody reads from it any more
+                opening.add_done_callback(lambda _: self.close())  # nobody uses it any more
                 raise ConnectTimeoutError(self, f"Connection to {self.host} timed out.") from error
         opening.result()
 

@@ -55,7 +55,7 @@ def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
             follows = before and "continue" in call.query
             head = calls.ListMeta(resource_version=before[-1].resource_version if follows else "")
             return calls.RawPage(kind=kind.list_kind, items=None, metadata=head)
-        before[:] = [found.metadata]
+        before[:] = [found.metadata] if found else before
         return found
 
     return wrong

@@ -1,4 +1,4 @@
-"""Where a Eureka server is, how to connect, and as whom. Knows no HTTP library."""
+"""Addresses of Eureka servers, logins and connection options, without an HTTP library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
-_SETTLE_SECONDS = 1.0  # how long a changed file has to stay as it is before it is believed: it may be half written
+_SETTLE_SECONDS = 1.0  # how long a changed file must stay unchanged before it is read: it may be half written
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _log = logging.getLogger(__name__)
@@ -26,25 +26,25 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """A user and a password, of which `repr` shows neither."""
+    """A user and a password, which `repr` hides."""
 
     user: str = field(repr=False)
     password: str = field(default="", repr=False)
 
 
-Login: TypeAlias = Callable[[], Credentials]  # the credentials to use now; asked before each call, by many threads
+Login: TypeAlias = Callable[[], Credentials]  # returns the current ones; called before each call, by many threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAddress:
-    """A service URL such as `http://eureka:8761/eureka`, with the credentials taken out of it."""
+    """A service URL such as `http://eureka:8761/eureka`, and its login."""
 
-    url: str  # without credentials and without a slash at the end: it may be printed
+    url: str  # without credentials and a slash at the end: it may be printed
     login: Credentials | None = field(default=None, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a URL as Eureka clients write it, `http://user:password@host:8761/eureka/`; else ConfigurationError."""
+        """Parse a URL such as `http://user:password@host:8761/eureka/`; raise ConfigurationError."""
         given = f"The Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
@@ -66,7 +66,7 @@ class EurekaAddress:
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
-    """One address, or several with commas between, as Spring's `defaultZone`; one that is given twice counts once."""
+    """Parse addresses with commas between, as in Spring's `defaultZone`, without repeated ones."""
     parts = [part for part in text.split(",") if part.strip()] or [text]
     found: dict[str, EurekaAddress] = {}
     for number, part in enumerate(parts, start=1):
@@ -75,15 +75,15 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
         except ConfigurationError as error:
             if len(parts) == 1:
                 raise
-            told = f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
-            raise ConfigurationError(told) from None
+            why = f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
+            raise ConfigurationError(why) from None
         if found.setdefault(address.url, address) != address:
             raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
     return tuple(found.values())
 
 
 def _without_login(text: str) -> str:
-    """What may be shown of a wrong URL: nothing before its last @, no port in letters (a password's part), no query."""
+    """Hide everything before the last @ of a URL, its query, and a port in letters: it may be a part of a password."""
     before, at, after = text.strip().partition("?")[0].rpartition("@")
     scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
     start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")
@@ -97,15 +97,15 @@ def _without_login(text: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:  # times are seconds
     address: EurekaAddress
-    login: Login | None = field(default=None, repr=False)  # who we are, where the address does not say it
+    login: Login | None = field(default=None, repr=False)  # if the address has none
     connect_timeout: float = 5.0
-    read_timeout: float = 30.0  # silence on the connection; `answer_timeout` bounds the whole answer
-    answer_timeout: float = 120.0
-    concurrency: int = 8  # how many threads may call at once: the size of the connection pool
-    retries: int = 2  # after the first try, and only for what may pass by itself
-    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)  # by scheme; the environment's are not read
-    ca_file: str = ""  # PEM file of the authorities to trust, read for each connection; empty for those of `certifi`
-    verify: bool = True  # False: any certificate is taken, whoever shows it
+    read_timeout: float = 30.0  # for a silence
+    answer_timeout: float = 120.0  # for a whole answer
+    concurrency: int = 8  # threads that may call at once: the size of the connection pool
+    retries: int = 2  # after the first try, for failures that may pass by themselves
+    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)  # by scheme; not from the environment
+    ca_file: str = ""  # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
+    verify: bool = True  # False: any certificate is accepted
     client_certificate: tuple[str, str] | None = None  # PEM files of certificate and key, read for each connection
 
     @property
@@ -115,11 +115,11 @@ class ConnectionOptions:  # times are seconds
 
 
 class SecretFile:
-    """The one line of a mounted file; calling it gives the line. A changed file is believed when it has stayed as it is
-    for a second, and one that is empty, unreadable or not one line of text never is."""
+    """A mounted file with one line; a call returns the line. A changed file is read after a second without
+    changes. If it is unreadable, empty or not one line of text, the last line stays in use."""
 
     def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
-        """Reads it. ConfigurationError when it holds nothing that could be used."""
+        """Read the file. Raise ConfigurationError without a usable line."""
         self._path = path
         self._option = option
         self._clock = clock
@@ -134,7 +134,7 @@ class SecretFile:
 
     def __call__(self) -> str:
         with self._lock:
-            seen: tuple[int, ...] = ()  # of a file that is gone
+            seen: tuple[int, ...] = ()  # empty for a missing file
             try:
                 found = os.stat(self._path)
                 seen, now = _signature(found), self._clock.monotonic()
@@ -167,7 +167,7 @@ class SecretFile:
 
 
 def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
-    """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot hold."""
+    """Return a login with a fixed or mounted user and password; raise ConfigurationError as `_check` does."""
 
     def current() -> Credentials:
         now = [one if isinstance(one, str) else one() for one in (user, password)]
@@ -178,7 +178,7 @@ def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
 
 
 def _check(credentials: Credentials) -> None:
-    """ConfigurationError for a user with a colon, or control characters (RFC 7617, 2)."""
+    """Raise ConfigurationError for a user with a colon, or for control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
         raise ConfigurationError("The user name for Eureka holds a colon, which basic authentication does not allow.")
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):

@@ -1,4 +1,4 @@
-"""What an HTTP answer, or the lack of one, means: our own errors, which hold no credential and no whole body."""
+"""Our errors for HTTP answers, and for calls without one. They show no credential and no whole body."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import requests
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
+from eurekube_sync.adapters.eureka.address import Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
+from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt, login_secrets
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
-"""What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
+"""How Tomcat, nginx, Go and Apache answer plain HTTP at a port for TLS."""
 _ERRORS = {kind.cause: kind for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)}
 _OF_THE_NETWORK = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, ContentDecodingError)
-_LONGEST = 160  # characters of a server's own words
+_LONGEST = 160  # characters of a server's message
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
@@ -29,7 +30,7 @@ class Answer(NamedTuple):
     method: str
     url: str
     status: int
-    headers: Mapping[str, str]  # asked for by a name in any case
+    headers: Mapping[str, str]  # names in any case
     body: bytes  # unzipped
 
     @property
@@ -46,13 +47,13 @@ class Answer(NamedTuple):
 
     @property
     def is_eurekas_404(self) -> bool:
-        """Whether a 404 may be Eureka's own: Spring's has a JSON body, Netflix's none; a proxy's is text or a page."""
+        """Whether this may be Eureka's 404: Spring's has a JSON body, Netflix's none, a proxy's is text or a page."""
         return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
 
 
-def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> errors.RegistryError:
-    """The error for an answer that is not what its call hopes for. None of the secrets is shown, whatever it says."""
-    status = answer.status
+def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
+    """Return the error for an answer with an unwanted status; its message does not show our login."""
+    status, secrets = answer.status, login_secrets(login.user, login.password) if login else ()
     kind: type[errors.RegistryError] = errors.RegistryUnusable
     if 300 <= status < 400:
         return _redirect(answer, secrets)
@@ -62,7 +63,7 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
             why = "does the URL end in /eureka?"
         return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
     if status == 401:
-        ours = "refuses this user or password" if with_login else "asks for a login; give user and password"
+        ours = "refuses this user or password" if login else "asks for a login; give user and password"
         kind, why = errors.RegistryDenied, f": Eureka {ours}."
     elif status == 407:
         kind, why = errors.RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
@@ -85,8 +86,10 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
 
 
 def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
-    """A list is a 403 while the server warms up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is one by
-    Spring Security's `CsrfFilter`, which its error page turns into 401 where it asks for a login as well."""
+    """Return the error for a 401 or 403 although other reads work.
+
+    A list is a 403 during warm-up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is a 403 by Spring
+    Security's `CsrfFilter`; with a login, the error page makes it a 401."""
     if answer.method == "GET":
         why = "Eureka has just started without a peer to copy from and shows its list after 5 minutes."
         return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
@@ -99,7 +102,7 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
-    """The error for a success whose body is no JSON; None when it may be."""
+    """Return the error for a 200 whose body is no JSON object; None if it may be one."""
     if answer.is_page:
         what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
     elif not answer.body.strip():
@@ -113,12 +116,12 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
 
 
 def failure(error: OSError | HTTPError | ValueError, call: str) -> tuple[errors.RegistryError, bool]:
-    """The error for a call without an answer, or with a head that makes no sense, and whether another try may help."""
+    """Return the error for a call without a usable answer, and whether another try may help."""
     said = no_answer(error, "Eureka")
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
-        what = "an unusable address, or an answer that is no HTTP"  # one sentence, whichever library says it
+        what = "an unusable address, or an answer that is no HTTP"  # the same for each library
         said = NoAnswer(what, "check the URL and the proxy settings", Cause.UNUSABLE)
     why = f"{said.why}; {said.look}" if said.look else said.why
     return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
@@ -135,7 +138,7 @@ def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
     return errors.RegistryUnusable(f"{answer.call} was redirected {where}: {fix}")
 
 
-class _SpringError(msgspec.Struct):  # in place of Eureka's text; its `timestamp` would make every sentence another
+class _SpringError(msgspec.Struct):  # without its `timestamp`: messages must not differ from pass to pass
     error: str
     message: str = ""
 
@@ -144,6 +147,6 @@ def _reason_of(body: bytes, secrets: Collection[str]) -> str:
     try:
         said = msgspec.json.decode(body, type=_SpringError)
         text = said.message or said.error
-    except UNREADABLE:  # Eureka's own, which is text
+    except UNREADABLE:  # Eureka's own body is text
         text = body[: 5 * LOOKED_AT].decode(errors="replace")
     return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

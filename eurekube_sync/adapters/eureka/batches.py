@@ -1,6 +1,6 @@
-"""Whether writes may go in batches, and which servers take them. A batch takes the way of Eureka's own replication,
-which no server hands on. So it is safe only where every server that replicates is among ours, which the servers
-themselves are asked; else each write goes singly to one of them."""
+"""Whether writes may go in batches, and to which servers. A batch is a message of Eureka's replication, which no server
+replicates. So it is safe only if we know every server, which the servers are asked; else each write is a single call.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKe
 from eurekube_sync.model.ports import Batches, Registry
 from eurekube_sync.model.sources import Complete, Source
 
-ASK_SECONDS = 480.0  # the question whether batches are safe is asked again once in each such stretch of the wall clock
-TROUBLED_SECONDS = 60.0  # how often one is asked that spoke against batches: it may have just started, or be fixed
+ASK_SECONDS = 480.0  # all servers are asked again once in each such stretch of the wall clock
+TROUBLED_SECONDS = 60.0  # servers that were against batches are asked so often: they may be fixed by now
 AWAY_PART = 0.4
-"""After a server has been away for this part of a lease's duration, 2 minutes by default, each write goes singly to one
-that replicates it: the server may be away from us alone, and our leases would expire there after twice the duration."""
+"""If a server is away for this part of a lease's duration, 2 minutes by default, writes are single calls, which other
+servers replicate to it: it may be away from us alone, and our leases expire there after twice the duration."""
 _log = logging.getLogger(__name__)
 
 
 class BatchingRegistry:
-    """A `Registry` that also writes in batches where that is safe; all else is `inner`'s, whose servers and memory
-    `batches` shares. `required`: no server is asked which replicas it has. `dry_run` asks nothing that is a write in
-    form, and writes nothing in batches."""
+    """A `Registry` with batches where they are safe; `inner` makes all other calls. Both share servers and doubts.
+
+    With `required` no server is asked for its replicas. With `dry_run` there are no batches and no probes."""
 
     def __init__(
         self,
@@ -47,22 +47,22 @@ class BatchingRegistry:
         self._dry_run = dry_run
         self._questions = Schedule(ask_seconds)
         self._away_seconds = AWAY_PART * lease_duration
-        self._asked_troubled = 0.0  # when those were asked last that spoke against batches, in monotonic seconds
-        self._said: dict[str, ServerStatus | str] = {}  # each server's last answer; a sentence if against batches
-        self._lost: dict[str, tuple[float, str]] = {}  # who did not answer the last call, since when (monotonic), why
+        self._asked_troubled = 0.0  # when servers against batches were last asked, in monotonic seconds
+        self._said: dict[str, ServerStatus | str] = {}  # each server's last answer; a sentence is against batches
+        self._lost: dict[str, tuple[float, str]] = {}  # servers without an answer: since when (monotonic), and why
         self._batching: Batching | None = None
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
+        """List, then ask the servers whether batches are safe if they have not answered yet, or were away."""
         away = self._away()
         listed = self._inner.list_instances()
         just_failed = self._away() - away
         if isinstance(listed, Complete) or self._said:
-            self._consult(away, just_failed)
+            self._ask_servers(away, just_failed)
         return listed
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """POST. Whether the other servers have heard of it is looked at when it is renewed."""
+        """Register by a single call. The next renewal checks whether the other servers have it."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
         doubts = self._batches.doubts
         doubts.end_partly(instance.key)
@@ -71,8 +71,8 @@ class BatchingRegistry:
             doubts.last_posted = self._batches.clock.monotonic()
 
     def renew(self, key: InstanceKey) -> bool:
-        """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered by a
-        single call, which its server hands on before what the instance replaces is cancelled."""
+        """Renew by a single call. Return False, once, also if a batch may have reached some servers only: the caller
+        then registers it by a single call, which is replicated before the instance that it replaces is cancelled."""
         return self._inner.renew(key) and not self._batches.doubts.end_partly(key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -91,7 +91,7 @@ class BatchingRegistry:
     def _away(self) -> frozenset[str]:
         return self._batches.rests.down() if self._batches.rests is not None else frozenset()
 
-    def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
+    def _ask_servers(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
         asked, silent = self._batches.asked, self._batches.silent
         everybody = self._questions.due(self._batches.clock.now())
         now = self._batches.clock.monotonic()
@@ -101,7 +101,7 @@ class BatchingRegistry:
             self._asked_troubled = now
         due = [name for name in asked if name in called - just_failed]
         if everybody:
-            self._batches.anew()
+            self._batches.forget_failures()
         for name, silence in silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")
@@ -115,13 +115,13 @@ class BatchingRegistry:
         now = self._batches.clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
-            silent.pop(name, None)  # it was really away: when it is back, it begins anew
+            silent.pop(name, None)  # it was away: a later silence is another one
         admitted = {name for name, said in self._said.items() if not isinstance(said, str)}
-        self._batches.begin(admitted - failed.keys())
-        self._tell(self._trouble(now))
+        self._batches.use(admitted - failed.keys())
+        self._report(self._trouble_now(now))
 
     def _ask(self, name: str) -> ServerStatus | str | RegistryUnavailable:
-        """What the server says, a sentence where that speaks against batches, or why it says nothing now."""
+        """Return a server's status, a sentence against batches, or why it does not answer."""
         try:
             said = ServerStatus(instance_id="", replicas=()) if self._required else self._question(name)
             if not isinstance(said, str) and not self._dry_run and (code := probed(self._batches.asked[name])) != 404:
@@ -154,7 +154,7 @@ class BatchingRegistry:
             return f"{why}. Servers do not pass batches on: {fix}"
         return status
 
-    def _trouble(self, now: float) -> str | None:
+    def _trouble_now(self, now: float) -> str | None:
         if against := [said for said in self._said.values() if isinstance(said, str)]:
             return against[0]
         for name, (since, why) in self._lost.items() if len(self._batches.asked) > 1 or not self._said else ():
@@ -167,7 +167,7 @@ class BatchingRegistry:
                 return f"{both}: give each server's own address, once."
         return None
 
-    def _tell(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         number = len(self._batches.asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
         because = "--eureka-batch is on" if self._required else "--eureka-url names every server"
@@ -175,12 +175,12 @@ class BatchingRegistry:
         found = Batching(on=trouble is None, why=why)
         if self._batching != found:
             without = logging.WARNING if self._required else logging.INFO
-            _log.log(logging.DEBUG if found.on else without, "%s", why)  # that all is well is no news
+            _log.log(logging.DEBUG if found.on else without, "%s", why)  # that batches are on is no news
         self._batching = found
 
 
 def _place(url: str) -> tuple[str, str, int | None, str]:
-    """An address in one form: with its port, also where it is the usual one."""
+    """Return an address in one form, with the default port if it has none."""
     parts = urlsplit(url)
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or usual, parts.path.rstrip("/")

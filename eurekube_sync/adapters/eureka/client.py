@@ -1,4 +1,4 @@
-"""Our calls of Netflix Eureka's REST interface, as a `Registry`; no `PUT .../status`, which is a sticky override."""
+"""The `Registry` port on the REST API of one Eureka. There is no `PUT .../status`: it would set a sticky override."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
-from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Came, Tries, bound_answers, read_whole
+from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Tries, TryResult, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.foreign_text import login_secrets
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
 
-_PROBE = "/instances/eurekube-sync-probe"  # a read that every login may make that may read at all; nothing has this id
-_PROBE_SECONDS = 5.0  # how long what a probe has shown is believed
+_PROBE = "/instances/eurekube-sync-probe"  # an id that no instance has; any login that may read may read it
+_PROBE_SECONDS = 5.0  # how long the result of a probe is used
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
@@ -40,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class EurekaClient(Registry):
-    """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else."""
+    """Calls one Eureka server. Safe in `options.concurrency` threads."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class EurekaClient(Registry):
         count: Callable[[str], None] = lambda _: None,
         decoded: wire.Decoded | None = None,
     ) -> None:
-        """`adapter` or `session` stands in for the network. `decoded`: what several servers list, mostly the same."""
+        """Tests replace the network by `adapter` or `session`. Several servers share `decoded`."""
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
@@ -63,7 +62,7 @@ class EurekaClient(Registry):
         self._login = options.credentials
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
-        self._probed: tuple[float, bool] | None = None  # when reads were tried after a refused write; if they worked
+        self._probed: tuple[float, bool] | None = None  # when reads were last probed, and whether they worked
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +71,7 @@ class EurekaClient(Registry):
         self._session.close()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """`ApplicationsResource.getContainers`; all that is not a whole registry is Unknown."""
+        """Call `ApplicationsResource.getContainers`; anything but a whole registry is Unknown."""
         try:
             answer = self._call("GET", "/apps")
             if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
@@ -87,7 +86,7 @@ class EurekaClient(Registry):
         return Complete(data=found.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """`InstanceResource.getInstanceInfo`, which no cache answers."""
+        """Call `InstanceResource.getInstanceInfo`, which no cache answers."""
         answer = self._call("GET", _instance_path(key))
         if answer.is_eurekas_404:
             return None
@@ -98,7 +97,7 @@ class EurekaClient(Registry):
         return observed
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """`ApplicationResource.addInstance`; repeating it is harmless: an equal timestamp takes the incoming."""
+        """Call `ApplicationResource.addInstance`. A repetition is harmless: Eureka accepts an equal timestamp."""
         body = wire.encode_instance(instance, dirty_timestamp=dirty_timestamp)
         self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
 
@@ -106,17 +105,17 @@ class EurekaClient(Registry):
         return self._write("PUT", key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
-        """`ours` is for those that have several servers to ask."""
+        """Cancel; `ours` is used only with several servers."""
         return self._write("DELETE", key)
 
     def replicate(self, items: Sequence[bytes]) -> list[int]:
-        """`PeerReplicationResource.batchReplication`: one status code for each item, which no server hands on."""
+        """Call `PeerReplicationResource.batchReplication`; return one status code for each item."""
         body = b'{"replicationList":[' + b",".join(items) + b"]}"
         answer = self._call("POST", "/peerreplication/batch/", body)
         return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))
 
     def server_status(self) -> replication.ServerStatus:
-        """`StatusResource.getStatusInfo`: who the server is, and which replicas it has. As XML: its JSON is a 500."""
+        """Call `StatusResource.getStatusInfo`. It is read as XML, because as JSON it is a 500."""
         answer = self._call("GET", "/status", accept="application/xml")
         return replication.decode_status(self._expect(answer, 200))
 
@@ -136,19 +135,18 @@ class EurekaClient(Registry):
         return True
 
     def _expect(self, answer: answers.Answer, *statuses: int, json: bool = False) -> bytes:
-        """The body. Raises what the answer means, unless it has one of the statuses. A web page is never a success."""
+        """Return the body, or raise what another status or a web page means."""
         if answer.status not in statuses:
             now = self._login() if self._login else None
             if answer.method != "GET" and answer.status in ((401, 403) if now else (403,)) and self._may_read():
                 raise answers.refused_though_reads_work(answer)
-            secrets = login_secrets(now.user, now.password) if now else ()
-            raise answers.refusal(answer, with_login=now is not None, secrets=secrets)
+            raise answers.refusal(answer, now)
         if error := answers.unreadable(answer) if json or answer.is_page else None:
             raise error
         return answer.body
 
     def _may_read(self) -> bool:
-        """Whether reads work now; asked of the server once in a while, however many writes it refuses."""
+        """Return whether reads work, by a probe every few seconds at most."""
         with self._probing:
             now = self._clock.monotonic()
             if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
@@ -160,10 +158,10 @@ class EurekaClient(Registry):
             return self._probed[1]
 
     def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> answers.Answer:
-        """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
+        """Make a call, with further tries; return the last answer, or raise its error."""
         call = f"{method} {self._options.address.url}{path}"
 
-        def once(within: AnswerTime) -> Came[answers.Answer]:
+        def once(within: AnswerTime) -> TryResult[answers.Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
@@ -191,7 +189,7 @@ class EurekaClient(Registry):
 
 
 class _Session(requests.Session):
-    """Does not look where a redirect leads: where that makes no sense it would raise, and never free its connection."""
+    """Ignores redirects. With a broken target, `requests` would raise and never free the connection."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None
@@ -218,12 +216,12 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
     session.proxies.update(options.proxies)
     session.verify = (options.ca_file or True) if options.verify else False
     session.cert = options.client_certificate
-    if not options.verify:  # said once, when the program starts; urllib3 would say it at every call
+    if not options.verify:  # the program warns once, urllib3 at every call
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
     if login := options.credentials:
 
         def basic(request: Any) -> Any:
-            now = login()  # at each call: the password may have changed since the last one
+            now = login()  # read for each call, because the password may change
             return HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
 
         session.auth = basic

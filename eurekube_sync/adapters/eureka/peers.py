@@ -1,6 +1,6 @@
-"""Several Eureka servers that replicate to each other, as one `Registry`. Every call goes to the first peer that is not
-resting; a write reaches the others by Eureka's own replication, so a peer is changed by itself only where it holds what
-the others do not: a stray."""
+"""Several Eureka servers that replicate to each other, as one `Registry`. Calls go to the first peer that does not
+rest, and Eureka replicates writes to the others. Only strays, which the first peer lacks, are changed where they are.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
-SWEEP_SECONDS = 480.0  # all peers are listed once in each such stretch of the wall clock ...
-SWEEP_MARGIN_SECONDS = 90.0  # ... by every process that begins in its first part: one of a CronJob remembers nothing
-SWEEP_SLACK_SECONDS = 30.0  # what a pass may take until it renews what a sweep has found, with some to spare
-_STRAY_RENEWAL_SECONDS = 25.0  # a stray is renewed in the first pass after this: about as often as all others
+SWEEP_SECONDS = 480.0  # a sweep lists all peers once in each such stretch of the wall clock ...
+SWEEP_MARGIN_SECONDS = 90.0  # ... and a new process only in this first part of it: a CronJob starts one each minute
+SWEEP_SLACK_SECONDS = 30.0  # for a pass, from its sweep until it renews strays
+_STRAY_RENEWAL_SECONDS = 25.0  # strays are renewed in the first pass after this, about as often as others
 
 _UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
@@ -30,23 +30,20 @@ A = TypeVar("A")
 
 
 def sweep_seconds(lease_duration: float) -> float:
-    """A stray is renewed once a list of all peers has shown it, and expires twice the duration of a lease later."""
+    """Return how often to sweep. A stray is renewed after each sweep, and expires after two lease durations."""
     return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
 class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
-    A peer that cannot be reached, answers 5xx or still warms up rests: this call and those after it go to the next one.
-    A rest ends with a list, so a pass does not change its peer back half-way. While all rest, all are tried.
-
-    A peer that refuses our login, or where a web page answers, is a mistake that the next one would hide. So its **list
-    is Unknown**, and nothing is removed. But renewals and registrations go on to the next peer, with a warning: a
-    password that was changed on one of them first must not let every lease expire. A cancel that a peer refuses has
-    failed, for callers may still find the instance there.
-
-    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but after a 500
-    (RegistryStumbled), which may be the peer's fault, the next one is, and none rests for it.
+    - A peer that cannot be reached, answers 5xx or warms up rests, and calls go to the next one. A rest ends only with
+      a list, so that a pass does not change its peer half-way. While all rest, all are tried.
+    - If a peer refuses our login, or a web page answers, its list is Unknown and nothing is removed, because the list
+      of another peer would hide the mistake. Renewals and registrations go to the next peer, so that no lease expires.
+      A refused cancel has failed, because callers may still find the instance there.
+    - If a peer rejects one instance (RegistryRejected), no other peer is asked. After a 500 (RegistryStumbled), which
+      may be the peer's fault, the next one is asked, but the peer does not rest.
     """
 
     def __init__(
@@ -59,29 +56,28 @@ class EurekaPeers(Registry):
         doubts: Doubts | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
-        """`peers` by printable address, the preferred one first; `limit` is the one that their clients keep."""
+        """`peers`: by printable address, in the order of preference. `limit`: that of their clients."""
         self._peers = dict(peers)
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
         self._rests = rests or Rests(clock)
         self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
-        self._registered = -inf  # when something was registered last, as far as this process knows (monotonic)
-        self._owed: set[str] = set()  # peers to list also between sweeps: back from a rest, not listed, or with strays
-        self._unlisted: set[str] = set()  # peers that could not be listed in a sweep, which is said once
-        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}  # by peer, as their last lists showed them
-        self._shown: set[str] = set()  # peers that were listed with the last list, or since
-        self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew with the next list, and where
+        self._registered = -inf  # the last registration known to this process, in monotonic seconds
+        self._owed: set[str] = set()  # peers to list before the next sweep: back from a rest, unlisted, or with strays
+        self._unlisted: set[str] = set()  # peers whose last list failed, which is logged once
+        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}  # by peer, from their last lists
+        self._shown: set[str] = set()  # peers that were listed since the last list began
+        self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew after the next list, with their peers
         self._strays_renewed = -inf  # in monotonic seconds
-        self._passed_over: set[str] = set()
+        self._passed_over: set[str] = set()  # peers that the last list or a cancel since did not reach
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list of the first peer that gives one, and the strays that have an owner's mark: they are registered
-        again, or read uncached, counted by the brake and cancelled."""
+        """Return the list of the first peer that gives one, and strays with an owner's mark."""
         self._owed.update(self._rests.end())
         self._shown.clear()
         failed: dict[str, str] = {}
-        for name in self._order(to_list=True):
+        for name in self._order(last=self._rests.down()):
             if self._limit.left() <= 0:
                 break
             listed = self._peers[name].list_instances()
@@ -90,44 +86,41 @@ class EurekaPeers(Registry):
                 self.renew_strays()
                 self._sweep(name, listed.data)
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
-                if any(self._strays.values()):  # also between two sweeps: a held one is renewed on its peer
+                if any(self._strays.values()):  # also between two sweeps, so that held ones are renewed
                     for one in listed.data:
-                        self._settle(one.key)
+                        self._forget_stray(one.key)
                     return Complete(data=(*listed.data, *self._all_strays()))
                 return listed
             failed[name] = listed.message
-            refusing = listed.cause is not Cause.UNAVAILABLE
-            self._rests.begin(name, listed.message, refusing=refusing)
-            if refusing:
+            self._rests.begin(name, listed)
+            if listed.cause is not Cause.UNAVAILABLE:
                 why = f"{listed.message} No other peer's list is taken instead; renewals go to the next peer."
                 return Unknown(cause=listed.cause, message=why)
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left(failed))
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
-        for it. One that fails, or has failed a moment ago, is not listed."""
+        """Return all strays, after a list of each peer that the sweep left out. A resting peer is listed, too, because
+        the deletion of a syncer waits for it, unless it failed a moment ago."""
         of_first = [one for one in listed.data if not self._holders(one.key)]
         asked = self._peers.keys() - self._shown - self._rests.just_failed()
-        self._look_at([name for name in self._peers if name in asked], of_first)
+        self._list_others([name for name in self._peers if name in asked], of_first)
         unlisted = tuple(name for name in self._peers if name not in self._shown)
         self._passed_over.update(unlisted)
         return Elsewhere(self._all_strays(), unlisted)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on the peers that the last list found it on."""
+        """Read an instance on the first peer; if absent, on the peers that have it as a stray."""
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """The first peer's answer; what is absent there is read on all others. A server that cannot be
-        reached is passed over. Raises RegistryError if one refuses this instance, or no time is left: then it is not
-        known to be absent."""
+        """Read an instance on the first peer; if absent, on all others that can be reached. Raise RegistryError if a
+        peer rejects the instance, or no time is left, because it may then exist."""
         return self._read(key, self._peers)
 
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
         name, found = self._first(lambda peer: peer.read_instance(key))
         if found is not None:
-            # What another process registered a moment ago is on its way to the other peers as well. By another
-            # machine's clock it may be younger than none.
+            # Another process may have registered it a moment ago, too, by a clock that may be ahead of ours.
             age = self._clock.now() - found.last_dirty_timestamp / 1000
             if abs(age) < REPLICATION_SECONDS:
                 self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
@@ -150,26 +143,24 @@ class EurekaPeers(Registry):
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
-        self._settle(instance.key)
+        self._forget_stray(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
-        """Whether the first peer holds the lease. A stray is renewed on its own peer with the next list, unless it was
-        registered or cancelled before: what is held or not served must not expire. Not at once, for a peer hands on a
-        renewal, and all peers would then hold the stray (PeerEurekaNode.heartbeat)."""
+        """Renew on the first peer, and return whether it has the lease. A stray is renewed after the next list, unless
+        registered or cancelled before: a renewal would bring it to all peers (`PeerEurekaNode.heartbeat`)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
         if not renewed and (holders := self._holders(key)):
             self._to_renew[key] = holders
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
-        heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
+        """Cancel on the first peer, then on each other that has it, after a read there: a 404 is not replicated, and a
+        late heartbeat can bring a cancelled instance back (`PeerAwareInstanceRegistryImpl.cancel`).
 
-        Not right after a registration: what it replaces must not be removed on a peer that has not heard of it yet. The
-        first peer hands on both, in that order, also where its 404 is the second answer to a cancel whose first one was
-        lost; but a stray's cancel it does not hand on."""
+        Right after a registration, only the first peer is called: the others must get the registration before they lose
+        what it replaces, and the first peer replicates both in order. It does not replicate a stray's cancel."""
         stray = bool(self._holders(key))
-        self._settle(key)
+        self._forget_stray(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
         if (done or not stray) and replicating:
@@ -196,7 +187,7 @@ class EurekaPeers(Registry):
 
     def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
         failures: dict[str, errors.RegistryError] = {}
-        for name in self._order()[: 1 if alone else None]:
+        for name in self._order(last=self._rests.resting())[: 1 if alone else None]:
             if self._limit.left() <= 0:
                 break
             try:
@@ -211,16 +202,14 @@ class EurekaPeers(Registry):
             else:
                 self._worked(name)
                 return name, answer
-        # What a person has to see to comes first, then what a peer broke down over: one that is away tells nothing.
+        # Errors that a person has to fix come first, peers that are away last.
         kinds = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
         worst = (kind for kind in kinds if any(isinstance(error, kind) for error in failures.values()))
         why = _none_left({name: str(error) for name, error in failures.items()})
         raise next(worst, errors.RegistryUnavailable)(why)
 
-    def _order(self, *, to_list: bool = False) -> list[str]:
-        """The resting ones last. A peer that refuses is asked for its list all the same."""
-        resting = self._rests.down() if to_list else self._rests.resting()
-        return sorted(self._peers, key=lambda name: name in resting)
+    def _order(self, *, last: Container[str]) -> list[str]:
+        return sorted(self._peers, key=lambda name: name in last)
 
     def _down(self) -> frozenset[str]:
         return self._rests.down() - self._rests.back()
@@ -230,7 +219,7 @@ class EurekaPeers(Registry):
         return [name for name in self._peers if name != without and name not in down]
 
     def renew_strays(self) -> None:
-        """With a list, or when none comes any more: a process of one pass would never renew them."""
+        """Renew strays that are due: after a list, or before the process ends."""
         now = self._clock.monotonic()
         due, self._to_renew = self._to_renew, {}
         if not due or now - self._strays_renewed < _STRAY_RENEWAL_SECONDS:
@@ -245,17 +234,15 @@ class EurekaPeers(Registry):
                     self._rests.failed(name, error)
 
     def _holders(self, key: InstanceKey) -> list[str]:
-        """The other peers that hold it, where the first one does not."""
+        """Return the peers that have it as a stray."""
         return [name for name, held in self._strays.items() if key in held]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
-        found: dict[InstanceKey, ObservedInstance] = {}
-        for held in self._strays.values():
-            found |= held
-        return tuple(found.values())  # one copy of each
+        one_of_each = {key: one for held in self._strays.values() for key, one in held.items()}
+        return tuple(one_of_each.values())
 
-    def _settle(self, key: InstanceKey) -> None:
-        """It is on the first peer, or cancelled on all: a stray no longer."""
+    def _forget_stray(self, key: InstanceKey) -> None:
+        """Forget a stray that is now on the first peer, or cancelled on all."""
         self._to_renew.pop(key, None)
         for held in self._strays.values():
             held.pop(key, None)
@@ -265,16 +252,16 @@ class EurekaPeers(Registry):
             self._owed.add(name)
 
     def _sweep(self, first: str, listed: Iterable[ObservedInstance]) -> None:
-        """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
+        """List the other peers if a sweep is due, or only those that are owed a list."""
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
-        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # they may be gone
-        self._look_at([name for name in self._reachable(without=first) if due or name in self._owed], listed)
+        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # may have expired
+        self._list_others([name for name in self._reachable(without=first) if due or name in self._owed], listed)
         self._owed.discard(first)
 
-    def _look_at(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
-        """What these peers hold and the list of the first does not show."""
+    def _list_others(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
+        """List these peers, and note what the list of the first peer lacks or shows with another timestamp."""
         known = {one.key: one.last_dirty_timestamp for one in of_first}
         for name in names:
             if self._limit.left() <= 0:
@@ -282,17 +269,13 @@ class EurekaPeers(Registry):
                 continue
             theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
-                # Its strays are still taken for registered: only an uncached read ends that.
                 if name not in self._unlisted:
-                    _log.warning(
-                        "the Eureka peer %s could not be listed, so instances that only it holds are unknown: %s",
-                        name,
-                        theirs.message,
-                    )
-                self._unlisted.add(name)
+                    what = "could not be listed, so instances that only it holds are unknown"
+                    _log.warning("the Eureka peer %s %s: %s", name, what, theirs.message)
+                self._unlisted.add(name)  # its known strays still count as registered, until an uncached read
                 self._owed.add(name)
-                if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
-                    self._rests.begin(name, theirs.message, refusing=False)
+                if theirs.cause is Cause.UNAVAILABLE:  # else each of the next passes waits for its timeout
+                    self._rests.begin(name, theirs)
                 continue
             self._worked(name, listed=True)
             self._owed.discard(name)
@@ -305,7 +288,7 @@ class EurekaPeers(Registry):
 
 
 class UnnamedEureka(Registry):
-    """A Eureka that nobody named: every read says so, and nothing is written. For commands that can do without."""
+    """For commands without a Eureka URL: each call fails and says so."""
 
     def list_instances(self) -> Unknown:
         return Unknown(cause=Cause.NOT_READ, message=_UNNAMED)
@@ -319,7 +302,7 @@ class UnnamedEureka(Registry):
 
 
 def _none_left(messages: Mapping[str, str]) -> str:
-    """What each peer said, by its address; what several say alike is said once."""
+    """Join the messages of the peers, by address, with the same messages only once."""
     if not messages:
         return "No Eureka peer was tried: no time was left for it."
     alike: dict[str, list[str]] = {}

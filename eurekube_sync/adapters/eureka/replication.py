@@ -1,5 +1,5 @@
-"""What Eureka servers send to each other, as far as we send it too: batches of writes, and who replicates to whom. The
-forms are those of `ReplicationList`, `ReplicationListResponse` and `StatusInfo`."""
+"""Eureka's batches of writes (`ReplicationList`, `ReplicationListResponse`), and which servers replicate to which
+(`StatusInfo`)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.wording import counted
 
-_MOST_BYTES = 512 * 1024  # of one body: half of what nginx takes; 250 instances with little metadata are 160 kB
+_MOST_BYTES = 512 * 1024  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
 _LARGEST_STATUS = 1024 * 1024
-REPLICATION_SECONDS = 5.0  # how long a register may be on its way to the other peers: they replicate every half second
+REPLICATION_SECONDS = 5.0  # for a registration to reach the other peers, which replicate every 0.5 s
 
 
 class ServerStatus(NamedTuple):
-    instance_id: str  # of the server itself; empty when it does not say
-    replicas: tuple[str, ...]  # the printable addresses of those that it sends every write to
+    instance_id: str  # of the server itself; may be empty
+    replicas: tuple[str, ...]  # printable addresses of the servers to which it replicates
 
 
 class _Reply(msgspec.Struct, rename="camel"):
@@ -38,12 +38,12 @@ class _Replies(msgspec.Struct, rename="camel"):
 
 
 def heartbeat(key: InstanceKey) -> bytes:
-    return _item("Heartbeat", key)  # without a timestamp: a newer one than the server's would be a 404
+    return _item("Heartbeat", key)  # without a timestamp, because a newer one is a 404
 
 
 def question(key: InstanceKey) -> bytes:
-    """Whether an instance is registered: a change of status that names no status. Eureka answers 404 where an uncached
-    read is a 404, and 500 of any instance, which it leaves as it is (`InstanceResource.statusUpdate`)."""
+    """Ask whether an instance is registered, by a change of status that names none. Eureka answers 404 if an uncached
+    read would, else 500, and changes nothing (`InstanceResource.statusUpdate`)."""
     return _item("StatusUpdate", key)
 
 
@@ -52,13 +52,13 @@ def cancel(key: InstanceKey) -> bytes:
 
 
 def register(dated: Dated) -> bytes:
-    """A registration. Raises RegistryRejected for what would break the list for everybody."""
+    """Return a registration. Raise RegistryRejected for metadata that would break Eureka's list for everybody."""
     document = wire.instance_document(dated.instance, dirty_timestamp=dated.dirty_timestamp)
     return _item("Register", dated.instance.key, lastDirtyTimestamp=dated.dirty_timestamp, instanceInfo=document)
 
 
 def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
-    """The first of the items, as many as fit into a body that no proxy refuses for its size; one at least."""
+    """Return the first items, as many as fit into one body, but at least one."""
     lengths = accumulate(len(item) + 1 for item in items)
     return items[: max(1, sum(length <= _MOST_BYTES for length in lengths))]
 
@@ -69,14 +69,13 @@ def decode_answers(body: bytes, *, items: int) -> list[int]:
     except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
-        raise RegistryUnusable(
-            f"Eureka answered a batch of {counted(items, 'item')} with {counted(len(replies), 'reply', 'replies')}."
-        )
+        got = counted(len(replies), "reply", "replies")
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}.")
     return [reply.status_code for reply in replies]
 
 
 def decode_status(body: bytes) -> ServerStatus:
-    """Read `GET /status` as XML. RegistryUnusable for anything else, and for XML that declares a document type."""
+    """Decode the XML of `GET /status`. Raise RegistryUnusable, also if it declares a document type."""
     if len(body) > _LARGEST_STATUS:
         raise RegistryUnusable("Eureka's status page is too long to be one.")
     parser = ElementTree.XMLParser(target=_WithoutDoctype())
@@ -104,7 +103,7 @@ def _item(action: str, key: InstanceKey, **more: Any) -> bytes:
 
 
 def _printable(url: str) -> str:
-    """An address as ours are written. The servers' own may hold user and password."""
+    """Write a server's address as ours are written, without a login."""
     try:
         return printable(EurekaAddress.parse(url).url)
     except ConfigurationError:

@@ -1,5 +1,5 @@
-"""Eureka's JSON, read tolerantly and written exactly. Servers differ: `$` and `@enabled` are text or native, old codecs
-collapse a single element into an object, and the override has two spellings (`EurekaJacksonCodec`)."""
+"""Eureka's JSON (`EurekaJacksonCodec`), read tolerantly. Servers differ: `$` and `@enabled` are text or native, the
+override has two spellings, and old codecs write a single element without its array."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NO_PORT, _NO_LEASE = Port(0, False), LeaseTimes(0, 0)
 _TEXT = frozenset({str})
-_ALIKE = (OWNER, CLUSTER, SYNCER)  # marks that are the same for many instances
+_ALIKE = (OWNER, CLUSTER, SYNCER)  # marks with the same value in many instances
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 
@@ -41,7 +41,7 @@ class _Lease(msgspec.Struct, rename="camel", gc=False):
     last_renewal_timestamp: int | str | None = None
 
 
-class _Document(msgspec.Struct, rename="camel", gc=False):  # everything else is skipped unread
+class _Document(msgspec.Struct, rename="camel", gc=False):  # other fields are skipped
     instance_id: str | None = None
     host_name: str | None = None
     app: str | None = None
@@ -66,7 +66,7 @@ class _One(msgspec.Struct):
 
 
 class _Application(msgspec.Struct):
-    instance: list[_Document] | _Document  # without it, it is none
+    instance: list[_Document] | _Document  # required
     name: str | None = None
 
 
@@ -76,8 +76,8 @@ class _RawApplication(msgspec.Struct):
 
 
 class _Applications(msgspec.Struct):
-    application: list[msgspec.Raw] | dict[str, msgspec.Raw]  # each read by itself: all take a third of a pass's memory
-    apps__hashcode: str | None = None  # how many instances of each status they hold
+    application: list[msgspec.Raw] | dict[str, msgspec.Raw]  # decoded one by one, to save a third of a pass's memory
+    apps__hashcode: str | None = None  # the number of instances of each status
 
 
 class _List(msgspec.Struct):
@@ -89,20 +89,20 @@ _LIST = msgspec.json.Decoder(_List)
 _APPLICATION = msgspec.json.Decoder(_Application)
 _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
-"""By app and id the document without its last renewal, and what it was read as. None for one with numbers in its
-metadata: 1 equals true, which reads differently."""
+"""By app and id: the document without its last renewal, and its instance. The document is None if its metadata has
+numbers, because 1 equals true, and is read differently."""
 
 
 class Decoded:
-    """What the instances of the last list were read as: one that is equal but for its last renewal is the same
-    `Instance` again, by which later stages recognise it. Of a first list nothing is kept, to save memory."""
+    """Remembers the instances of the last list. One that differs only in its last renewal is the same `Instance` again,
+    so that later stages see that it did not change. Of a first list nothing is kept, to save memory."""
 
     def __init__(self) -> None:
         self._known: _Known | None = None
 
     @contextmanager
     def reading(self, afresh: _Read) -> Iterator[_Read]:
-        """How each instance of a list is read, `afresh` where it changed. All others are forgotten when it is read."""
+        """Yield the function that reads an instance of a list, by `afresh` if it changed. Forget the last list then."""
         before = self._known
         now: _Known = {}
 
@@ -128,12 +128,12 @@ class Decoded:
 
 class DecodedList(NamedTuple):
     instances: tuple[ObservedInstance, ...]
-    malformed: tuple[str, ...] = ()  # instances of others of which only a part, or nothing, could be read
+    malformed: tuple[str, ...] = ()  # others' instances that could be read only in part, or not at all
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
-    """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing: with
-    fewer instances than its `apps__hashcode` counts by status (`Applications.getReconcileHashCode`) it was cut."""
+    """Read `GET /apps`. Raise RegistryUnusable if it is no registry, or if an instance of ours may be missing, as with
+    fewer instances than `apps__hashcode` counts (`Applications.getReconcileHashCode`)."""
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
     with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
@@ -146,7 +146,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 listed = listed if isinstance(listed, list) else [listed]
                 instances += [read(instance, application.name) for instance in listed]
             except UNREADABLE:
-                _read_with_care(raw, instances, malformed)
+                _read_one_by_one(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         why = "fewer instances than its own apps__hashcode counts: something between us and the server shortens it."
         raise RegistryUnusable(f"Eureka's list holds {why}")
@@ -154,7 +154,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
 
 
 def decode_instance(body: bytes) -> ObservedInstance:
-    """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
+    """Read `GET /apps/{APP}/{id}`; raise RegistryUnusable if it is no instance."""
     with _reading("an instance"):
         return _observed(_ONE.decode(body).instance, None)
 
@@ -165,7 +165,7 @@ def _reading(what: str) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at this URL."
-        if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # of a number that is none
+        if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # ValueError: of a number
             why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
         raise RegistryUnusable(f"Eureka's answer {why}") from error
 
@@ -175,8 +175,8 @@ def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
 
 
 def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
-    """`overriddenstatus` becomes an override: UNKNOWN but for one that moves along. RegistryRejected for metadata that
-    would break the XML `/apps` for every reader (`k:v` is an unbound prefix there)."""
+    """Return the JSON object of a registration. Eureka makes an override of `overriddenstatus`, unless it is UNKNOWN.
+    Raise RegistryRejected for metadata that makes the XML of `/apps` unreadable (`k:v` is an unbound prefix there)."""
     for key, value in instance.metadata.items():
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
             why = f"metadata {key!r} would make the list unreadable in XML for every client"
@@ -210,12 +210,12 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _read_with_care(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
-    """An application, instance by instance: a malformed one of others is kept as far as it can be read."""
+def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
+    """Read an application instance by instance, and malformed ones of others as far as possible."""
     application = msgspec.json.decode(raw, type=_RawApplication)
     try:
         name = msgspec.json.decode(application.name, type=str | None)
-    except UnicodeDecodeError:  # an instance has its own
+    except UnicodeDecodeError:  # instances have their own name of the app
         name = None
     for each in _raw_each(application.instance):
         try:
@@ -227,21 +227,22 @@ def _read_with_care(raw: msgspec.Raw, instances: list[ObservedInstance], malform
 
 
 def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
-    """The label of a malformed instance, and what can be read of it, if anything. RegistryUnusable unless it is surely
-    not ours: its metadata is absent, or readable without our marks, and its id is not like ours. Ours, taken for absent
-    or for different, would be registered or removed wrongly. A byte that is no text becomes U+FFFD."""
-    document = _alone(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
+    """Return the label of a malformed instance, and the readable part of it, if any. A byte that is no text is U+FFFD.
+
+    Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not ours if its metadata
+    is absent, or readable without our marks, and its id has not our form."""
+    document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
     fields: dict[str, msgspec.Raw] = document or {}
-    given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
+    given_id = _decoded_or_none(fields.get("instanceId"), Any) or _decoded_or_none(fields.get("hostName"), Any)
     label = excerpt(f"{app}/{given_id}", most=120)
     metadata = fields.get("metadata", msgspec.Raw(b"null"))
-    keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
+    keys = () if bytes(metadata).strip() == b"null" else _decoded_or_none(metadata, dict[str, msgspec.Raw])
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(_Document):
-        value = _alone(fields.get(field.encode_name), field.type)
+        value = _decoded_or_none(fields.get(field.encode_name), field.type)
         with suppress(*UNREADABLE):
             _observed(_Document(**({"app": "A", "instance_id": "i"} | {field.name: value})), None)
             kept[field.name] = value
@@ -251,7 +252,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
         return label, None
 
 
-def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
+def _decoded_or_none(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
     try:
         return None if raw is None else msgspec.json.decode(raw, type=type)
     except UNREADABLE:
@@ -259,7 +260,7 @@ def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
 
 
 def _observed(instance: _Document, app: str | None) -> ObservedInstance:
-    """Turn a wire instance into ours; UNREADABLE when it has no key or a number that is none."""
+    """Return our value of an instance; raise UNREADABLE without an app or id, or for a number that is none."""
     name, instance_id = instance.app or app, instance.instance_id or instance.host_name
     if not name or not instance_id:
         raise msgspec.ValidationError("no app name or no id")
@@ -289,7 +290,7 @@ def _observed(instance: _Document, app: str | None) -> ObservedInstance:
     )
 
 
-@lru_cache(maxsize=1024)  # all instances have the same few
+@lru_cache(maxsize=1024)  # most instances have the same times
 def _lease_times(renewal: int | str | None, duration: int | str | None) -> LeaseTimes:
     return LeaseTimes(int(renewal or 0), int(duration or 0))
 
@@ -304,7 +305,7 @@ def _port(number: int | str | None, enabled: bool | str | None) -> Port:
 
 
 def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
-    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`); all values as text, our marks shared."""
+    """Return metadata with text values, without `@class`, which means empty metadata (`InstanceInfoSerializer`)."""
     if not metadata:
         return {}
     if "@class" in metadata or not _TEXT.issuperset(map(type, metadata.values())):

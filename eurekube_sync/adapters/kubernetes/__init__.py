@@ -1,1 +1,1 @@
-"""The Kubernetes side: the `Cluster` port on a real or an embedded API server."""
+"""The ports `Cluster`, `LockStore` and `Details` on a Kubernetes API server."""

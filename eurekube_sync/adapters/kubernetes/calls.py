@@ -1,12 +1,12 @@
-"""Calls, and what an answer means; and LIST, in pages: all of a source, or Unknown.
+"""Calls to the Kubernetes API, the errors of their answers, and lists in pages, each Complete or Unknown.
 
-A walk is whole when every page came, each a list of the kind that was asked for, all of one revision. The first page
-is asked for without a resourceVersion: a consistent read. `resourceVersion=0` may be arbitrarily old.
+A list is Complete if every page came, had the right kind, and was of the same resourceVersion. The first page is asked
+for without a resourceVersion, which is a consistent read; with `resourceVersion=0` it may be arbitrarily old.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
-from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Came, Tries
+from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Tries, TryResult
 from eurekube_sync.model import errors
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
@@ -36,12 +36,9 @@ CORE = "/api/v1"
 METADATA_ONLY = "PartialObjectMetadataList"
 NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
-_WALKS = 2  # a 410 in the middle starts the walk again from the beginning, once
+_WALKS = 2  # after a 410 in the middle of a list, it is read again from its begin, once
 
-Read: TypeAlias = Mapping[bytes, tuple[str, Any]]
-"""By the digest of an item's bytes: its namespace, and what it was read as. In the next list an item with the same
-bytes is the same object, by which later stages recognise that nothing of it changed (`desired/resolve`)."""
-Earlier: TypeAlias = MutableMapping[type, Mapping[str | None, Read]]  # of the last lists, by struct and by namespace
+_Items: TypeAlias = dict[bytes, tuple[str, Any]]  # the namespace and the object of each, by the digest of its bytes
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -49,17 +46,20 @@ class Readable(Protocol[T_co]):
     @property
     def metadata(self) -> objects.Meta: ...
 
-    def read(self) -> T_co | None: ...  # None for one that is not ours to see
+    def read(self) -> T_co | None: ...  # None for an item to skip
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     prefix: str  # `CORE`, or `/apis/GROUP/VERSION`
     plural: str
-    list_kind: str  # `METADATA_ONLY` asks for nothing else
+    list_kind: str  # with `METADATA_ONLY`, only metadata is asked for
     item: type[Readable[T]]
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
+    remembered: bool = False
+    """Whether an item with the same bytes is the same object in the next list, so that later stages see that it did not
+    change (`desired/resolve`). For rare lists this would waste memory."""
 
     def path(self, namespace: str | None) -> str:
         scope = f"/namespaces/{namespace}" if namespace is not None else ""
@@ -72,7 +72,7 @@ class _HeadMeta(objects.Wire):
 
 
 class _Head(objects.Wire):
-    metadata: _HeadMeta  # what can be read of an item that cannot be read whole
+    metadata: _HeadMeta  # of an item that cannot be decoded as a whole
 
 
 class ListMeta(msgspec.Struct):
@@ -82,16 +82,12 @@ class ListMeta(msgspec.Struct):
 
 class RawPage(msgspec.Struct):
     kind: str
-    items: list[msgspec.Raw] | None  # required: a page without is no list
+    items: list[msgspec.Raw] | None  # required: a page without items is no list
     metadata: ListMeta
 
 
 _PAGE = msgspec.json.Decoder(RawPage)
 _HEAD = msgspec.json.Decoder(_Head)
-
-
-class _NotWhole(Exception):
-    """The walk lost its revision; what it has so far is of no use."""
 
 
 class _Status(msgspec.Struct):
@@ -103,11 +99,12 @@ class Calls:
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
         self._tries = tries
+        self._remembered: dict[type, _Items] = {}  # of the last list of each kind
 
     def send(self, call: Call) -> Answer:
-        """Raises ClusterUnavailable for a transient status or without time, ClusterDenied for a lasting 401."""
+        """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
 
-        def once(within: AnswerTime) -> Came[Answer]:
+        def once(within: AnswerTime) -> TryResult[Answer]:
             try:
                 answer = self._connection.send(call, within)
                 if answer.status == 401:
@@ -134,14 +131,14 @@ class Calls:
         return self._tries.call(once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}"))
 
     def expect(self, call: Call, *statuses: int) -> Answer:
-        """Raises what another status than these means."""
+        """Return an answer with one of these statuses; raise the error of any other."""
         answer = self.send(call)
         if answer.status not in statuses:
             raise refusal(call, answer)
         return answer
 
     def read_one(self, path: str) -> Answer | Unknown:
-        """The answer to a GET, or why there is none. A 404 is an answer too, and a web page never is."""
+        """Return the answer to a GET, if it is a 200 or a 404 and no web page; else Unknown."""
         call = Call(method="GET", path=path)
         try:
             answer = self.send(call)
@@ -150,7 +147,7 @@ class Calls:
         return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
 
     def read_object(self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
-        """One object, as `read` makes it of a body; `absent` for a 404."""
+        """Return what `read` makes of the answer's body; `absent` for a 404."""
         answer = self.read_one(path)
         if isinstance(answer, Unknown):
             return answer
@@ -159,44 +156,43 @@ class Calls:
         except UNREADABLE as error:
             return unusable(f"{what} cannot be read: {reason(error)}")
 
-    def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None, earlier: Earlier | None = None) -> Listed[T]:
-        """The whole cluster in one walk, or each of the namespaces by itself; what lives in no namespace is in ""."""
-        earlier = {} if earlier is None else earlier
+    def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None) -> Listed[T]:
+        """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
         if namespaces is None:
             try:
-                found, of_all = self._walk(kind, None, earlier)
+                found, self._remembered[kind.item] = self._walk(kind, None)
             except ClusterError as error:
                 return Listed(by_namespace={}, elsewhere=unknown_from(error))
-            earlier[kind.item] = {None: of_all}
             return Listed(by_namespace=found, elsewhere=Complete(data=()))
         sources: dict[str, Source[tuple[T, ...]]] = {}
-        read: dict[str | None, Read] = {}
+        remembered: _Items = {}
         for name in dict.fromkeys(namespaces):
             try:
-                found, read[name] = self._walk(kind, name, earlier)
+                found, items = self._walk(kind, name)
+                remembered |= items
                 sources[name] = found.get(name, Complete(data=()))
             except ClusterError as error:
                 sources[name] = unknown_from(error)
-                if isinstance(error, ClusterUnavailable):  # for each of them a silent server would take all tries
+                if isinstance(error, ClusterUnavailable):  # else each of them takes all tries
                     message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                     return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
-        earlier[kind.item] = read
+        self._remembered[kind.item] = remembered
         return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
-    def _walk(self, kind: Kind[T], namespace: str | None, earlier: Earlier) -> tuple[_Sources[T], Read]:
-        known = earlier.get(kind.item, {}).get(namespace, {})
+    def _walk(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items]:
         for _ in range(_WALKS):
-            with suppress(_NotWhole):
-                return self._pages(kind, namespace, known)
+            if (whole := self._pages(kind, namespace)) is not None:
+                return whole
         message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
-    def _pages(self, kind: Kind[T], namespace: str | None, known: Read) -> tuple[_Sources[T], Read]:
-        decode = msgspec.json.Decoder(kind.item).decode
+    def _pages(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items] | None:
+        """Read all pages; return None if the resourceVersion of the list expired or changed in between."""
+        decode, known = msgspec.json.Decoder(kind.item).decode, self._remembered.get(kind.item, {})
         found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
-        read: dict[bytes, tuple[str, Any]] = {}
+        remembered: _Items = {}
         token, revision, limit = "", "", PAGE
         while True:
             query = {"limit": str(limit)} | ({"continue": token} if token else {})
@@ -204,13 +200,13 @@ class Calls:
             call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
             try:
                 page = self._page(kind, call)
-            except errors.ClusterTooLarge:  # as where a few hundred objects have much in their annotations
+            except errors.ClusterTooLarge:  # as when a few hundred objects have large annotations
                 if limit == 1:
                     raise
                 limit = max(1, limit // 8)
                 continue
-            if revision and page.metadata.resource_version != revision:
-                raise _NotWhole
+            if page is None or (revision and page.metadata.resource_version != revision):
+                return None
             revision = page.metadata.resource_version
             for raw in page.items or ():
                 name = digest(raw)
@@ -222,33 +218,35 @@ class Calls:
                         where, unknown = _unreadable(kind, raw, error, namespace)
                         unreadable[where] = unknown
                         continue
-                read[name] = where, value = again
+                where, value = again
+                if kind.remembered:
+                    remembered[name] = again
                 if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
-                    raise _no_list(call, f"an item of namespace {where!r}")
+                    raise _wrong_answer(call, f"an item of namespace {where!r}")
                 if value is not None:
                     found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
-                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, read
+                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, remembered
             if following == token:
-                raise _no_list(call, "the same page again")
+                raise _wrong_answer(call, "the same page again")
             token = following
 
-    def _page(self, kind: Kind[Any], call: Call) -> RawPage:
+    def _page(self, kind: Kind[Any], call: Call) -> RawPage | None:
         answer = self.expect(call, 200, 404, 410)
         if answer.status == 410:
-            raise _NotWhole
+            return None
         if answer.status == 404:
             raise _rejected(kind.when_absent)
         try:
             page = _PAGE.decode(answer.body)
         except UNREADABLE as error:
             if not is_page(answer):
-                raise _no_list(call, "no complete list") from error
+                raise _wrong_answer(call, "no complete list") from error
             got = f"the Kubernetes API did not answer {call} with a list, but with {said(answer)}"
             raise ClusterRejected(got) from error
         if page.kind != kind.list_kind:
-            raise _no_list(call, f"a {excerpt(page.kind, most=80)}")
+            raise _wrong_answer(call, f"a {excerpt(page.kind, most=80)}")
         return page
 
 
@@ -261,7 +259,7 @@ def writing(method: str, path: str, body: Any, content_type: str = "application/
 
 
 def decoded(call: Call, answer: Answer, type_: type[T], what: str) -> T:
-    """The object that was sent; raises ClusterRejected."""
+    """Return the object in an answer; raise ClusterRejected if it is unreadable."""
     try:
         return msgspec.json.decode(answer.body, type=type_)
     except UNREADABLE as error:
@@ -279,7 +277,7 @@ def _answered(call: Call, answer: Answer) -> str:
 
 
 def said(answer: Answer) -> str:
-    """The message of a Status, else the beginning of the body; never all of it, and no credential."""
+    """Return an excerpt of a Status's message, or of the body, without credentials."""
     with suppress(*UNREADABLE):
         status = msgspec.json.decode(answer.body, type=_Status)
         if status.kind == "Status":
@@ -295,23 +293,22 @@ def is_page(answer: Answer) -> bool:
 
 
 def _rejected(unknown: Unknown) -> ClusterError:
-    """Whatever the cause: the server did answer."""
-    error = ClusterRejected(unknown.message)
+    error = ClusterRejected(unknown.message)  # for each cause, because the server did answer
     error.cause = unknown.cause
     return error
 
 
 def digest(raw: bytes | memoryview) -> bytes:
-    """By which the bytes of an item are known; none but an equal item has the same."""
+    """Identify the bytes of an item."""
     return blake2b(raw, digest_size=16).digest()
 
 
-def _no_list(call: Call, got: str) -> ClusterRejected:
+def _wrong_answer(call: Call, got: str) -> ClusterRejected:
     return ClusterRejected(f"the Kubernetes API answered {call} with {got}")
 
 
 def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
-    """Its namespace is Unknown; all is, by a ClusterRejected, when even that cannot be known."""
+    """Return the item's namespace, and why that is Unknown; raise ClusterRejected without a namespace."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:

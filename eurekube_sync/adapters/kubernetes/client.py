@@ -1,4 +1,4 @@
-"""The `Cluster` port on the Kubernetes API: what is listed, and how each object is written. Safe in several threads."""
+"""The `Cluster` port on the Kubernetes API: lists, reads and writes. Safe in several threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec.json import Decoder
 
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
-from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Earlier, Kind
+from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Kind
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -22,15 +22,16 @@ from eurekube_sync.model.wording import rfc_3339
 
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
-_TRIES = 3  # how often a write that lost a race is made again from a new read (product: at most three times)
+_TRIES = 3  # how often a write is tried if another writer was faster, each time from a new read
 
-_NO_CRD = "the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -"
-CRD_MISSING = Unknown(cause=Cause.CRD_MISSING, message=_NO_CRD)
-
-_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, when_absent=CRD_MISSING)
-_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem)
-_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem)
-_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem)
+CRD_MISSING = Unknown(
+    cause=Cause.CRD_MISSING,
+    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
+)
+_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, CRD_MISSING, remembered=True)
+_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem, remembered=True)
+_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem, remembered=True)
+_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem, remembered=True)
 _NODES = Kind(CORE, "nodes", "NodeList", objects.NodeItem, namespaced=False)
 _NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, objects.NodeDrainItem, namespaced=False)
 _NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, objects.NamespaceItem, namespaced=False)
@@ -55,13 +56,12 @@ class KubernetesCluster:
         bounds = limit or TimeLimit(clock)
         self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
         self._endpoints_source = endpoints_source
-        self._earlier: Earlier = {}  # of the lists of every pass; pods are listed rarely, and would only take memory
         self._events = syncers.Events(self._calls)
-        self._finalized: dict[tuple[str, str], str] = {}  # by UID and listed version: the one with our finalizer
+        self._finalized: dict[tuple[str, str], str] = {}  # version with our finalizer, by UID and listed version
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
-        """UID of the namespace kube-system; asked for until it is known. `anew` asks which cluster answers now."""
+        """Return the UID of the namespace kube-system. Once known it is read again only if `anew`."""
         if self._identity is not None and not anew:
             return self._identity
         path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
@@ -71,22 +71,22 @@ class KubernetesCluster:
             return found
         if not CLUSTER_PATTERN.fullmatch(found.data.metadata.uid):
             return absent
-        read = Complete(data=found.data.metadata.uid)
-        self._identity = self._identity or read
-        return read
+        identity = Complete(data=found.data.metadata.uid)
+        self._identity = self._identity or identity
+        return identity
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[model.SyncerObject]:
         self._finalized.clear()
-        return self._calls.list_all(_SYNCERS, namespaces, self._earlier)
+        return self._calls.list_all(_SYNCERS, namespaces)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[model.Service]:
-        return self._calls.list_all(_SERVICES, namespaces, self._earlier)
+        return self._calls.list_all(_SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
-        """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
+        """List the EndpointSlices that belong to a Service, or in their place all Endpoints, as slices."""
         if self._endpoints_source == "slices":
-            return self._calls.list_all(_SLICES, namespaces, self._earlier)
-        found = self._calls.list_all(_ENDPOINTS, namespaces, self._earlier)
+            return self._calls.list_all(_SLICES, namespaces)
+        found = self._calls.list_all(_ENDPOINTS, namespaces)
         by_namespace = {name: _flat(source) for name, source in found.by_namespace.items()}
         return Listed(by_namespace=by_namespace, elsewhere=_flat(found.elsewhere))
 
@@ -103,7 +103,7 @@ class KubernetesCluster:
         return self._calls.list_all(_WHOLE_PODS, namespaces)
 
     def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
-        """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
+        """Patch strategically, which keeps other conditions. The UID makes the API refuse another Pod of that name."""
         condition = {
             "type": objects.REGISTERED,
             "status": "True",
@@ -123,7 +123,7 @@ class KubernetesCluster:
         return self._calls.list_all(_NODES, None).of("")
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
-        """A Role can allow to read its own namespace, and none to list them."""
+        """List all Namespaces, or get each: a Role may allow to get its own Namespace, but not to list them."""
         found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
         if names is None:
             listed = self._calls.list_all(_NAMESPACES, None).of("")
@@ -133,7 +133,7 @@ class KubernetesCluster:
             return Listed(by_namespace=found, elsewhere=Complete(data=()))
         for name in names:
             source = found[name] = self._namespace(name)
-            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:  # each would take all tries
+            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:  # else each of them takes all tries
                 message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return Listed(by_namespace=dict.fromkeys(names, rest) | found, elsewhere=NOT_READ)
@@ -162,12 +162,12 @@ class KubernetesCluster:
         return Complete(data=objects.seconds(created))
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """The role that is shipped may not ask this; a person's may."""
+        """Return whether the API knows the Namespace. The Role that we ship does not allow this; a person's may."""
         answer = self._calls.read_one(f"/api/v1/namespaces/{name}")
         return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: model.SyncerObject) -> model.SyncerObject:
-        """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
+        """Add our finalizer, from a new read if the object has changed in between."""
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
             if current is None or (current.uid, current.generation) != (syncer.uid, syncer.generation):
@@ -197,12 +197,10 @@ class KubernetesCluster:
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
 
     def write_status(self, syncer: model.SyncerObject, status: model.SyncerStatus) -> None:
-        """Replace the status by a merge patch that insists on the resourceVersion (409 when it is another)."""
-        listed = syncer.uid, syncer.resource_version
-        current = replace(syncer, resource_version=self._finalized.pop(listed, syncer.resource_version))
+        """Replace the status by a merge patch with the resourceVersion: if that has changed, the answer is 409."""
+        version = self._finalized.pop((syncer.uid, syncer.resource_version), syncer.resource_version)
         for _ in range(_TRIES):
-            head = {"resourceVersion": current.resource_version}
-            body = {"metadata": head, "status": syncers.status_fields(status)}
+            body = {"metadata": {"resourceVersion": version}, "status": syncers.status_fields(status)}
             call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
             if self._calls.expect(call, 200, 404, 409).status != 409:
                 return
@@ -213,7 +211,7 @@ class KubernetesCluster:
                 raise ClusterConflict(f"{syncer.ref} has another spec now: the next pass will report on it")
             if now.status == status:
                 return
-            current = now
+            version = now.resource_version
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
 
     def record_event(self, event: model.EventRecord, *, at: float) -> None:
@@ -245,8 +243,8 @@ def _path(syncer: model.SyncerObject) -> str:
 
 
 def _finalizers(current: model.SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
-    """Only of the object as it is here: a merge patch would lose those that were added since. The UID, for the address
-    may lead to another cluster now, which counts its versions by itself."""
+    """Patch the finalizers if version and UID are still the same. A merge patch would lose finalizers that were added
+    since. The UID is tested because the address may lead to another cluster, with resourceVersions of its own."""
     changes = [
         {"op": "test", "path": "/metadata/uid", "value": current.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": current.resource_version},

@@ -1,5 +1,5 @@
-"""How the Kubernetes API is reached: by the official client, which is imported only then: its kubeconfig, exec plugins,
-tokens, TLS and proxies, and its connection pool, but not its call methods, which differ in 35, 36 and 37."""
+"""Connections to the Kubernetes API by the official client, imported when needed: its kubeconfig, exec plugins, tokens,
+TLS, proxies and connection pool, but not its call methods, which differ in its versions 35, 36 and 37."""
 
 from __future__ import annotations
 
@@ -46,35 +46,35 @@ class Call:
 class Answer:
     status: int
     body: bytes  # decompressed
-    retry_after: str = ""  # as the header has it; so is the next
-    date: str = ""
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # of the call, should the answer repeat them
+    retry_after: str = ""  # the header
+    date: str = ""  # the header
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # of the call, because the answer may repeat them
 
 
-class Connection(Protocol):  # may be used from several threads
+class Connection(Protocol):  # safe in several threads
     @property
-    def server(self) -> str: ...  # as a message names it
+    def server(self) -> str: ...  # for messages
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
-        """One try. Raises ClusterUnavailable when no whole answer came in time, ClusterRejected for one too large."""
+        """Try once. Raise ClusterUnavailable without a whole answer in time, ClusterTooLarge for one too large."""
 
     def renew(self, within: AnswerTime) -> None:
-        """Read the credentials anew, after a 401. Raises ConfigurationError; ClusterUnavailable when late."""
+        """Load the credentials again, after a 401. Raise ConfigurationError, or ClusterUnavailable if it is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    kubeconfig: str = ""  # paths, joined by the separator; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
-    context: str = ""  # of the kubeconfig; empty for its current one; given, it rules out the in-cluster configuration
+    kubeconfig: str = ""  # one path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
+    context: str = ""  # of the kubeconfig; empty: its current one. A context rules out the in-cluster configuration
     connect_seconds: float = 5.0
-    read_seconds: float = 30.0  # the longest silence; `answer_seconds` of the `KubernetesCluster` bounds a whole answer
+    read_seconds: float = 30.0  # the longest silence; `Tries.answer_seconds` is for a whole answer
     threads: int = 8
-    start_seconds: float = 180.0  # for the program that a kubeconfig names for the credentials: it may ask a person
-    hang_seconds: float = 180.0  # after which it is begun anew, beside the one that hangs; twice as long for each
+    start_seconds: float = 180.0  # for the kubeconfig's program for credentials, which may ask a person
+    hang_seconds: float = 180.0  # after which a hanging program is started again; doubled each time
 
 
 _log = logging.getLogger(__name__)
-_FRESH_SECONDS = 1.0  # how long credentials are sent without a look, which takes a thread; the client's is a minute
+_FRESH_SECONDS = 1.0  # how long credentials are used unchecked, because a check takes a thread
 
 
 class _Loaded(NamedTuple):
@@ -84,23 +84,23 @@ class _Loaded(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    anew: bool  # the configuration, too
+    anew: bool  # whether the configuration is loaded, too
     call: Future[_Loaded]
     begun: float
 
 
 class ClientConnection:
     def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str] = os.environ) -> None:
-        """Reads the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
+        """Load the configuration, and send nothing. Raise ConfigurationError."""
         self._settings = settings
         self._paths = settings.kubeconfig or environ.get("KUBECONFIG") or DEFAULT_PATH
         asked = settings.kubeconfig or settings.context
         self._in_cluster = not asked and bool(environ.get("KUBERNETES_SERVICE_HOST"))
         self._lock = threading.Lock()
-        self._reading: _Reading | None = None  # who reads the credentials just now, or did last
+        self._reading: _Reading | None = None  # the current one, or the last
         self._patience = settings.hang_seconds
-        self._refreshed = -inf  # when the credentials were read last, in monotonic seconds
-        self._told_unverified = False
+        self._refreshed = -inf  # when the credentials were last read, in monotonic seconds
+        self._warned_unverified = False
         self._by_program = False  # whether the kubeconfig names a program that gives the credentials
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
@@ -124,15 +124,14 @@ class ClientConnection:
         headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
         headers |= {} if call.body is None else {"Content-Type": call.content_type}
         url = f"{host}{call.path}?{urlencode(call.query)}".rstrip("?")
-        bounds = [within.bounded(each) for each in (self._settings.connect_seconds, self._settings.read_seconds)]
-        settings = {"timeout": urllib3.Timeout(connect=bounds[0], read=bounds[1]), "preload_content": False}
+        connect, read = within.bounded(self._settings.connect_seconds), within.bounded(self._settings.read_seconds)
+        settings = {"timeout": urllib3.Timeout(connect=connect, read=read), "preload_content": False}
         settings |= {"headers": {**headers, **loaded.credentials}, "retries": False, "redirect": False}
         try:
             with within.running(), closing(loaded.pool.request(call.method, url, body=call.body, **settings)) as answer:
-                where = f"{call} to the Kubernetes API at {host}"
                 chunks = answer.stream(CHUNK, decode_content=True)
-                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # a chunk may say -5
+                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"))
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # ValueError: of a chunk of -5 bytes
             why = no_answer(error).why
             raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
         return Answer(
@@ -144,15 +143,15 @@ class ClientConnection:
         )
 
     def _read(self, within: AnswerTime, *, anew: bool) -> _Loaded:
-        """The credentials of now, by one thread at a time, as the client's hook wants it. A program that hangs is left
-        to itself; after a while all is loaded anew, so that nothing is shared with it."""
+        """Return the current credentials. One thread at a time reads them, as the client's hook requires. If a program
+        hangs, all is loaded again after a while, so that nothing is shared with that program."""
         while True:
             reading = self._under_way(anew)
             try:
                 within.wait_for(reading.call, self._settings.read_seconds)
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
-                    raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
+                    raise ClusterUnavailable("no time was left for it") from None  # a token is read at once
                 why = f"no credentials for the Kubernetes API: {self._hanging}"
                 raise ClusterCredentialsLate(why) from None
             if reading.anew == anew:
@@ -165,7 +164,7 @@ class ClientConnection:
         return "reading them takes too long"
 
     def _under_way(self, anew: bool) -> _Reading:
-        """The reading to wait for: the one that goes on, or one that is begun here."""
+        """Return the reading that is under way, or start one."""
         with self._lock:
             before = self._reading
             if before is not None and not before.call.done():
@@ -179,7 +178,7 @@ class ClientConnection:
             return self._reading
 
     def _credentials_of_now(self, anew: bool, begun: float) -> _Loaded:
-        """The client reads a token's file again when it is old. They count unless this reading was left behind."""
+        """Read the credentials, and keep them unless another reading was started meanwhile."""
         loaded = self._load() if anew else self._loaded
         loaded = loaded._replace(credentials=_credentials(loaded.configuration))
         with self._lock:
@@ -219,18 +218,18 @@ class ClientConnection:
             verb = "read" if isinstance(error, OSError) else "used"
             raise ConfigurationError(f"{what} cannot be {verb}: {first_line(error)}") from error
         bound_answers(rest.pool_manager)
-        self._tell_unverified(configuration)
+        self._warn_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager, {})
 
-    def _tell_unverified(self, configuration: Any) -> None:
-        """Once, in our words: urllib3 would say it at every call."""
+    def _warn_unverified(self, configuration: Any) -> None:
+        """Warn once; urllib3 would warn at every call."""
         import urllib3
 
         if configuration.verify_ssl or not configuration.host.startswith("https://"):
             return
         warnings.filterwarnings("ignore", category=urllib3.exceptions.InsecureRequestWarning)
-        if not self._told_unverified:
-            self._told_unverified = True
+        if not self._warned_unverified:
+            self._warned_unverified = True
             _log.warning(
                 "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): anybody in between can "
                 "read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
@@ -238,8 +237,8 @@ class ClientConnection:
 
 
 def _import_no_more_than_is_used() -> None:
-    """Takes the client's packages without what they import, such as pydantic, OAuth and web sockets: a pod uses nothing
-    of that, and each pass of a CronJob would begin with it."""
+    """Import the client's packages without their imports, such as pydantic, OAuth and web sockets: a pod uses none of
+    them, and in a CronJob they would delay each pass."""
     for name in ("kubernetes", "kubernetes.config"):
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
@@ -247,13 +246,13 @@ def _import_no_more_than_is_used() -> None:
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:
-    """As headers; a line's end after a token goes, as for kubectl. The pool's error would show what cannot be sent."""
+    """Return the credentials as headers, without a line end after a token, as kubectl does."""
     try:
         settings = configuration.auth_settings()
     except Exception as error:
         why = first_line(error)
         raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {why}") from error
     found = {each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"}
-    if not all(value.isascii() and value.isprintable() for value in found.values()):
+    if not all(value.isascii() and value.isprintable() for value in found.values()):  # the pool's error would show it
         raise ClusterUnavailable("the credentials for the Kubernetes API hold a character that no header may have")
     return found

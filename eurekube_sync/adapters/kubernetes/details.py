@@ -1,5 +1,4 @@
-"""The `Details` port on the Kubernetes API: single calls and lists of one namespace, for a person who asks. Of a whole
-Pod the types are checked where its value is made: structs for it would be fifteen."""
+"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a struct for each part."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ from eurekube_sync.model.kubernetes import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Complete, Source, Unknown
 
-_LONGEST = 160  # characters of what a kubelet says
+_LONGEST = 160  # characters of a kubelet's message
 _SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """What is there, or None. ValueError where something on the way is no mapping."""
+    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no mapping."""
     for key in keys:
         if value is None:
             return None
@@ -88,7 +87,7 @@ def _condition(one: Any) -> Mapping[str, Any]:
 
 
 def _sleep(hook: Any) -> float | None:
-    """How long it sleeps, where it does nothing else."""
+    """Return the seconds of a `preStop` hook that only sleeps; None for any other hook."""
     if (sleep := _at(hook, "sleep")) is not None:
         return msgspec.convert(_at(sleep, "seconds") or 0, float)
     command = msgspec.convert(_each(hook, "exec", "command"), list[str])
@@ -109,7 +108,7 @@ def _version(body: bytes) -> str:
 
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
-    versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # none is no definition
+    versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # raises for None
     schemas = [msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions]
     stored = [msgspec.convert(_at(one, "storage"), bool) for one in versions]
     if True not in stored:
@@ -133,17 +132,14 @@ class KubernetesDetails:
         return self._calls.list_all(_SERVICES, [namespace]).of(namespace)
 
     def server(self) -> Source[str]:
-        what, absent = (
-            "the version of the Kubernetes API",
-            unusable("the Kubernetes API does not say its version (404)"),
-        )
-        return self._calls.read_object("/version", _version, what, absent=absent)
+        absent = unusable("the Kubernetes API does not say its version (404)")
+        return self._calls.read_object("/version", _version, "the version of the Kubernetes API", absent=absent)
 
     def schema(self) -> Source[Mapping[str, Any]]:
         return self._calls.read_object(DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING)
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
-        """By a SelfSubjectAccessReview, which is a POST and stores nothing."""
+        """Ask by a SelfSubjectAccessReview, a POST that stores nothing."""
         resource, _, subresource = right.resource.partition("/")
         asked = {"verb": right.verb, "group": right.group, "resource": resource, "namespace": namespace}
         asked |= {"subresource": subresource} if subresource else {}

@@ -1,4 +1,4 @@
-"""A cluster that was written into files: reads are answered as by the API server. What no file has is unknown."""
+"""A cluster from the files of `--from`, read like an API server. A kind that no file has is unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterRejected
 
-_PLACES = {  # by kind: where the API has it; another group may have a kind of the same name
+_PLACES = {  # path and plural by kind; the group matters, because another one may have a kind of the same name
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
@@ -35,12 +35,12 @@ class DumpedConnection:
 
     @property
     def namespaces(self) -> frozenset[str] | None:
-        """Those that have anything in the files. None without any: the syncers are then unknown, not absent."""
+        """The namespaces in the files. None if there are none, so that the syncers are unknown, not absent."""
         found = (one["metadata"].get("namespace") for one in self._objects)
         return frozenset(name for name in found if isinstance(name, str) and name) or None
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
-        """A list, the definition of our resource, or a namespace. Raises ClusterRejected for all else."""
+        """Answer the GET of a list or of one object; raise ClusterRejected for anything else."""
         if call.method != "GET":
             raise ClusterRejected(f"{call}: files are only read")
         for kind, (prefix, plural) in _PLACES.items():

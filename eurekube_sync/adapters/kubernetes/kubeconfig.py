@@ -1,4 +1,4 @@
-"""What is read of a kubeconfig before the official client does, in plainer sentences; and the namespace of a pod."""
+"""The parts of a kubeconfig that we read ourselves, for clearer errors; and the namespace of this pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_BYTES = 4 * 1024 * 1024  # YAML takes seconds for each megabyte
 
 
 def names_program(paths: str, context: str) -> bool:
-    """Whether the context's user names a program for its credentials. Raises ConfigurationError."""
+    """Return whether the context's user has a program for its credentials. Raise ConfigurationError."""
     contexts: dict[str, str] = {}
     programs: dict[str, bool] = {}
     current = ""
@@ -60,7 +60,7 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from None
         except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
-        except (ValueError, LookupError, AttributeError):  # of PyYAML; like its other ones it may repeat a token
+        except (ValueError, LookupError, AttributeError):  # of PyYAML, whose messages may repeat a token
             why = "a value looks like a date or number; quote it"
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
         if not isinstance(document, dict):
@@ -77,14 +77,14 @@ def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[s
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, cut: a message is one sentence."""
+    """Return the first line of an error's message, shortened."""
     return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)
 
 
 def own_namespace(
     environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "", file: Path = _NAMESPACE
 ) -> str | None:
-    """The namespace of this pod; None outside of a cluster, or where a kubeconfig leads to another one."""
+    """Return the namespace of this pod; None outside of a cluster, or with a kubeconfig or context."""
     if kubeconfig or context or not environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     try:

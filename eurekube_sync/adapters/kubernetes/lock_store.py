@@ -1,5 +1,4 @@
-"""`LeaseObject`: the `LockStore` port on a Lease of coordination.k8s.io. A merge patch that insists on the
-resourceVersion leaves labels and annotations of others as they are. Safe in several threads."""
+"""The `LockStore` port on a Lease of coordination.k8s.io. Safe in several threads."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, Loc
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
 
-CALL_SECONDS = 3.0  # for one call: a renewal that got no answer can be tried again before the holder has to stop
-LAST_GOOD_PASS = "eurekube.io/last-good-pass"  # when it was, as RFC 3339; written together with the others
-_LAST_GOOD = {  # by field of a `GoodPass`
+CALL_SECONDS = 3.0  # for one call: after a renewal without an answer, the holder has time for another
+LAST_GOOD_PASS = "eurekube.io/last-good-pass"  # its time, as RFC 3339
+_LAST_GOOD = {  # annotations by field of `GoodPass`
     "holder": "eurekube.io/last-good-holder",
     "result": "eurekube.io/last-good-result",
     "owner": "eurekube.io/owner",
@@ -54,7 +53,7 @@ class LeaseObject:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._name = name
-        limit = TimeLimit(clock)  # no pass bounds these calls: the lock has to be renewed while one is under way
+        limit = TimeLimit(clock)  # of no pass: the lock is renewed while a pass runs
         self._calls = Calls(connection, Tries(clock, random, limit, CALL_SECONDS, most=1, count=count))
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
         self._path = f"{self._folder}/{name.name}"
@@ -68,6 +67,7 @@ class LeaseObject:
         return self._record(call, none=(409,))
 
     def replace(self, record: LockRecord) -> LockRecord | None:
+        """Patch the version that was read. A merge patch keeps the labels and annotations of others."""
         body = _body(record, resourceVersion=record.version)
         return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
@@ -97,8 +97,8 @@ class LeaseObject:
 def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
     annotations = {}
     if record.good is not None:
-        told = {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
-        annotations = {LAST_GOOD_PASS: rfc_3339(record.good.at), **told}
+        annotations[LAST_GOOD_PASS] = rfc_3339(record.good.at)
+        annotations |= {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
     spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
@@ -110,13 +110,13 @@ def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
 
 
 def _good(annotations: Mapping[str, str]) -> GoodPass | None:
-    """What they show; None where they show no time, or somebody spoilt it."""
+    """Read the last good pass from a Lease's annotations; None if its time is missing or unreadable."""
     try:
         at = datetime.fromisoformat(annotations.get(LAST_GOOD_PASS, ""))
     except ValueError:
         return None
-    told = {name: annotations.get(annotation, "") for name, annotation in _LAST_GOOD.items()}
-    return GoodPass(at=objects.seconds(at), **told)
+    fields = {name: annotations.get(annotation, "") for name, annotation in _LAST_GOOD.items()}
+    return GoodPass(at=objects.seconds(at), **fields)
 
 
 def _micro_time(at: float | None) -> str | None:

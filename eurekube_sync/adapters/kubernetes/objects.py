@@ -1,5 +1,5 @@
-"""The objects of a cluster as its API's JSON has them, and what they mean to us: `read` makes a value of `model`. What
-nobody reads is skipped. Decoding raises `no_answer.UNREADABLE` on what the API never gives. Pure."""
+"""The API's JSON of Kubernetes objects. `read` makes values of `model`; unused fields are skipped. Decoding and `read`
+raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import msgspec
 from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.model import kubernetes as model
 
-SERVICE_NAME = "kubernetes.io/service-name"  # the label that ties an EndpointSlice to its Service (well-known labels)
-REGISTERED = "eurekube.io/registered"  # our readiness gate: the condition of a Pod that Eureka holds
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints that stopped at 1000 addresses
+SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
+REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints with more than 1000 addresses
 
 
 def seconds(time: datetime) -> float:
-    """Unix seconds; a time without a zone is UTC."""
+    """Return Unix seconds; a time without a zone is UTC."""
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
-    """gc=False: a page holds tens of thousands of these, none of them in a cycle."""
+    """The base of all structs. gc=False: a page has tens of thousands of them, and no cycles."""
 
 
 class Meta(Wire):
@@ -121,8 +121,8 @@ class _Target(Wire):
     uid: str = ""
 
     def pod(self, namespace: str) -> model.PodRef | None:
-        """The Pod that an endpoint is, if in the slice's own namespace: the cluster's controllers name no other. One
-        without a UID is legal, and none: all such would be one and the same."""
+        """Return the endpoint's Pod, if it is in the slice's namespace, as the cluster's controllers write it. A Pod
+        without a UID is legal, but not identified, so it is None."""
         if self.kind != "Pod" or not self.uid or self.namespace not in ("", namespace):
             return None
         return model.PodRef(self.name, self.uid)
@@ -134,9 +134,6 @@ class _EndpointConditions(Wire):
     terminating: bool | None = None
 
 
-_NO_CONDITIONS = _EndpointConditions()
-
-
 class _Endpoint(Wire):
     addresses: list[str]
     conditions: _EndpointConditions | None = None
@@ -145,8 +142,8 @@ class _Endpoint(Wire):
     zone: str | None = None
 
     def read(self, namespace: str) -> model.Endpoint:
-        """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions)."""
-        conditions = self.conditions or _NO_CONDITIONS
+        """Apply the defaults for nil: ready, serving, not terminating (discovery/v1 EndpointConditions)."""
+        conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
             address=self.addresses[0],
             ready=conditions.ready is not False,
@@ -168,7 +165,7 @@ class _EndpointPort(Wire):
 
 class SliceItem(Item):
     address_type: str
-    endpoints: list[_Endpoint] | None = None  # null when there are none, as the next [real 1.36]
+    endpoints: list[_Endpoint] | None = None  # null if there are none, as for `ports` [real 1.36]
     ports: tuple[_EndpointPort, ...] | None = None
 
     def read(self) -> model.EndpointSlice | None:
@@ -206,8 +203,7 @@ class EndpointsItem(Item):
     subsets: list[_Subset] | None = None
 
     def read(self) -> tuple[model.EndpointSlice, ...]:
-        """As slices: one for each subset and address family, an empty one where it has none. It knows nothing of zones,
-        and has no terminating pod. One that is truncated says so in each slice."""
+        """Return a slice for each subset and address family, or an empty one, without zones and terminating pods."""
         meta = self.metadata
         truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
         groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
@@ -247,7 +243,7 @@ class NodeItem(Item):
     status: _NodeStatus | None = None
 
     def read(self) -> model.Node:
-        """One that does not say that it is ready is not."""
+        """Return the node. It is ready only if its status says so."""
         labels, drain = self.metadata.labels or {}, drainable(self.metadata.name, self.metadata.annotations or {})
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
@@ -274,7 +270,7 @@ class NamespaceItem(Item):
 
 
 def _uid(pod: Meta) -> str:
-    if not pod.uid:  # it would be no evidence
+    if not pod.uid:  # without one, a pod cannot be compared with an endpoint
         raise ValueError("a Pod without a UID")
     return pod.uid
 
@@ -303,7 +299,7 @@ class ReadinessItem(Item):
     status: Conditions | None = None
 
     def read(self) -> model.PodReadiness:
-        """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
+        """Compute Ready as the kubelet does, from the containers and all gates, but without our gate."""
         by_type = {one.type: one for one in (self.status.conditions if self.status else None) or ()}
         true = {type_ for type_, one in by_type.items() if one.status == "True"}
         gates = {gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()}
@@ -317,8 +313,8 @@ class ReadinessItem(Item):
 
 
 def _taken_back(by_type: Mapping[str, Condition]) -> bool:
-    """Whether Ready was taken back after our gate had opened: of a lost node the node controller tells it, and leaves
-    all other conditions. Right after the gate opens, the kubelet has yet to follow."""
+    """Return whether Ready became false after our gate had opened, as the node controller sets it for a lost node. An
+    earlier false Ready is one that the kubelet has not updated yet since the gate opened."""
     ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
     if ready is None or ready.status == "True" or gate is None or gate.status != "True":
         return False

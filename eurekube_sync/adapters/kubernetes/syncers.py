@@ -1,5 +1,5 @@
-"""A EurekaSyncer and its CRD as the API's JSON has them, as `objects`; and the Events about syncers, which are written
-once, and counted when they repeat, at most every five minutes."""
+"""The API's JSON of a EurekaSyncer and its CRD; and Events about syncers. A repeated Event is counted, at most every 5
+minutes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class WholeMeta(objects.Meta):
 
 class SyncerItem(objects.Wire):
     metadata: WholeMeta
-    spec: Any = None  # without a type, and the status is read apart: neither can spoil a list
+    spec: Any = None  # untyped, and the status is decoded apart, so that neither makes a list unreadable
     status: msgspec.Raw = msgspec.Raw(b"null")
 
     def read(self) -> SyncerObject:
-        """A spec that is no object is an empty one, which is invalid."""
+        """Return the syncer. If its spec is not an object, it is empty, and so invalid."""
         meta = self.metadata
         return SyncerObject(
             namespace=meta.namespace,
@@ -60,7 +60,7 @@ class _Condition(objects.Condition):
             type=intern(self.type),
             status=ConditionStatus(self.status),
             reason=intern(self.reason),
-            message=intern(self.message),  # nearly all say that all is well
+            message=intern(self.message),  # nearly all are the same
             observed_generation=self.observed_generation,
             last_transition=_whole(self.last_transition_time) or 0,
         )
@@ -88,7 +88,7 @@ _STATUS: msgspec.json.Decoder[_StatusItem | None] = msgspec.json.Decoder(_Status
 
 
 def _status(raw: msgspec.Raw) -> SyncerStatus | None:
-    """A status is a report, never a source: one that cannot be read is as good as none, and is written anew."""
+    """Decode a status; None if it is unreadable: nothing is decided by it, and the pass writes it again."""
     try:
         item = _STATUS.decode(raw)
         if item is None:
@@ -103,14 +103,16 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
 
 
 def _whole(moment: datetime | None) -> int | None:
-    """Whole seconds; ValueError for a time that could not be written again: in UTC its year may have other digits."""
-    if moment is not None and not 1000 < moment.year < 9999:
+    """Return whole Unix seconds; raise ValueError for a year that in UTC may not have four digits."""
+    if moment is None:
+        return None
+    if not 1000 < moment.year < 9999:
         raise ValueError(f"the year {moment.year}")
-    return None if moment is None else int(objects.seconds(moment))
+    return int(objects.seconds(moment))
 
 
 def status_fields(status: SyncerStatus) -> dict[str, Any]:
-    """A status as a merge patch: every field we own is in it, null takes one away (RFC 7386)."""
+    """Return a status for a merge patch. It has all our fields; null removes a field (RFC 7386)."""
     conditions = [
         {
             "type": condition.type,
@@ -134,7 +136,7 @@ class DefinitionItem(objects.Wire):
 
     @property
     def terminating(self) -> bool:
-        """Whether it is going, and takes its objects with it."""
+        """Whether the CRD is being deleted, and all its objects with it."""
         conditions = (self.status.conditions if self.status else None) or ()
         named = any((one.type, one.status) == ("Terminating", "True") for one in conditions)
         return named or self.metadata.deletion_timestamp is not None
@@ -154,7 +156,7 @@ class _EventItem(objects.Wire):
 class Events:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._counted: dict[str, float] = {}  # when each was written or counted, a moment ago
+        self._counted: dict[str, float] = {}  # Unix seconds of the last write, by the Event's name
 
     def record(self, event: EventRecord, at: float) -> None:
         name = _name(event)
@@ -171,7 +173,7 @@ class Events:
         self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
 
     def _count(self, path: str, event: EventRecord, at: float) -> None:
-        """An empty patch reads the event: our role may create and patch events, not get them."""
+        """Count an Event again. It is read by an empty patch, because our role may not get Events."""
         read = writing("PATCH", path, {}, MERGE_PATCH)
         answer = self._calls.expect(read, 200, 404)
         if answer.status == 404:
@@ -189,7 +191,7 @@ class Events:
 
 
 def _name(event: EventRecord) -> str:
-    """The same for the same object, reason and class of message: an Event is counted, not repeated."""
+    """Return a name that is the same for the same syncer, reason and key, so that the Event is counted."""
     digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[:16]
     return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
 

@@ -965,7 +965,7 @@ def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     batches = EverywhereBatches(
         servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()
     )
-    batches.begin(["one"])
+    batches.use(["one"])
     with ThreadWorkers(8) as workers:
         registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
         assert ([one for each in registered for one in each], server.most) == ([Batched.DONE] * 16, 2)

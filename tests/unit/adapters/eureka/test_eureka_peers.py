@@ -275,7 +275,7 @@ class TestChoice:
         """The renewals of a pass go out in many threads, and one outage meets them all."""
         rests = Rests(pair.clock)
         for _ in range(16):
-            rests.begin(ONE, "timed out", refusing=False)
+            rests.begin(ONE, Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
         pair.clock.sleep(FIRST_REST_SECONDS)
         assert rests.end() == [ONE]
         assert rests.resting() == {}
