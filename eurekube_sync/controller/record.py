@@ -19,7 +19,7 @@ from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport, PassSettings
-from eurekube_sync.controller.steps import plan_again
+from eurekube_sync.controller.steps import decide_again
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.instance import Naming
@@ -231,22 +231,13 @@ def _decode(data: Any) -> Any:
 
 
 def replayed(basis: Basis, at: float) -> PassReport:
-    """As the report of a dry run that read the same; `at` in Unix seconds. The plan is pure, so it is the same plan:
-    nothing is asked, and nothing is written."""
+    """Gives the report of a dry run that reads the same as the recorded pass; `at` in Unix seconds. Planning is pure,
+    so the plan is the same. No server is called."""
     scope = basis.scope.knowing(basis.view.syncers)
     desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
-    desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view.pods)), basis)
-    return PassReport(
-        settings=PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True),
-        cluster=basis.ownership.cluster,
-        at=at,
-        plan=braked.plan,
-        registry=basis.registry,
-        view=basis.view,
-        desired=desired,
-        held=braked.held,
-        basis=replace(basis, braked=braked),
-    )
+    desired = replace(desired, living_pods=living_pods(basis.view.pods))
+    settings = PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True)
+    return decide_again(settings, at, desired, basis)
 
 
 def decisions(braked: Braked) -> list[tuple[str, str, str, str]]:
