@@ -143,7 +143,9 @@ def _braked(
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
     """Makes the brake from the limits of the installation and of the syncers, and from what a person released."""
-    settings, claims, within = given.settings, desired.claims, given.settings.confirm_within
+    settings, claims = given.settings, desired.claims
+    # Passes that are further apart than this let leases expire.
+    within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
     return Brake(
         limits=settings.brake.scaled(settings.scope.share),
