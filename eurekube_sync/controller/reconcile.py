@@ -261,9 +261,8 @@ def renew_unidentified(
     world.memory.sightings.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     ours, registry = _of_owner(listed, settings, "", now)
-    early: Mapping[InstanceKey, Outcome] = {}
-    if isinstance(registry, Unknown) and not settings.dry_run:
-        early = renew_ours(world, applier, registry, frozenset())
+    blind = isinstance(registry, Unknown) and not settings.dry_run
+    early = renew_ours(world, applier, registry, frozenset()) if blind else {}
     report = PassReport(
         settings=settings,
         cluster=None,

@@ -236,10 +236,9 @@ def applier_of(world: EurekaWorld, ownership: Ownership | None, scope: Scope, de
 def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
     """Finds the syncers that left our scope and that no installation serves, with the instances of living pods."""
     left = () if isinstance(found.registry, Unknown) else unserved(found.registry.data, found.view.syncers)
-    instances = [one for each in left for one in each.instances]
-    namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
+    namespaces = {name for each in left for one in each.instances if (name := pod_namespace_of(one))}
     pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
-    return living(left, living_pods(pods)) if pods else left
+    return living(left, living_pods(pods))
 
 
 def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
