@@ -1,13 +1,13 @@
 """The promises about what a syncer asks to be done and left undone, at every call.
 
-policy      what its policy never cancels is not cancelled, and is marked so that this holds when its syncer is gone;
-            CreateOnly changes nothing but UP, DOWN and our own marks
-suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
-own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent; what another pass saw dead is
-            no loss
+policy      an instance that its policy never cancels is not cancelled, and has a mark of the policy for the time when
+            its syncer is gone; CreateOnly changes nothing but UP, DOWN and our own marks
+suspended   while a syncer is suspended its instances stay as they are, and it gets no more than it had
+own brake   no pass removes more of a syncer, without evidence, than its maxRemovalPercent; an instance that another
+            pass saw dead is no loss
 open gate   a readiness gate that is open stays open
-gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose, and
-            when Eureka could not be read for five minutes, and then it is
+gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod gets no instance on
+            purpose, or when Eureka could not be read for five minutes; then it must open
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The promise that the last UP instance of an app is removed only at a second look.
 
-confirmed   without evidence that somebody wanted it so, the last UP instance of an app is taken out, or DOWN, only by a
-            pass that looked 20 s after another, and both saw that it is not to be UP; where no syncer is left whose
-            condition could tell, both are of one process. One whose address another pod has goes at once
+confirmed   without evidence, the last UP instance of an app is removed only if two passes, 20 s apart, saw that it
+            should not be UP; if no syncer is left whose condition could report the first look, both passes are of one
+            process; an instance whose address another pod has is removed at once
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Stories with an app of many pods, of which so many go at once that the brake counts them; and the promise.
 
-sizes       no pass takes more than ten and more than 30 % of all that we own, or of one app, without evidence or a
-            person's wish, when what came in the same apps is set against it; what gives way to its pod's own counts,
-            and dead pods do until another pass has seen them dead
+sizes       no pass removes more than ten and more than 30 % of all our instances, or of one app, without evidence or a
+            person's wish, less the instances that were added to the same apps; an instance that gives way to its pod's
+            own counts, and so does a dead pod until another pass has seen it dead
 """
 
 from __future__ import annotations

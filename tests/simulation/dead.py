@@ -1,10 +1,10 @@
 """The promises about dead pods, at the end of every pass of the program.
 
-dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live: also while
-            other removals are held, and for what an abandoned deletion left
-address     no address and port is UP under an app whose pod it no longer is for more than one good pass, whatever is
-            held, where a pod of the same namespace has it; else as long as a dead pod
-held app    what a test of the whole pass holds belongs to an app that loses by what goes
+dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live; this also
+            holds while other removals are held, and for instances that an abandoned deletion left
+address     if another pod of the same namespace has the address and port of a dead one, the dead one is UP there under
+            its app for at most one good pass, whatever is held; else as long as any dead pod
+held app    a removal that a test of the whole pass holds is of an app that loses instances in this pass
 
 A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
 several pods, a rollout during a hold, or a hold of another team must not keep it UP.

@@ -1,6 +1,6 @@
 """The promises about deletions, and the finalizers that wait for them.
 
-finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
+finalizer   it is removed only when no instance of its syncer is left, and no other finalizer is removed at all
 abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
             cluster uses our owner's name
 """

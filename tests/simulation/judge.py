@@ -1,19 +1,20 @@
 """The promises, held against the true state of the servers at every call that a copy of the program makes.
 
-other owner an instance of somebody else is never changed, if the program could have seen it
+other owner an instance of another owner is never changed, if the program could have seen it
 unread      nothing is written that the same pass did not read uncached before
-removed     what is to be UP, and was since before the pass looked, is not removed
+removed     an instance that should be UP, since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
-unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
-drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
+unwanted    nothing is registered that should not be UP when the pass looked, but instances of a suspended syncer that
+            Eureka lost
+drained     while a person drains an instance, and its mark says so, it does not become UP, whichever lists fail
 returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
-`twins`. What another namespace claims: `neighbours`. When leases end: `leases`. When finalizers go: `deletions`.
-Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of
-service: `overrides`. Statuses that change for nothing: `steady`. Gates of two syncers: `sharing`. A stage without time:
-`starving`. The end of a story: `rest`.
+The other promises: `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `twins` pods that
+register themselves; `neighbours` claims of another namespace; `leases` the ends of leases; `deletions` finalizers;
+`strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides` instances that a person
+put out of service; `steady` needless writes; `sharing` gates of two syncers; `starving` a stage without time; `rest`
+the end of a story.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """When leases were renewed, when they run out, and the promises about that.
 
-lease       no lease of ours runs out while the program runs and Eureka answers
-renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
-expires     what a policy never cancels is DOWN and not renewed, so that it expires
+lease       no lease of ours expires while the program runs and Eureka answers
+renewed     a pass in which nothing went wrong renews every lease in time
+expires     an instance that a policy never cancels is DOWN and not renewed, so that it expires
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many instances each limit allows as the world changes, and the promises about limits.
 
-limit       while a limit stands, no pass brings up more than it lets in, none takes out what it lets stay, and what a
-            percentage comes to takes nothing out when it falls by itself
+limit       while a limit is the same, no pass makes more instances UP than it allows, and none removes instances that
+            it allows; a percentage that falls to fewer places by itself removes nothing
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The promises about what an app may lose, at every call of a pass.
 
-emptied     on no server an app of ours goes to nothing while an instance that was to be added is not there; nor a
-            syncer, while one of its pods is to move to another name. A limit adds none where what a person put out of
-            service has all its places
-brake       no pass takes the last UP instance that may serve of more than one app, and 5 % of them, without a person's
-            wish; nor by deletions, the last of more than ten apps and 20 % of them; nor all that is UP, but by
-            deletions, unless another pass saw before that its pods are dead
+emptied     on no server an app of ours loses its last instance while an instance to be added is missing; nor does a
+            syncer while one of its pods should move to another name. A limit adds none if instances that a person put
+            out of service have all its places
+brake       without a person's wish, no pass removes the last UP instance that may serve of more than one app and 5 % of
+            them; by deletions, not of more than ten apps and 20 % of them; nor, without deletions, all UP instances,
+            unless another pass saw before that their pods are dead
 """
 
 from __future__ import annotations

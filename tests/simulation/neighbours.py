@@ -1,10 +1,10 @@
 """Stories in which another namespace's syncers claim an app's addresses, and the promise about them.
 
-tenant      a claim from another namespace neither cancels nor keeps out what a namespace's ready pods have; what only
-            claims their address is not registered beside them, and a condition says so; of two written addresses the
-            second is not registered beside the first
+tenant      a claim from another namespace neither cancels instances of a namespace's ready pods nor keeps them out; an
+            instance that only claims their address is not registered beside them, and a condition says so; of two
+            written addresses the second is not registered beside the first
 
-The oracle knows nothing of such syncers where it says what is to be UP: so whatever they bring about breaks a promise.
+The oracle ignores such syncers when it decides what should be UP, so each of their effects breaks a promise.
 """
 
 from __future__ import annotations

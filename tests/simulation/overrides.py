@@ -1,8 +1,8 @@
 """Stories in which a person puts instances out of service, and the promise about them.
 
-override    nothing is out of service but what a person put there; and that is cancelled only when its syncer goes or
-            gives it another name, or its pod ends, for a cancel would forget the person's word: never for a pod that is
-            not ready, or a limit
+override    no instance is out of service unless a person put it there; such an instance is cancelled only when its
+            syncer is deleted or gives it another name, or its pod ends, because a cancel would lose the override: never
+            for an unready pod, or for a limit
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The end of a story: two good passes after the last trouble everything is as it should be, or a condition says why
 not.
 
-rest        what is to be UP is UP, nothing stands that nothing wants, no finalizer stays without need
+rest        every instance that should be UP is UP, no unwanted instance is registered, and no finalizer stays without
+            need
 limit       as many of a limited syncer are UP as its limit asks for, and no more
-policy      what its policy never cancels stands as DOWN, and nothing of it is UP without a reason
+policy      an instance that its policy never cancels is DOWN and stays, and none of these is UP without a reason
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
-reported    what is held is reported by its syncer's condition, or that of the one that claims it now
-approved    what an annotation releases is not held
+reported    each held removal is reported by the condition of its syncer, or of the one that claims the instance now
+approved    a removal that an annotation releases is not held
 """
 
 from __future__ import annotations

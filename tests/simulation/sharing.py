@@ -1,7 +1,7 @@
 """Stories in which two syncers serve the same pods behind a gate, each under a name of its own; and the promise.
 
 shared gate the gate of a pod that two syncers serve opens only when an uncached read showed the instance of each UP, or
-            when one is left out on purpose
+            when one gets no instance on purpose
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stories in which one kind of call is so slow that it takes all the time of its stage, and the promise about them.
 
-starved     while one kind of call is slow, all that is due is done within some passes: what is ready comes, what is
-            gone goes, and each syncer is told
+starved     while one kind of call is slow, all due work is done within some passes: ready pods are registered, ended
+            ones are removed, and each syncer gets its status
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The promise that nothing is written to Kubernetes while nothing changes.
 
-churn       while nothing changes in the world and in Eureka, and no call is struck, nothing in Kubernetes is written
-            more than once: time alone may change a status, and only one time
+churn       while nothing changes in the world and in Eureka, and no trouble strikes a call, nothing is written to
+            Kubernetes twice: time alone may change a status once
 """
 
 from __future__ import annotations

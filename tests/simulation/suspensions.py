@@ -1,7 +1,7 @@
 """Stories in which Eureka loses instances of a suspended syncer, and the promise about them.
 
 returned    at rest a suspended syncer has the instances that were UP in the first minutes of its suspension, if their
-            pods are ready and the process lives since
+            pods are ready and the process has lived since
 """
 
 from __future__ import annotations

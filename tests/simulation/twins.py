@@ -1,9 +1,9 @@
 """The promises about the instance that a pod registers itself beside ours.
 
-duplicate   at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
-            its syncer asks for both, or is suspended and says so, or its removal is held
-resolved    none of ours gives way to a host name that callers outside do not resolve; at rest ours stands beside it,
-            whoever came first, and the condition says why
+duplicate   at rest no instance of ours is UP beside one that its pod registered itself and that is UP under its
+            address, unless the syncer asks for both, or is suspended and its condition says so, or the removal is held
+resolved    no instance of ours gives way to a host name that callers outside do not resolve; at rest ours is registered
+            beside it, whichever came first, and the condition says why
 """
 
 from __future__ import annotations
