@@ -1,4 +1,4 @@
-"""The exit codes, and how a pass comes to one. docs/commands.md has them as a table."""
+"""The exit codes, and which one a pass ends with. docs/commands.md has them as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eurekube_sync.observe.kubernetes import unknown_sources, unread
 
 
 class ExitCode(IntEnum):
-    """What the process tells its caller. `meaning` is the sentence of the documentation."""
+    """An exit code. `meaning` is its sentence in the documentation."""
 
     meaning: str
 
@@ -98,15 +98,15 @@ CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (Server.EUREKA, Cause.DENIED): ExitCode.EUREKA_DENIED,
     (Server.EUREKA, None): ExitCode.INCOMPLETE,
 }
-"""By server and cause; no cause: one object was refused. Anything else is an unexpected error."""
+"""By server and cause; a server without a cause refused one object. Anything else is an unexpected error."""
 
 
 def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False) -> ExitCode:
-    """The exit code of one pass: what a person has to see to first, first."""
+    """Gives the exit code of a pass. If several things are wrong, the first to see to decides."""
     if report.clashes or any(other.stops_us for other in report.other_owners):
         return ExitCode.OWNER_CLASH
     failed = [source.cause for _, source in unknown_sources(report.view)]
-    # A right to look for drains that nobody grants is reported, and no failure: it must not stop a rollout.
+    # A missing right to read drains is reported, and is no failure: it must not stop a rollout.
     failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
     if failed:
         return of_cause(Server.KUBERNETES, failed[0])
@@ -136,17 +136,17 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
 
 
 def of_error(error: EurekubeError) -> ExitCode:
-    """The exit code of an error that ended the program."""
+    """Gives the exit code of an error that ended the program."""
     return of_cause(error.server, error.cause)
 
 
 def of_cause(server: Server | None, cause: Cause | None) -> ExitCode:
-    """The exit code of what failed, such as a source that could not be read."""
+    """Gives the exit code of a failure, such as a source that could not be read."""
     return CODES.get((server, cause), ExitCode.INTERNAL_ERROR)
 
 
 def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:
-    """The exit code of some calls to Eureka that failed, beside so many that did what they were to do."""
+    """Gives the exit code of failed calls to Eureka, beside a number that `succeeded`."""
     if set(causes) == {Cause.DENIED}:
         return ExitCode.EUREKA_DENIED
     return ExitCode.EUREKA_UNREAD if Cause.UNAVAILABLE in causes and not succeeded else ExitCode.INCOMPLETE

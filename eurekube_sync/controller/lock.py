@@ -1,11 +1,11 @@
-"""The lock: who has it, and whether it may be taken.
+"""The lock: who has it, and whether this copy may take it.
 
-A copy writes only while its own monotonic clock says that nobody else can have the lock yet, so no two machines compare
-their clocks. The holder stops `RENEW_WITHIN` after the beginning of its last renewal that worked. Another copy begins
-when the holder has not renewed it for `LOCK_SECONDS`, which is longer. It spares calls and keeps Eureka's
-self-preservation exact; what a pass may remove never rests on it.
+A copy writes only while its own monotonic clock says that no other copy can have the lock yet, so no clocks of two
+machines are compared. The holder stops `RENEW_WITHIN` after it began its last renewal that worked. Another copy begins
+when it saw no renewal for `LOCK_SECONDS`, which is longer. The lock spares calls and keeps Eureka's self-preservation
+exact. What a pass may remove never depends on it.
 
-While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else."""
+While the lock cannot be read, nobody knows who has it. Passes then only renew."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 
-_TRIES = 3  # how often it is read and written again when somebody else was first
+_TRIES = 3  # how often to read and write the lock again when another writer was first
 RENEW_WITHIN = 10.0
-"""Seconds after the beginning of its last renewal for which the holder works. Less than `LOCK_SECONDS`: it stops before
-another one begins, however different their clocks go."""
-EVERY = 2.0  # seconds from one renewal, or one look of a copy that waits, to the next
+"""Seconds that the holder works after it began its last renewal. Less than `LOCK_SECONDS`, so that it stops before
+another copy begins, even if one of the clocks runs too fast or too slowly."""
+EVERY = 2.0  # seconds between two renewals, or two reads of a waiting copy
 PATIENCE = LOCK_SECONDS + 2 * EVERY
-"""Seconds that a run of single passes waits: a killed holder's lock is free by then; one that renews is at work."""
+"""Seconds that a run without `--daemon` waits. The lock of a killed holder is free by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """This copy has it."""
+    """This copy has the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBy:
-    """Another copy has it."""
+    """Another copy has the lock."""
 
     holder: str
 
@@ -50,7 +50,7 @@ Standing: TypeAlias = Held | HeldBy | Unknown
 
 
 class Lock:
-    """This copy's side of it. `attempt` is called by one thread or several, the rest by the one that makes passes."""
+    """The lock as this copy sees it. Any thread may call `attempt`, and only the thread of the passes the rest."""
 
     def __init__(self, store: LockStore, clock: Clock, name: LockName, identity: str) -> None:
         """`identity` is unique to this process."""
@@ -59,12 +59,12 @@ class Lock:
         self._store = store
         self._clock = clock
         self._one_at_a_time = threading.Lock()
-        self._record: LockRecord | None = None  # as it was last read; None: there was no object, or nobody looked
-        self._since = -inf  # since when no renewal of it was seen, in monotonic seconds
+        self._record: LockRecord | None = None  # as last read; None if there was no object, or it was not read yet
+        self._since = -inf  # when its last renewal was seen, in monotonic seconds
         self._held_until = -inf
         self.term = 0
-        """How often this copy tried to take it, for a try whose answer is lost may have taken it: the same number
-        before and after means that no other copy had it between."""
+        """How often this copy tried to take the lock; a try without an answer may have taken it. If the number is the
+        same before and after a pass, no other copy had the lock meanwhile."""
         self._read_at = -inf
         self._why: Unknown | None = None
         self._good: GoodPass | None = None
@@ -76,15 +76,15 @@ class Lock:
 
     @property
     def last_good(self) -> GoodPass | None:
-        """The last good pass of any copy, as the object was last read."""
+        """The last good pass of any copy, as last read from the object."""
         return self._record.good if self._record else None
 
     def renewed_since(self, moment: float) -> bool:
-        """Whether another copy was seen to renew it, or to take it, after that moment in monotonic seconds."""
+        """Whether another copy was seen to renew or take the lock after that moment, in monotonic seconds."""
         return self._since > moment
 
     def standing(self) -> Standing:
-        """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
+        """Gives who has the lock; unknown if it could not be read for as long as a holder may be silent."""
         if self.held:
             return Held()
         recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
@@ -96,12 +96,11 @@ class Lock:
         return record.holder not in ("", self.identity)
 
     def _unknown(self, cause: Cause, why: str) -> Unknown:
-        return Unknown(
-            cause=cause, message=f"the lock {self.name} cannot be used, so instances are only renewed: {why}"
-        )
+        otherwise = "so instances are only renewed"
+        return Unknown(cause=cause, message=f"the lock {self.name} cannot be used, {otherwise}: {why}")
 
     def attempt(self) -> None:
-        """Renews it, takes it if it is free, or looks who has it. What fails is kept as the reason."""
+        """Renews the lock, takes it if it is free, or reads who has it. A failure is kept for `standing`."""
         with self._one_at_a_time:
             try:
                 self._try()
@@ -111,11 +110,11 @@ class Lock:
                 self._why = None
 
     def passed(self, good: GoodPass) -> None:
-        """The next renewal writes this into the object."""
+        """Lets the next renewal write this pass into the object."""
         self._good = good
 
     def release(self) -> None:
-        """Gives it up, if this copy has it: another one may begin at once. What fails is logged."""
+        """Gives the lock up, if this copy has it, so that another copy may begin at once. A failure is logged."""
         with self._one_at_a_time:
             record, self._held_until = self._record, -inf
             if record is None or record.holder != self.identity:
@@ -133,11 +132,11 @@ class Lock:
             asked = self._clock.monotonic()
             record = self._store.read()
             self._read_at = self._clock.monotonic()
-            # A label that somebody else writes makes a new version, and is no renewal.
+            # A change of a label makes a new version, and is no renewal.
             if not self._record or not record or _renewal(self._record) != _renewal(record):
                 self._since = self._read_at
             self._record = record
-            # Seen after the read and held against a moment before it: a renewal never looks older than it is.
+            # `_since` is a time after a read, and `asked` one before: so a renewal never seems older than it is.
             if record and self._is_anothers(record) and asked - self._since < LOCK_SECONDS:
                 self._held_until = -inf
                 return
@@ -146,15 +145,16 @@ class Lock:
         raise ClusterConflict(f"it changed {_TRIES} times while this process tried to take it")
 
     def _write(self, before: LockRecord | None) -> bool:
-        """Renews or takes it; False when somebody else changed it first."""
+        """Renews or takes the lock; False if another writer was first."""
         begun = self._clock.monotonic()
         now, good = self._clock.now(), self._good
-        record = LockRecord(holder=self.identity, acquired=now, renewed=now, good=good)
         if before is not None and before.holder == self.identity:
             record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good)
-        elif before is not None:
-            record = replace(record, transitions=before.transitions + 1, version=before.version)
-        self.term += before is None or before.holder != self.identity
+        else:
+            self.term += 1
+            record = LockRecord(holder=self.identity, acquired=now, renewed=now, good=good)
+            if before is not None:
+                record = replace(record, transitions=before.transitions + 1, version=before.version)
         written = self._store.create(record) if before is None else self._store.replace(record)
         if written is None:
             return False
@@ -173,8 +173,8 @@ def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
 def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
-    """Waits until this copy has it, or nobody knows who has it; `waits` is called after each look. After `patience`
-    it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it was asked to stop."""
+    """Waits until this copy has the lock, or nobody knows who has it. Calls `waits` after each try. After `patience`
+    seconds it gives HeldBy, if that holder renewed meanwhile. None: a signal came."""
     begun, told, looked = clock.monotonic(), "", inf
     while not clock.stopping():
         lock.attempt()
@@ -195,27 +195,26 @@ def wait_for(
 
 
 class UnderLock:
-    """Asks before each pass whether it may change anything, and after it whether it still could."""
+    """Checks the lock before each pass, and again after it."""
 
     def __init__(self, lock: Lock, only_while: Callable[[Callable[[], bool]], None]) -> None:
-        """`only_while` is given what must be true for any call to begin."""
+        """`only_while` gets a condition that must be true for any call to begin."""
         self._lock = lock
         self._only_while = only_while
-        self._term: int | None = None  # the lock's, when this pass began; None while it may only renew
+        self._term: int | None = None  # the lock's term when this pass began; None if the pass may only renew
 
     def one_pass(self, make: Callable[[Unknown | None], PassReport]) -> PassReport:
-        """Gives `make` what `before` gives. A pass that could do nothing because the lock ended meanwhile is followed
-        at once by another, which may renew whatever the Kubernetes API does."""
+        """Makes a pass: `make` gets why it may only renew, if so. A pass that did nothing because the lock ended
+        meanwhile is followed at once by another, which renews without the Kubernetes API."""
         report = make(self.before())
-        if self.after() is None or report.outcomes.succeeded:
-            return report
-        report = make(self.before())
-        self.after()
+        if self.after() and not report.outcomes.succeeded:
+            report = make(self.before())
+            self.after()
         return report
 
     def before(self) -> Unknown | None:
-        """None: all may be done. Why the pass may only renew, when nobody knows who has the lock. Raises LockLost when
-        another copy has it."""
+        """Gives why the pass may only renew, if nobody knows who has the lock; else None. Raises LockLost if another
+        copy has it."""
         self._term = None
         standing = self._standing()
         if isinstance(standing, Unknown):
@@ -226,7 +225,7 @@ class UnderLock:
         return None
 
     def after(self) -> Unknown | None:
-        """Why the pass may have ended before its time: nobody knows any more who has the lock. Raises LockLost when
+        """Gives why the pass may have ended early, if nobody knows any more who has the lock. Raises LockLost if
         another copy took it during the pass."""
         standing = self._standing()
         if self._term is not None and self._term != self._lock.term:

@@ -1,7 +1,7 @@
-"""A dry pass for a person who asks what is registered, and why not: it writes nothing, and goes on where rights end.
+"""A dry pass for `explain`, `status` and `check`, which goes on where a right is missing.
 
-Who may list the whole cluster sees what the installation sees. Who may not sees one namespace: then the brake, which
-weighs all namespaces, is not judged. Beside the pass it reads what a person needs: Pods, and each Eureka server."""
+If the rights are for the whole cluster, it shows what the installation sees. If they are for one namespace, the brake
+is not judged, because it weighs all namespaces. Beside the pass it reads Pods, and asks each Eureka server."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
-Reading = ObservedInstance | Unknown | None  # what an uncached read of one server gave; None: it is not there
+Reading = ObservedInstance | Unknown | None  # of an uncached read of one server; None: not there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookWorld:
-    """What a look touches beside what a pass does."""
+    """Everything that a look uses."""
 
     world: World
     details: Details
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
-    """The locks that an installation of this owner and scope may use; none where it uses none."""
+    """The locks that an installation of this owner and scope may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What the lock of the installation says of its last good pass."""
+    """The lock of the installation, which holds its last good pass."""
 
     name: str
     found: LockRecord | Unknown | None  # None: there is no such object
@@ -45,26 +45,26 @@ class Heartbeat:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
 class Look:
-    """All that was seen."""
+    """What a look found."""
 
     report: PassReport  # of the installation's own scope, or of the one namespace that may be read
-    asked: Scope  # the scope that the options give
-    others: tuple[PassReport, ...] = ()  # of syncers in these namespaces that are out of that scope
-    identity: Source[str]  # UID of the namespace kube-system, as far as it may be read
-    owner: str  # empty where nobody named it, and nothing in Eureka tells
+    asked: Scope  # the scope of the options
+    others: tuple[PassReport, ...] = ()  # of syncers in the namespaces looked at that are out of that scope
+    identity: Source[str]  # UID of the namespace kube-system
+    owner: str  # empty if it was not given, and Eureka does not show it
     listed: Source[tuple[ObservedInstance, ...]]  # Eureka's cached list, as callers get it
-    list_seconds: float = 0.0  # how long it took
-    heartbeat: Heartbeat | None = None  # None where the installation uses no lock, or its owner is not known
-    narrowed: str = ""  # the one namespace that could be read, where the cluster could not; else empty
+    list_seconds: float = 0.0  # how long the list took
+    heartbeat: Heartbeat | None = None  # None if there is no lock, or the owner is not known
+    narrowed: str = ""  # the namespace that was read because the cluster could not be listed; else empty
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
     selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
-    """What the Services of a namespace select."""
+    """The selectors of the Services, by namespace."""
     readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)  # uncached, by server
 
     @property
     def reports(self) -> tuple[PassReport, ...]:
-        """The installation's own first."""
+        """All reports, with the installation's own first."""
         return (self.report, *self.others)
 
     @cached_property
@@ -76,13 +76,13 @@ class Look:
         return found
 
     def marked(self, ref: SyncerRef) -> Sequence[ObservedInstance]:
-        """What Eureka lists with the mark of this syncer, of whichever owner and cluster."""
+        """Gives the instances in Eureka with the mark of this syncer, of any owner and cluster."""
         return self._by_syncer.get(ref, ())
 
 
 def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -> Look:
-    """A dry pass over the scope of the settings; over `namespaces` alone where the cluster may not be listed. An empty
-    owner is found out from Eureka, where its instances name one."""
+    """Makes a dry pass over the scope of the settings, or over the one of `namespaces` if the cluster may not be
+    listed. An empty owner is taken from Eureka, if its instances name only one."""
     world = seen.world
     identity = world.cluster.identity()
     asked_at = world.clock.monotonic()
@@ -114,7 +114,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
 
 
 def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Look:
-    """The same with the Pods of these namespaces, and what their Services select."""
+    """Adds the Pods of these namespaces, and the selectors of their Services."""
     names = [name for name in dict.fromkeys(namespaces) if name not in found.pods]
     pods = {name: seen.details.list_pod_details(name) for name in names}
     selectors = {name: seen.details.list_service_selectors(name) for name in names}
@@ -122,12 +122,12 @@ def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Loo
 
 
 def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -> Look:
-    """The same with what each Eureka server holds under these keys now."""
+    """Adds what each Eureka server holds under these keys now."""
     return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.world.servers.items()})
 
 
 def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
-    """A server that gives no answer is not asked for the next instance."""
+    """Reads the keys from one server. After a call without an answer, it is not asked for the others."""
     found: dict[InstanceKey, Reading] = {}
     failed: Unknown | None = None
     for key in keys:
@@ -140,7 +140,7 @@ def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[Instan
 
 
 def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
-    """Of the first lock that is there; else why the first could not be read."""
+    """Reads the first lock that exists; if there is none, gives why the first could not be read."""
     found: Heartbeat | None = None
     for name, store in seen.locks(owner, scope):
         record: LockRecord | Unknown | None
@@ -148,14 +148,15 @@ def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
             record = store.read()
         except ClusterError as error:
             record = unknown_from(error)
-        found = found or Heartbeat(name=str(name), found=record)
+        beat = Heartbeat(name=str(name), found=record)
         if isinstance(record, LockRecord):
-            return Heartbeat(name=str(name), found=record)
+            return beat
+        found = found or beat
     return found
 
 
 def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]) -> list[Scope]:
-    """A scope for each class of syncers in these namespaces that the installation does not serve."""
+    """Makes a scope for each class that the syncers out of our scope in these namespaces have."""
     listed = every(report.view.syncers) if report.view else ()
     left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
     namespaces = frozenset(one.namespace for one in left)
@@ -164,7 +165,7 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
 
 
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
-    """The only owner whose marks Eureka shows, of this cluster where that is known; empty for none, or several."""
+    """Gives the only owner that Eureka shows, of this cluster if that is known; empty for none, or several."""
     cluster = identity.data if isinstance(identity, Complete) else None
     ours = (one for one in (listed.data if isinstance(listed, Complete) else ()) if syncer_of(one))
     marks = (one.metadata for one in ours if cluster in (None, one.metadata.get(CLUSTER)))

@@ -1,5 +1,5 @@
-"""Pass after pass: once, a number of times, or until a signal. A pass that fails does not skip the next. Beside them
-what a daemon renews between two passes."""
+"""Runs passes: once, a number of times, or until a signal, and renews between the passes of a daemon. After a pass that
+fails the next one is made all the same."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _AGAIN = {
 
 
 class Change(NamedTuple):
-    """Something cannot be read or written, or no longer for the cause it was; or it can be again."""
+    """A read or write that began to fail, or fails for another cause; or one that works again."""
 
     began: bool
     sentence: str
 
 
 class Outages:
-    """What could not be read or written, pass after pass: that it began, that it ended, and how long it lasted. What a
-    pass did not ask for goes on."""
+    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A source that a pass
+    did not use keeps its state."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, str]] = {}  # since when, and for which cause
 
     def note(self, report: PassReport) -> list[Change]:
-        """What changed with this pass."""
+        """Gives what changed with this pass."""
         found = dict(_troubles(report))
         changes: list[Change] = []
         for source, (cause, sentence) in found.items():
@@ -63,20 +63,20 @@ class Outages:
             self._known[source] = (since, cause)
         for source in [one for one in self._known if one not in found and _asked(report, one)]:
             lasted = duration(max(0, round(report.at - self._known.pop(source)[0])))
-            again = _AGAIN.get(source, f"{source}: no trouble any more")  # a list that nothing needs is not asked for
+            again = _AGAIN.get(source, f"{source}: no trouble any more")  # that list may no longer be needed
             changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
         return changes
 
 
 def _asked(report: PassReport, source: str) -> bool:
-    """Whether the pass would have met the trouble, if it were still there."""
+    """Whether the pass used this source, so that a failure would have shown."""
     if source == _WRITING_EUREKA:
         return report.outcomes.succeeded > 0
     return source in _AGAIN or report.desired is not None
 
 
 def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Of each source what makes it another outage, and a sentence, which may vary from pass to pass."""
+    """Gives for each source that fails its cause and a sentence. Only another cause makes it another outage."""
     for cluster in report.clashes[:1]:
         otherwise = "our instances are renewed, and nothing else is done"
         yield _OWNER, (cluster, f"owner clash: cluster {cluster} uses the same --owner; {otherwise}")
@@ -86,7 +86,7 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
         message = report.registry.message
         sentence = message if message.startswith("Eureka") else f"Eureka: {message}"
         yield _EUREKA, (report.registry.cause, sentence)
-    for kind, sources in unread_by_kind(report.view).items():  # each once, in however many namespaces it fails
+    for kind, sources in unread_by_kind(report.view).items():  # once for each kind, not for each namespace
         name, source = sources[0]
         yield kind, (source.cause, f"{name}{and_more(len(sources))}: {source.message}")
     failed = [one for one in report.outcomes.failures if one.cause is not None]
@@ -101,19 +101,18 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """How often, and what counts as failure."""
+    """How often to make a pass, and what counts as failure."""
 
     passes: int | None = 1  # None: until a signal
     interval: float = 30  # seconds from the start of a pass to the start of the next
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
-    watched: bool = False  # a person reads the report as it comes: what it says of a single pass is not logged as well
+    watched: bool = False  # a person sees the report: after a single pass its outages are not logged as well
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
-"""Called with what is registered and the moment of the next pass, in monotonic seconds, until which it may take; how
-many leases it renewed."""
+"""Gets the registered keys and when the next pass begins, in monotonic seconds. Gives how many leases it renewed."""
 
 
 def run_passes(
@@ -123,9 +122,9 @@ def run_passes(
     tell: Callable[[PassReport, ExitCode], None],
     between: Between | None = None,
 ) -> ExitCode:
-    """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
-    the last. A signal ends it between two calls. A bug that ends a pass, or its report, ends the process only if it was
-    the last: leases must be renewed. Raises LockLost when `one_pass` does."""
+    """Runs the passes and gives the exit code of the last. Calls `tell` after each, and `between` after each but the
+    last. A bug in a pass, or in its report, ends the process only if that pass is the last, because leases must be
+    renewed. Raises LockLost if `one_pass` does."""
     done = renewed = 0
     outages = Outages()
     while True:
@@ -144,7 +143,7 @@ def run_passes(
                     log.log(logging.WARNING if change.began else logging.INFO, "%s", change.sentence)
             if last:
                 return code
-            del report  # it holds the registry as it was listed: the next pass lists it anew
+            del report  # frees Eureka's list, before the next pass lists it again
         except LockLost:
             raise
         except Exception:
@@ -163,34 +162,34 @@ def run_passes(
             return ExitCode.OK if schedule.passes is None else ExitCode.INCOMPLETE
 
 
-MANY = 250  # leases; fewer are one short burst, and are renewed by the pass alone, whose report then tells of each
+_MANY = 250  # leases; passes alone renew fewer than these, in one short burst that their report lists
 _ABOUT = 0.1
 """Part of a period by which passes may renew a lease early or late: Eureka's self-preservation allows 15 % fewer."""
-_STRETCH = 5.0  # seconds: what falls due in it is spread over all of it, so that a lease is early or late by less
+_STRETCH = 5.0  # seconds over which the leases that fall due in them are spread: each is early or late by less
 _STEP = 0.1  # seconds from one group of single calls to the next
 
 
 class BetweenPasses:
-    """Called after each pass of a daemon: renews evenly, while it waits for the next, the leases that fall due by then.
+    """Renews leases evenly while a daemon waits for its next pass, each when it is a period old.
 
-    Many leases in a pass would be one burst, and spread within it they would delay its adds and removals. So they are
-    renewed in the time that is left over, each when it is a period old. What is not renewed by then, a pass renews at
-    once, before anything else: on time comes before even. Passes renew alone where leases are few, or fit into one
-    batch, if a whole number of intervals is about a period.
+    In a pass, many renewals would be one burst, or would delay its adds and removals. A lease that is not renewed here
+    in time is renewed at once by the next pass, before anything else. Few leases, or as many as fit into one batch, are
+    renewed by passes alone, if a whole number of intervals is about a period.
 
-    Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
+    Only what the last pass found to be ours and to stay is renewed, and nothing is registered again. A lease that is
     gone, or that some servers lack, is due in the next pass, which knows what is desired."""
 
-    def __init__(self, world: EurekaWorld, *, interval: float, many: int = MANY) -> None:
-        """`interval` between the beginnings of two passes, in seconds."""
+    def __init__(self, world: EurekaWorld, *, interval: float, many: int = _MANY) -> None:
+        """`interval` is from the start of a pass to the start of the next, in seconds."""
         self._world = world
         self._ledger = world.renewals
         self._interval = interval
         self._many = many
 
     def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
-        """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins, and
-        gives how many. Where no time is left, the next pass renews what falls due before the one after."""
+        """Renews those of these leases that fall due before `until`, and gives how many. `until` is the start of the
+        next pass, in monotonic seconds. If no time is left, the next pass renews what falls due before the one after
+        it."""
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
         batches = self._world.registry.batches()
@@ -198,7 +197,7 @@ class BetweenPasses:
         if not self._worth_it(len(to_renew), most) or busy >= self._interval:
             self._ledger.slack = self._interval / 2
             return 0
-        # While the next pass is busy nothing is renewed evenly: half of what falls due then comes before, half after.
+        # Nothing is renewed evenly during the next pass: half of what falls due then is renewed before it, half after.
         self._ledger.slack = busy / 2
         renewed = 0
         failed: set[InstanceKey] = set()
@@ -207,11 +206,11 @@ class BetweenPasses:
             end = min(until, now + _STRETCH)
             falling = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
             due = [key for key in falling if key not in failed]
-            # Full batches, or single calls of one number, so that one group a step is enough.
+            # Full batches; or groups of equally many single calls, so that one group a step is enough.
             groups = chunks(due, most or max(1, ceil(len(due) * _STEP / (end - now))))
             for number, group in enumerate(groups):
                 self._wait(now)
-                # After one that took long the rest is spread over the rest of the time, not sent to catch up.
+                # After a slow group, the others are spread over the rest of the time, and not sent in a burst.
                 begun = clock.monotonic()
                 now = begun + (end - begun) / (len(groups) - number)
                 if clock.stopping() or begun >= end or unanswered.broken:
@@ -220,12 +219,12 @@ class BetweenPasses:
                 renewed += len(group) - len(missed)
                 failed.update(missed)
             if unanswered.broken:
-                break  # the pass lists first, which finds a peer that answers
+                break  # the next pass lists first, which finds a server that answers
             self._wait(end)
         return renewed
 
     def _worth_it(self, leases: int, most: int | None) -> bool:
-        """Whether the passes do not renew so many by themselves; `most` in a batch, None for single calls."""
+        """Whether there are too many leases for passes alone. `most` is the size of a batch; None for single calls."""
         period = self._ledger.period
         passes = period / self._interval
         if passes < 1 or abs(round(passes) * self._interval - period) > _ABOUT * period:
@@ -236,7 +235,7 @@ class BetweenPasses:
         self._world.clock.sleep(max(0.0, until - self._world.clock.monotonic()))
 
     def _renew(self, group: Sequence[InstanceKey], unanswered: Streak, until: float) -> list[InstanceKey]:
-        """Those that were not renewed; they stay due."""
+        """Renews these leases, and gives those that were not renewed and stay due."""
         world = self._world
         deadline = Deadline(world.clock, until - world.clock.monotonic(), world.time_limit)
         applier = applier_of(world, None, Scope(), deadline)

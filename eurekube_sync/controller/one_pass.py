@@ -1,4 +1,4 @@
-"""What a pass is given, what a process remembers from pass to pass, and what a pass finds and does: values."""
+"""The values of a pass: its settings, the memory of the process, what the pass finds, and its report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, Insta
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Workers
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
 from eurekube_sync.observe.installations import OtherOwner, Unserved
@@ -34,19 +34,19 @@ from eurekube_sync.plan.value import Plan
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """The parts change from pass to pass; their times are monotonic seconds. A restart loses them, and no promise rests
-    on them."""
+    """What a process remembers from pass to pass; times in monotonic seconds. A restart loses it, and no promise of
+    safety needs it."""
 
     own_writes: OwnWrites
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)
-    """Syncers that nobody serves, and when this process last wrote an event about each."""
+    """When this process last wrote an event about each syncer that nobody serves."""
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
+    # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares
+    # what is reused with a full computation.
     observed: Observed | None = None
-    """What the pass before made of its lists, as the next three: the same would be made of the same objects. The
-    simulation compares what is taken again with what is made anew."""
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)
     statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
@@ -54,19 +54,19 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaWorld:
-    """All that `keepalive` touches."""
+    """Everything that `keepalive` uses."""
 
     registry: Registry
     clock: Clock
     workers: Workers
     renewals: RenewalLedger
-    time_limit: TimeLimit  # the one that the adapters keep
-    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server, by its address
+    time_limit: TimeLimit  # kept by the adapters
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server by its address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World(EurekaWorld):
-    """All that a pass touches."""
+    """Everything that a pass uses."""
 
     cluster: Cluster
     memory: Memory
@@ -74,7 +74,7 @@ class World(EurekaWorld):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassSettings:
-    """How a pass is to be made; `keepalive` heeds owner, namespaces, shard, dry run and deadline. Times in seconds."""
+    """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, shard, dry run and deadline."""
 
     owner: str
     scope: Scope = field(default_factory=Scope)
@@ -82,91 +82,86 @@ class PassSettings:
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     approved: Approval | None = None
     drains: frozenset[Kind] = frozenset()
-    """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
+    """Kinds beside Services whose drain annotations are read. Each costs a list in every pass."""
     named: tuple[str, ...] = ()
-    """Options of the command line beside the scope without which a command to paste would be another one."""
+    """Options of this installation, beside the scope, that a printed command must repeat."""
     renew_only: Unknown | None = None  # why nothing may be changed: nobody knows who has the lock
     dry_run: bool = False
     looks: bool = False
-    """Of a dry run for a person who may not read which cluster it is: it goes on with the cluster that the marks in
-    Eureka name."""
+    """Whether a dry run goes on where other passes stop. If the cluster's UID cannot be read, it takes the UID that the
+    marks in Eureka name."""
     deadline: float = 120
     registry_cache: float = CACHE_SECONDS  # how long Eureka's lists may hide what was written
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What a command to paste has to say of whose instances it is about."""
+        """The options that a printed command must repeat to mean the same instances."""
         return (*self.named, *self.scope.options)
-
-    @property
-    def confirm_within(self) -> float:
-        """Until when a pass may confirm what another one saw: passes that are further apart let leases expire."""
-        return self.brake.confirm_after + 2 * self.lease.duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """All that the plan of a pass follows from, and the plan: who has it can plan again."""
+    """Everything that the plan of a pass was made from, and the plan after the brake. A replay plans again from it."""
 
     ownership: Ownership
     scope: Scope
     lease: LeaseTimes
     view: ClusterView
-    registry: Complete[Observed] | Unknown  # with the uncached reads
+    registry: Source[Observed]  # with the uncached reads
     brake: Brake
-    last_up: frozenset[InstanceKey]  # wanted instances that the process last saw UP, where that matters
+    last_up: frozenset[InstanceKey]  # wanted instances that this process last saw UP; empty where not needed
     braked: Braked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassReport:
-    """All that a pass found and did, for the table, the summary line and the exit code."""
+    """What a pass found and did, for the table, the summary line and the exit code."""
 
     settings: PassSettings
     cluster: str | None  # UID; None while it is not known, and for `keepalive` of every cluster
     at: float  # when it began, in Unix seconds
     plan: Plan
-    registry: Complete[Observed] | Unknown
-    view: ClusterView | None  # None when no cluster was asked, by `keepalive`
+    registry: Source[Observed]
+    view: ClusterView | None  # None for `keepalive`, which asks no cluster
     desired: Desired | None = None
-    """None when the cluster did not tell who it is, another cluster uses our name, or another owner stops us."""
-    clashes: tuple[str, ...] = ()
-    other_owners: tuple[OtherOwner, ...] = ()  # those that serve our syncers in this cluster
+    """None when the UID of the cluster is unknown, another cluster uses our owner's name, or another owner stops us."""
+    clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner's name
+    other_owners: tuple[OtherOwner, ...] = ()  # those that serve syncers of ours
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
-    unserved: tuple[Unserved, ...] = ()  # syncers that left our scope and came into nobody's
+    unserved: tuple[Unserved, ...] = ()  # syncers that left our scope and are in nobody's
     held: Held | None = None
-    confirmed: tuple[Removal, ...] = ()  # removals that a second pass saw, and that failed: the next tries them again
+    confirmed: tuple[Removal, ...] = ()  # confirmed removals that failed: the next pass tries them again
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
-    """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
-    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)  # those of them that were written
+    """The status of each syncer after the pass, or now in a dry run, without syncers whose finalizer may be removed."""
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)  # those that were written
     cluster_errors: tuple[ClusterError, ...] = ()
-    approved: Approval | None = None  # what a person released ...
-    approval_refused: str | None = None  # ... why that cannot be meant for this pass ...
-    released: frozenset[InstanceKey] = frozenset()  # ... and the removals of this pass that it released
+    approved: Approval | None = None  # as given by a person
+    approval_refused: str | None = None  # why it cannot be meant for this pass
+    released: frozenset[InstanceKey] = frozenset()  # the removals of this pass that it released
     batching: Batching | None = None
-    """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
-    renewed_between: int = 0  # leases that a daemon of many renewed since the pass before
-    cut_short: bool = False  # the pass's time was over, or it was asked to stop, before all was tried
-    basis: Basis | None = None  # None where the pass could not plan, or did not follow its plan
+    """Whether writes go to Eureka in batches, and why; None if unknown."""
+    renewed_between: int = 0  # leases that a daemon renewed since the pass before
+    cut_short: bool = False  # the time was over, or a signal came, before all was tried
+    basis: Basis | None = None  # None if the pass could not plan, or did not follow its plan
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
-        """What is to be renewed until the next pass; of a dry run nothing."""
+        """The leases to renew until the next pass; none after a dry run."""
         plan = self.plan
         added = [action.key for action in plan.changes if not isinstance(action, Cancel)]
         return () if self.settings.dry_run else (*[action.key for action in plan.renewals], *added)
 
     @property
     def approval_spent(self) -> bool:
-        """Whether all that was released is done: the same set another day is another removal."""
+        """Whether all released removals are done, so that the approval must not release the same set on another day."""
         ended = [self.outcomes.by_key.get(key) for key in self.released]
         return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What every step of one pass is given."""
+    """The values that every step of one pass gets."""
 
     world: World
     settings: PassSettings
@@ -178,27 +173,26 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """What Eureka lists, and what was renewed before anything else was asked."""
+    """What Eureka lists, and the leases that were renewed right after the list."""
 
     applier: Applier
-    registry: Complete[Observed] | Unknown
+    registry: Source[Observed]
     renewed: Mapping[InstanceKey, Outcome]
-    cancelled: frozenset[InstanceKey]
-    """What this process cancelled a moment ago, and a list may still show: not renewed."""
+    cancelled: frozenset[InstanceKey]  # cancelled by this process a moment ago; the list may still show them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(Renewed):
-    """Beside it what is claimed, as far as it is known now."""
+    """The same with what Kubernetes says; later steps replace parts of it."""
 
     view: ClusterView
     desired: Desired
     unseen: tuple[str, ...] | None = None
-    """The other Eureka servers that did not show what they hold; None when none was asked."""
+    """The other Eureka servers that could not be listed; None if none was asked."""
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
 
 
 class Ends:
-    """When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
+    """When each stage has to end, as a share of the pass's time. A stage that hangs leaves time for the later ones."""
 
     IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0

@@ -1,7 +1,7 @@
-"""What a pass decided from, as plain values that JSON can hold, and back; and nothing secret in it. Pure.
+"""The record of a pass: what it planned from, as plain values for JSON, and back, without secrets. Pure.
 
-Only the classes that are named here can come back: a record is data, whoever wrote it. A secret gets the same name
-wherever metadata or annotations have it, so that what is equal stays equal and a replay plans the same."""
+Only the classes that are named here are made from a record, because anybody may have written it. Equal secrets in
+metadata or annotations get equal names, so that a replay plans the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport, PassSettings
-from eurekube_sync.controller.steps import plan_again
+from eurekube_sync.controller.steps import decide_again
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.instance import Naming
@@ -38,7 +38,7 @@ from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.observe.kubernetes import living_pods
 from eurekube_sync.plan.value import Plan
 
-FORMAT = "eurekube.io/record/v1"  # Of a record. Another version of the program may plan otherwise, and then says so.
+FORMAT = "eurekube.io/record/v1"  # of a record
 
 _MODELS = (
     *(one for module in (kubernetes, eureka) for one in vars(module).values() if isinstance(one, type)),
@@ -52,23 +52,23 @@ _CLASSES: Mapping[str, type] = {
 }
 
 
-_OURS = "eurekube."  # how each mark in an instance's metadata, and each annotation that means something to us, begins
+_OURS = "eurekube."  # the prefix of our marks in metadata, and of our annotations
 _LOGIN_IN_URL = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One pass: its report as data, and what it planned from, if it could plan."""
+    """One pass: its report as data, and what it planned from."""
 
     version: str  # of the program that wrote it
     at: float  # Unix seconds
     report: Mapping[str, Any]
     decided: Sequence[tuple[str, str, str, str]]  # as `decisions` gives them
-    basis: Basis | None
+    basis: Basis | None  # None if it could not plan
 
 
 def to_data(record: Record) -> dict[str, Any]:
-    """As JSON holds it. The report has none of our own logins."""
+    """Gives the record as JSON data."""
     basis = record.basis
     writer = _Writer(basis) if basis else None
     told = json.dumps([writer.report(record.report) if writer else record.report, list(record.decided)])
@@ -85,12 +85,12 @@ def to_data(record: Record) -> dict[str, Any]:
 
 
 def from_data(data: Any) -> Record:
-    """Raises ConfigurationError for what `to_data` did not make. The basis has no plan yet."""
+    """Reads what `to_data` made; raises ConfigurationError for anything else. The basis has no plan yet."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigurationError(f"is not a record of a pass (format {FORMAT})")
     try:
         basis, at = data["basis"], float(data["at"])
-        rfc_3339(at)  # no calendar has every number
+        rfc_3339(at)  # raises for a number that is no date
         read = {name: _decode(value) for name, value in basis.items()} if basis else {}
         return Record(
             version=str(data["version"]),
@@ -104,8 +104,8 @@ def from_data(data: Any) -> Record:
 
 
 class _Writer:
-    """Gives values as JSON: without secrets, and without what no plan reads, which are others' metadata, as it may hold
-    a login, and annotations that are not ours."""
+    """Makes JSON data of values, without secrets. Leaves out what no plan reads: others' metadata, which may hold a
+    login, and others' annotations."""
 
     def __init__(self, basis: Basis) -> None:
         specs = [syncer.spec for syncer in every(basis.view.syncers)]
@@ -115,8 +115,9 @@ class _Writer:
         self._secrets = self._named(basis, [spec.get("metadata") for spec in specs])
 
     def _named(self, basis: Basis, fixed: Iterable[Any]) -> Mapping[str, str]:
-        """A name for each value of metadata whose key sounds like a secret, and of each annotation that has such a name
-        or gives metadata of such a key. Labels are compared with selectors, so what they show as well is not hidden."""
+        """Gives a name to each secret: a value in metadata or annotations whose key sounds like one, or an annotation
+        that becomes such metadata. A value that a label has, too, is not hidden, because selectors are compared with
+        it."""
         view, found = basis.view, set[object]()
         secret = {str(n) for entry in self._sources if sounds_secret(str(entry.get("key"))) for n in entry.values()}
         shown = {value for one in (*_all(view.services), *_all(view.pods)) for value in one.labels.values()}
@@ -131,7 +132,7 @@ class _Writer:
         return {value: f"hidden-{number}" for number, value in enumerate(hidden)}
 
     def report(self, report: Any) -> Any:
-        """The report, whose changes of metadata show no secret."""
+        """Hides the secrets in the changes of metadata that the report lists."""
         match report:
             case {"field": str(name), "was": was, "becomes": becomes} if name.startswith("metadata."):
                 return {**report, **self._hidden({"was": was, "becomes": becomes})}
@@ -143,7 +144,7 @@ class _Writer:
                 return report
 
     def _hidden(self, texts: Any) -> Any:
-        """Metadata or annotations without secrets."""
+        """Hides the secrets in metadata or annotations."""
         if not isinstance(texts, Mapping):
             return texts
         secrets = self._secrets
@@ -166,7 +167,7 @@ class _Writer:
         return self.encode(value)
 
     def encode(self, value: Any) -> Any:
-        """A tuple is a list; all else that JSON does not know is an object with one key that no other has."""
+        """Makes a list of a tuple. Any other type that JSON lacks becomes an object whose first key names the type."""
         encode = self.encode
         match value:
             case Enum():
@@ -188,7 +189,7 @@ class _Writer:
             case Mapping():
                 return {"%": [[encode(key), encode(one)] for key, one in value.items()]}
             case _:
-                # Fields that are not as by default, nor made of others.
+                # Only fields that differ from their default, and are not computed from others.
                 known = fields(value) if is_dataclass(value) else msgspec.structs.fields(value)
                 given = [(one, getattr(value, one.name)) for one in known if getattr(one, "init", True)]
                 told = {one.name: self._field(one.name, found) for one, found in given if found != one.default}
@@ -231,25 +232,16 @@ def _decode(data: Any) -> Any:
 
 
 def replayed(basis: Basis, at: float) -> PassReport:
-    """As the report of a dry run that read the same; `at` in Unix seconds. The plan is pure, so it is the same plan:
-    nothing is asked, and nothing is written."""
+    """Gives the report of a dry run that reads the same as the recorded pass; `at` in Unix seconds. Planning is pure,
+    so the plan is the same. No server is called."""
     scope = basis.scope.knowing(basis.view.syncers)
     desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
-    desired, braked = plan_again(replace(desired, living_pods=living_pods(basis.view.pods)), basis)
-    return PassReport(
-        settings=PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True),
-        cluster=basis.ownership.cluster,
-        at=at,
-        plan=braked.plan,
-        registry=basis.registry,
-        view=basis.view,
-        desired=desired,
-        held=braked.held,
-        basis=replace(basis, braked=braked),
-    )
+    desired = replace(desired, living_pods=living_pods(basis.view.pods))
+    settings = PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True)
+    return decide_again(settings, at, desired, basis)
 
 
 def decisions(braked: Braked) -> list[tuple[str, str, str, str]]:
-    """What was decided to change, or to hold: kind of action, app, instance id, and why."""
+    """Gives each change and each held removal: kind of action, app, instance id, and why."""
     held = braked.held.removals if braked.held else ()
     return [(type(a).__name__.lower(), a.key.app, a.key.id, a.why) for a in (*braked.plan.changes, *held)]

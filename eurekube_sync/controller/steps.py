@@ -1,4 +1,4 @@
-"""The steps of a pass after its lists: it decides what to do, carries it out in Eureka, and writes to Kubernetes."""
+"""The steps of a pass after its lists: decide, carry out in Eureka, write to Kubernetes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, World
+from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -23,7 +23,7 @@ from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
 from eurekube_sync.observe.installations import AGAIN, Unserved, living, served_by_others, unserved
 from eurekube_sync.observe.kubernetes import living_pods, pods_behind
@@ -31,14 +31,13 @@ from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
-from eurekube_sync.plan.value import Plan
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
-    """What was found, with the uncached reads and the limits applied; and the report of a pass that is to carry out its
-    plan. That is drafted from the list, and made again from uncached reads of all that the draft would change, of what
-    is to stay UP beside it, and of what this process cancelled a moment ago, which must take no other's place. Where
-    the brake would hold something, the pods of that are listed, and it is braked again."""
+    """Makes the plan, and gives it in a report, with what was found and read again. The plan is drafted from Eureka's
+    list, and made again from uncached reads. If the brake would hold removals, their pods are listed, and the brake is
+    applied again."""
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
@@ -68,32 +67,39 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         last_up=last_up,
         braked=braked,
     )
-    report = PassReport(
-        settings=settings,
-        cluster=given.ownership.cluster,
-        at=at,
-        plan=braked.plan,
-        registry=found.registry,
-        view=found.view,
-        desired=found.desired,
+    report = replace(
+        _report(settings, at, found.desired, basis),
         absent=found.absent,
-        held=braked.held,
         approved=settings.approved,
         approval_refused=refused,
         released=braked.approved,
         batching=world.registry.batching(),
-        basis=basis,
     )
     return found, report
 
 
-def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
-    """What `decide` came to when all was read, from the same values: nothing is asked."""
+def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
+    """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix seconds."""
+    last_up = basis.last_up
     if isinstance(basis.registry, Unknown):
-        return desired, _blind(desired, basis.scope, basis.last_up)
+        return _report(settings, at, desired, replace(basis, braked=_blind(desired, basis.scope, last_up)))
     observed = basis.registry.data
-    desired, braked = _braked(draft(desired, observed, basis.last_up), observed, basis.last_up, basis.brake)
-    return warned(desired, observed), braked
+    desired, braked = _braked(draft(desired, observed, last_up), observed, last_up, basis.brake)
+    return _report(settings, at, warned(desired, observed), replace(basis, braked=braked))
+
+
+def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
+    return PassReport(
+        settings=settings,
+        cluster=basis.ownership.cluster,
+        at=at,
+        plan=basis.braked.plan,
+        registry=basis.registry,
+        view=basis.view,
+        desired=desired,
+        held=basis.braked.held,
+        basis=basis,
+    )
 
 
 def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> Braked:
@@ -103,7 +109,9 @@ def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> B
 def _read_again(
     given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
 ) -> tuple[tuple[Desired, Plan], Observed]:
-    """The draft, and what it was made from: an uncached read may bring up another suspect."""
+    """Drafts a plan and reads its instances uncached, until the draft needs no further read. Read are those that it
+    would change, those that must stay UP beside them, and those that this process cancelled a moment ago, because these
+    must not take the place of others."""
     read: set[InstanceKey] = set()
     while True:
         desired, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
@@ -121,8 +129,8 @@ def _read_again(
 def _braked(
     drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
 ) -> tuple[Desired, Braked]:
-    """The draft as the brake leaves it. What is held stays registered, so that a quota may have fewer places than it
-    seemed to have; and what then is not registered may be missed by what is removed."""
+    """Applies the brake to the draft, and repeats it while a quota changes the draft: a held removal keeps its place of
+    the quota, so fewer instances are added, and the brake has to count that."""
     while True:
         desired, plan = finished = drafted
         if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
@@ -134,8 +142,10 @@ def _braked(
 
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
-    """By the limits of the installation and of each syncer, less what was released."""
-    settings, claims, within = given.settings, desired.claims, given.settings.confirm_within
+    """Makes the brake from the limits of the installation and of the syncers, and from what a person released."""
+    settings, claims = given.settings, desired.claims
+    # Passes that are further apart than this let leases expire.
+    within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
     return Brake(
         limits=settings.brake.scaled(settings.scope.share),
@@ -151,28 +161,31 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
     )
 
 
+def renewed_before(world: EurekaWorld) -> Plan:
+    """Plans to renew what this process renewed before, for while Eureka cannot be read."""
+    return sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in world.renewals.renewed_lately())
+
+
 def renew_ours(
-    world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
-) -> list[Outcome]:
-    """Renews all of ours that is registered, whatever the cluster will say of it: a lease costs nothing. While Eureka
-    cannot be read, what this process renewed before; never what it has `cancelled` a moment ago. What bears another
-    class's mark waits for the cluster, and so does what may be registered twice, under another owner."""
+    world: World, applier: Applier, registry: Source[Observed], cancelled: frozenset[InstanceKey]
+) -> Mapping[InstanceKey, Outcome]:
+    """Renews our instances before Kubernetes is read, except those `cancelled` a moment ago. Instances with the mark of
+    another class wait until the cluster is read, and so do those of a syncer that another owner serves, too."""
     if isinstance(registry, Unknown):
-        lately = sorted(world.renewals.renewed_lately())
-        return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])
+        return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
     due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
     registered = [one for one in due if one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended]
-    return applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
+    return Outcomes.of(applier.renew(plan_renewals(registered, "it is registered").renewals, registered)).by_key
 
 
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
-    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
-    against what the adds really gained, the removals. What the next pass has to know of it is remembered."""
+    """Renews the rest, puts finalizers on, adds, updates, and then removes. Before the removals the brake is applied
+    again, because adds may have failed. Remembers what the next pass has to know."""
     world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
     basis = report.basis
-    assert basis is not None  # what was decided has one
+    assert basis is not None  # `decide` made it
     plan, held, confirmed = report.plan, report.held, basis.braked.confirmed
     renewals = plan.renewals
     done = [found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed]
@@ -183,7 +196,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     deadline.stage(Ends.APPLYING)
     if any(map(comes_last, plan.changes)):
-        deadline.stage_of_rest(0.5, Ends.APPLYING)  # however many come, some of what goes is cancelled
+        deadline.stage_of_rest(0.5, Ends.APPLYING)  # many adds must leave time for cancels
     done += applier.change(adds, barred)
     deadline.stage(Ends.APPLYING)
     done += applier.missed(renewals, done)
@@ -208,29 +221,28 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
 
 
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
-    """Renewals that their stage left over, in whatever time the later stages did not need."""
+    """Tries the renewals for which their stage had no time, now that later stages left some."""
     untried = [o.action for o in outcomes.others if o.result is Result.NOT_TRIED]
     rest = [action for action in untried if isinstance(action, Renew)]
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
 def applier_of(world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
-    """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
+    """Makes an applier that may change what is ours in this scope. Without an `ownership` it may only renew."""
     may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
     return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
 def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
-    """Syncers that left our scope and that no installation serves, with the instances of their living pods."""
+    """Finds the syncers that left our scope and that no installation serves, with the instances of living pods."""
     left = () if isinstance(found.registry, Unknown) else unserved(found.registry.data, found.view.syncers)
-    instances = [one for each in left for one in each.instances]
-    namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
+    namespaces = {name for each in left for one in each.instances if (name := pod_namespace_of(one))}
     pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
-    return living(left, living_pods(pods)) if pods else left
+    return living(left, living_pods(pods))
 
 
 def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Renews their instances, and writes one event about each syncer."""
+    """Renews the instances of syncers that nobody serves, and writes an event about each such syncer."""
     world, reported = given.world, given.world.memory.reported
     silent = [one for each in report.unserved for one in each.instances if one.key not in found.renewed]
     found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
@@ -246,7 +258,7 @@ def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
 
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
+    """Removes finalizers, writes statuses and opens gates, unless another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
     due, statuses = statuses_due(given, found, report)
@@ -255,7 +267,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     if wished:
-        deadline.stage_of_rest(0.5, Ends.SETTLING)  # however many statuses change, a rollout goes on
+        deadline.stage_of_rest(0.5, Ends.SETTLING)  # many statuses must leave time for the gates of a rollout
     cluster, workers = world.cluster, world.workers
     written, errors = settle(cluster, world.clock, workers, deadline, due)
     now = world.clock.now()
@@ -272,7 +284,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 def statuses_due(
     given: Given, found: Found, report: PassReport
 ) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
-    """What is to be written of the syncers, and the status of each."""
+    """Gives the writes that are due for the syncers, and the status of each syncer."""
     settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(
         desired=found.desired,

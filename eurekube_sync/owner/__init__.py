@@ -1,2 +1,3 @@
-"""What the `owner` commands and `orphans` do: list Eureka, ask the cluster, find the moves, watch who renews, list
-again; then add, confirm, cancel. A dry run ends before the watch. A refusal is raised before anything was changed."""
+"""The `owner` commands and `orphans`. An `owner` command lists Eureka, asks the cluster, finds the moves, watches
+whether somebody renews the instances, lists again, and then adds, confirms and cancels. A dry run ends before the
+watch. A refusal is raised before anything is changed."""

@@ -1,5 +1,5 @@
-"""`owner adopt` and `rename`: what a person, a tool, an old cluster or another owner registered becomes ours. And
-`owner purge`: cancels all that is ours, and removes the finalizers that waited for it."""
+"""`owner adopt` and `owner rename` make instances ours that a person, a tool, an old cluster or another owner
+registered. `owner purge` cancels all of ours, and removes the finalizers that waited for it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_cluster, read_syncers, unknown_sources
 from eurekube_sync.owner.moves import Move, OwnerReport, duration_of, in_order, refuse_clash
-from eurekube_sync.owner.world import OwnerWorld, of_scope, whose
+from eurekube_sync.owner.world import OwnerWorld, owned, sample_of, whose
 
 
 def adopt_old_cluster(
     world: OwnerWorld, *, owner: str, old: str, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Takes over all that the owner has, in a scope of names alone, in a cluster that this one replaces."""
+    """Takes over the owner's instances of a cluster that this one replaces. The scope has only names."""
     new = world.identity()
     if old == new:
         raise ConfigurationError(f"--cluster {old} is this cluster: give the UID of the old cluster.")
@@ -54,7 +54,7 @@ def adopt_old_cluster(
 def rename_owner(
     world: OwnerWorld, *, old: str, new: str, cluster: str | None, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Moves all of the old owner's instances, in a scope of names alone, to the new one. Registers come first."""
+    """Moves the old owner's instances to the new owner. The scope has only names."""
     uid = cluster or world.identity()
     before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
     registered = world.listed()
@@ -70,7 +70,7 @@ def rename_owner(
         return OwnerReport(command="owner rename", dry_run=dry_run, moves=moves, nothing=nothing, observe=observe)
     done = world.move(world.watch_all(find, observe, f"stop `run` and `keepalive` of owner {old} first"))
 
-    # A lease ends twice its duration after a renewal, at the next eviction.
+    # A lease expires twice its duration after a renewal (Lease.renew), at the next eviction.
     seconds = 2 * max((duration_of(one.source) for one in done), default=0)
     shown = f"{seconds // 60} minutes" if seconds >= 120 and seconds % 60 == 0 else f"{seconds} s"
     run = f"start `run` with --owner {new}"
@@ -83,7 +83,7 @@ def rename_owner(
 def _all_of(
     before: Ownership, after: Ownership, scope: Scope, why: str, registry: Sequence[ObservedInstance]
 ) -> list[Move]:
-    """All that `before` holds becomes that of `after`. An id names the owner, and no cluster."""
+    """Moves all that `before` holds to `after`. An id names the owner, and no cluster."""
     return [
         Move(
             source=one,
@@ -92,8 +92,7 @@ def _all_of(
             put={OWNER: after.owner, CLUSTER: after.cluster},
             why=why,
         )
-        for one in in_order(of_scope(registry, scope))
-        if before.holds(one)
+        for one in owned(registry, before, scope)
     ]
 
 
@@ -110,7 +109,7 @@ def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
 def adopt_instances(
     world: OwnerWorld, *, owner: str, app: str, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Takes over instances that a person or another tool registered, and a syncer wants."""
+    """Takes over instances that a person or another tool registered, and that a syncer wants."""
     ownership = Ownership(owner=owner, cluster=world.identity())
     registered = world.listed()
     refuse_clash(registered, ownership)
@@ -124,7 +123,7 @@ def adopt_instances(
     registered, desired = world.listed(), _desired(world, ownership, scope)  # the cluster may want something else now
     moves = [move for move in _unowned(registered, desired, ownership, app) if move.source.key in watched]
 
-    assert world.cluster is not None  # asked before for its identity
+    assert world.cluster is not None  # it gave its identity before
     adds = [
         Register(instance=move.made_of(move.source), syncer=move.syncer, why=move.why) for move in moves if move.syncer
     ]
@@ -135,17 +134,17 @@ def adopt_instances(
 
 
 def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
-    assert world.cluster is not None  # asked before for its identity
+    assert world.cluster is not None  # it gave its identity before
     view = read_cluster(world.cluster, Complete(data=ownership.cluster), scope)
     for _, unknown in unknown_sources(view):
         raise SourceUnknown(Server.KUBERNETES, unknown)
-    # Only keys and marks are taken.
+    # Only keys and marks are used.
     return claim_all(view, Naming(ownership=ownership, lease=OUR_LEASE), scope)
 
 
 def _unowned(registry: Sequence[ObservedInstance], desired: Desired, ownership: Ownership, app: str) -> list[Move]:
-    """The app's instances that nobody owns and a syncer wants become ours, under the id that `run` would give them: it
-    would cancel anything else in its next pass. Raises Refused where there are none, and none is ours already."""
+    """Moves the app's instances that nobody owns and a syncer wants, to the id that `run` would give them: the next
+    pass would cancel any other. Raises Refused if there are none, and none is ours already."""
     registered = [one for one in in_order(registry) if one.key.app == app]
     if not registered:
         raise Refused(f"Eureka lists no app {app}.")
@@ -165,19 +164,18 @@ def _socket(instance: Instance) -> tuple[str, str, int]:
     return (instance.key.app, instance.ip_addr, instance.main_port)
 
 
-_LATELY = 90.0  # seconds: whoever renewed within them may go on, also a CronJob of each minute
-_SAMPLE = 20
+_LATELY = 90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """What is to be purged, for a person to look at."""
+    """What a purge would cancel, for a person to confirm."""
 
     ownership: Ownership
     scope: Scope
     instances: tuple[ObservedInstance, ...]
     listed: Sequence[ObservedInstance]
-    renewed_ago: float | None  # seconds since somebody renewed one of them; None: there is none
+    renewed_ago: float | None  # seconds since the last renewal of a sample; None if there is no instance
 
     @property
     def whose(self) -> str:
@@ -185,8 +183,7 @@ class Purge:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a person should know before: how much of it `run` would never cancel, and what may undo it. A policy is
-        for `run` alone."""
+        """Warns of instances that `run` would never cancel, because of their policy, and of a `run` that still runs."""
         found = []
         if kept := sum(policy_of(one.metadata) is not Policy.SYNC for one in self.instances):
             have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
@@ -199,27 +196,26 @@ class Purge:
 
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
-    """All that is ours, in a scope of names alone, from Eureka alone."""
+    """Finds in Eureka what a purge would cancel. The scope has only names."""
     ownership = Ownership(owner=owner, cluster=cluster or world.identity())
     listed = world.listed()
-    instances = tuple(filter(ownership.holds, in_order(of_scope(listed, scope))))
-    sample = [one.key for one in instances[:: max(1, len(instances) // _SAMPLE)]][:_SAMPLE]
-    # The server's stamps: of ours each register is followed by a renewal, which is stamped in the future.
-    newest = max((one.renewed for one in world.read(sample).values() if one is not None), default=None)
+    instances = tuple(owned(listed, ownership, scope))
+    sample = world.read(sample_of([one.key for one in instances]))
+    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores in the future.
+    newest = max((one.renewed for one in sample.values() if one is not None), default=None)
     ago = None if newest is None else max(0.0, world.clock.now() - newest)
     return Purge(ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago)
 
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
-    """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
+    """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are being deleted."""
     marks = {OWNER: found.ownership.owner, CLUSTER: found.ownership.cluster}
     moves = [Move(source=one, target=one.key, expects=marks, put={}, why=_why_purged(one)) for one in found.instances]
     if not dry_run:
         moves = world.cancel(moves)
     after, errors = list(found.cautions), tuple[ClusterError, ...]()
     known = {one.key for one in found.instances}
-    came = [one for one in of_scope(found.listed, found.scope) if found.ownership.holds(one) and one.key not in known]
-    if came:
+    if came := [one for one in owned(found.listed, found.ownership, found.scope) if one.key not in known]:
         were = one_or_more(len(came), "was", "were")
         after.append(f"{len(came)} more came meanwhile and {were} left: stop what registers them, and purge again")
     if world.cluster is not None and not any(one.failed for one in moves):
@@ -238,8 +234,8 @@ def _why_purged(one: ObservedInstance) -> str:
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:
-    """Syncers that are being deleted and wait for nothing but our finalizer: when all of `found` is gone, Eureka holds
-    nothing of them, whichever owner registered it. Then why others are not ready, a sentence each."""
+    """Gives the deleted syncers of which Eureka holds no instance, of any owner, once all of `found` is cancelled; and
+    why others keep their finalizer, a sentence each."""
     syncers = read_syncers(cluster, found.scope)
     sources = [syncers.elsewhere, *syncers.by_namespace.values()]
     unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
@@ -254,9 +250,9 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
     deleting = [syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept]
     owners = {one.metadata.get(OWNER) for one in found.listed if one.metadata.get(CLUSTER) == found.ownership.cluster}
     has_some = found.ownership.owner in owners
-    living = sum(syncer.deleted is None for syncer in carrying) if has_some else 0  # else perhaps another owner's
+    living = sum(syncer.deleted is None for syncer in carrying) if has_some else 0  # else they may be another owner's
     too_early = found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS
-    if owners and not has_some:  # nor is it known when the other owners' were cancelled
+    if owners and not has_some:  # it is unknown when other owners' instances were cancelled
         too_early = any(syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting)
     sentences = []
     if living:
@@ -271,7 +267,7 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
 def _finish_deletions(
     world: OwnerWorld, cluster: Cluster, found: Purge, *, dry_run: bool
 ) -> tuple[list[str], tuple[ClusterError, ...]]:
-    """Removes our finalizer; what to say of it, and the writes that failed."""
+    """Removes our finalizers. Gives sentences about that, and the writes that failed."""
     ready, sentences = _deletions(cluster, found, world.clock.now())
     if dry_run:
         would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"

@@ -1,5 +1,5 @@
-"""What an `owner` command moves, as values: which instance, its new key and marks, why, and what became of it. Status,
-override, lease, URLs and everybody's metadata go along."""
+"""The values of the `owner` commands: a move of an instance to a new key and new marks, and the report. Status,
+override, lease, URLs and others' metadata move along."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One instance that gets other marks, and perhaps another id; without marks to put it is cancelled."""
+    """One instance that gets other marks, and perhaps another id. Without marks to put, it is cancelled."""
 
     source: ObservedInstance
     target: InstanceKey
-    expects: Mapping[str, str | None]  # marks that the source must still have when it is its turn; None: must not have
-    put: Mapping[str, str]
+    expects: Mapping[str, str | None]  # marks that the source must still have; None: it must not have this mark
+    put: Mapping[str, str]  # marks that the target gets
     why: str
     result: Result | None = None  # None: it is only planned
     detail: str = ""
@@ -40,7 +40,7 @@ class Move:
 
     @property
     def failed(self) -> bool:
-        """Whether it was not done, and nothing has done it before."""
+        """Whether the instance was not moved, and is still there."""
         return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
 
     @property
@@ -50,38 +50,38 @@ class Move:
 
     @property
     def syncer(self) -> SyncerRef | None:
-        """Whose it will be."""
+        """The syncer that the target will belong to."""
         return syncer_of(self.made_of(self.source))
 
     def may_take(self, current: ObservedInstance) -> bool:
-        """Whether the source is still what it was when the move was thought of."""
+        """Whether the source still has the expected marks."""
         return all(current.metadata.get(mark) == value for mark, value in self.expects.items())
 
     def made(self, current: ObservedInstance) -> bool:
-        """Whether an instance under the target has the marks of this move."""
+        """Whether an instance under the target has the marks that this move puts."""
         return all(current.metadata.get(mark) == value for mark, value in self.put.items())
 
     def made_of(self, current: ObservedInstance) -> Instance:
-        """The instance to register, from what is registered now."""
+        """Makes the instance to register of the registered one."""
         return replace(
             current.unchanged(),
             key=self.target,
             status=current.status,
             metadata={**current.metadata, **self.put},
-            # Under its own id the server still knows the override, and an echo could bring back one just removed.
+            # Eureka keeps the override of an id. Sent again, it could bring back an override that was just removed.
             override=InstanceStatus.UNKNOWN if self.in_place else current.instance.override,
         )
 
 
 def known(source: Source[T], server: Server) -> T:
-    """What was read; raises what keeps it from being known."""
+    """Gives the data of a source; raises SourceUnknown for an Unknown one."""
     if isinstance(source, Unknown):
         raise SourceUnknown(server, source)
     return source.data
 
 
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
-    """Raises OwnerClash when another cluster uses the owner's name."""
+    """Raises OwnerClash if another cluster uses the owner's name."""
     others = [one for one in in_order(registry) if ownership.clashes(one)]
     if others:
         other = others[0].metadata[CLUSTER]
@@ -92,13 +92,12 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
 
 
 def duration_of(one: ObservedInstance) -> int:
-    """Seconds that its lease lasts after a register."""
+    """Gives the seconds that its lease lasts after a registration."""
     return one.instance.lease.duration or DEFAULT_LEASE.duration
 
 
 def observation_time(moves: Sequence[Move], observe: float | None) -> float:
-    """Seconds in which whoever renews one of these instances would have done so: two periods of the slowest, or what
-    was asked for."""
+    """Gives the seconds to watch for renewals: as asked for, or two renewal periods of the slowest instance."""
     if observe is not None:
         return observe
     sources = [move.source for move in moves]
@@ -128,12 +127,12 @@ class OwnerReport:
     command: str
     dry_run: bool = False
     moves: Sequence[Move] = ()
-    nothing: str = ""  # the one line without moves
-    of: str = ""  # of whom a dry run cancels
-    observe: float | None = None  # as for `observation_time`
-    after: Sequence[str] = ()  # what a person should know, beside the moves that failed
-    errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences tell of them
-    unreached: tuple[str, ...] = ()  # Eureka servers that may hold something that was not seen, or not cancelled
+    nothing: str = ""  # the summary if there are no moves
+    of: str = ""  # whose instances a dry run of a purge would cancel
+    observe: float | None = None  # seconds to watch, as for `observation_time`
+    after: Sequence[str] = ()  # further sentences for a person
+    errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences mention them
+    unreached: tuple[str, ...] = ()  # Eureka servers that may hold an instance that was not seen or not cancelled
 
     @property
     def summary(self) -> str:
@@ -154,7 +153,7 @@ class OwnerReport:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a person should know or see to; one for each way in which some moves failed."""
+        """Sentences for a person, with one for each cause for which moves failed."""
         failed: dict[str, list[Move]] = {}
         for one in self.moves:
             if one.failed:
@@ -169,7 +168,7 @@ class OwnerReport:
 
     @property
     def code(self) -> ExitCode:
-        """What a person has to see to first."""
+        """The exit code. If several things are wrong, the first to see to decides."""
         failures = [one for one in self.moves if one.failed]
         if any(one.result is Result.NOT_TRIED for one in failures):
             return ExitCode.INCOMPLETE

@@ -1,5 +1,5 @@
-"""Which instances are nobody's any more, and what `run` will do with each: read from the dry run of a pass. An orphan's
-namespace was listed completely and its syncer is not there."""
+"""The orphans, and what `run` will do with each, from a dry pass. The namespace of an orphan was listed completely, and
+its syncer is not there."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Orphans:
 
     @property
     def summary(self) -> str:
-        """The one line. Never "none" where something is unknown."""
+        """The summary line. It never says "none" while something is unknown."""
         counts = Counter(one.fate for one in self.found)
         fates = ", ".join(f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate])
         number = counted(len(self.found), "orphan")
@@ -70,12 +70,12 @@ class Orphans:
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
-    """Asks both servers, as a dry run of `run` does. Raises where nothing can be said: Eureka or the identity of the
-    cluster could not be read, `run` is refused, or the owner has nothing at all, so that its name may be wrong."""
+    """Makes a dry pass, and gives its orphans. Raises if Eureka or the cluster's UID cannot be read, if `run` is
+    refused, or if the owner has no instance at all, because its name may be wrong."""
     report = reconcile(world, replace(settings, dry_run=True))
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")
-    assert report.view is not None  # a pass of `run` has one
+    assert report.view is not None  # only `keepalive` has none
     known(report.view.identity, Server.KUBERNETES)
     observed, away = known(report.registry, Server.EUREKA), world.registry.unreached()
     everything = (*observed.ours.values(), *observed.others.values())
@@ -121,7 +121,7 @@ def _fate(action: Action | None, gone: SyncerRef) -> tuple[Fate, str]:
 
 
 def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:
-    """What could not be read, a sentence each."""
+    """Gives what could not be read, a sentence each."""
     assert report.desired is not None  # both servers were read
     if away:
         yield f"{', '.join(away)} could not be reached: orphans that are only there are not in this list"

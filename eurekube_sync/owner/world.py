@@ -1,5 +1,5 @@
-"""What an `owner` command works on: what is registered, whether somebody renews it, and the calls that move it. At any
-time every instance is registered under its old key, its new one, or both."""
+"""The calls of the `owner` commands: list, watch whether somebody renews, move, cancel. At any time every moved
+instance is registered under its old key, its new key, or both."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from eurekube_sync.model.sources import Server
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.installations import nothing_of
-from eurekube_sync.owner.moves import Move, known, names, observation_time
+from eurekube_sync.owner.moves import Move, in_order, known, names, observation_time
 
 T = TypeVar("T")
-_AT_ONCE = 200  # instances that stand twice at a time: all of them are added before the first is cancelled
-_SAMPLE = 20
-_LOOKS = 10  # how often a sample is read while a watch goes on, so that a refusal need not wait for its end
+_AT_ONCE = 200  # instances that are registered twice at a time: all are added before the first is cancelled
+_SAMPLE = 20  # instances that are read to see whether somebody renews one of many
+_LOOKS = 10  # reads of a sample during a watch, so that a refusal can come before its end
 _TAKEN = "it belongs to another owner now, and stays as it is"
 _STOPPED = "stopped by a signal"
-_BEFORE = f"{_STOPPED}: nothing was changed"  # while it is only read
+_BEFORE = f"{_STOPPED}: nothing was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerWorld:
-    """Both servers, without a deadline: a signal ends the calls of a command between two."""
+    """Both servers, without a deadline. A signal ends a command between two calls."""
 
     registry: Registry
     clock: Clock
     workers: Workers
-    cluster: Cluster | None = None  # None when --cluster says which one is meant
-    tell: Callable[[str], None] = lambda _what: None  # called with what is being done, and how much of it is done
+    cluster: Cluster | None = None  # None if --cluster names it
+    tell: Callable[[str], None] = lambda _what: None  # gets what is being done, and how much of it is done
 
     def identity(self) -> str:
-        """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
+        """Gives the UID of the cluster; raises SourceUnknown if it cannot be read."""
         if self.cluster is None:
             raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
         return known(self.cluster.identity(), Server.KUBERNETES)
 
     def listed(self) -> Sequence[ObservedInstance]:
-        """All that Eureka lists; raises what keeps it from being known."""
+        """Gives all instances in Eureka; raises SourceUnknown if it cannot be read."""
         return known(self.registry.list_instances(), Server.EUREKA)
 
     def nothing_there(
@@ -59,7 +59,7 @@ class OwnerWorld:
         return nothing_of(ownership, registered, where=where, to_read=to_read)
 
     def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | None]:
-        """Reads each key uncached; raises for one that cannot be read, for nothing is known of it then."""
+        """Reads each key uncached; raises if one cannot be read."""
         ledger = RenewalLedger(period=0, slack=0)
         applier = Applier(self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf))
         found: dict[InstanceKey, ObservedInstance | None] = {}
@@ -72,8 +72,8 @@ class OwnerWorld:
     def watch_all(
         self, find: Callable[[Sequence[ObservedInstance]], Sequence[Move]], observe: float | None, way_out: str
     ) -> Sequence[Move]:
-        """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
-        renews it, too."""
+        """Watches what `find` makes of Eureka's list, and lists again until all moves were watched, because a list may
+        be old."""
         watched: set[InstanceKey] = set()
         while True:
             moves = find(self.listed())
@@ -84,11 +84,11 @@ class OwnerWorld:
             watched |= {move.source.key for move in fresh}
 
     def watch(self, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
-        """Raises Refused, with the way out, when somebody renews one of them, or registers it anew. Eureka does not say
-        that: two uncached reads are compared, for the list is too old, and the server's clock is not ours."""
+        """Raises Refused, with the way out, if somebody renews one of the instances, or registers it again. Compares
+        two uncached reads, because a list may be old and the server's clock may differ from ours."""
         seconds = observation_time(moves, observe)
         keys = [move.source.key for move in moves]
-        sample = keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE]
+        sample = sample_of(keys)
         before = self.read(keys)
         begun = self.clock.monotonic()
         for look in range(1, _LOOKS + 1):
@@ -105,8 +105,8 @@ class OwnerWorld:
                 raise Refused(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")
 
     def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Move]:
-        """Adds under the target, confirms it uncached, and then cancels the source. `barred` are sources that must
-        stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
+        """Registers each target, confirms it uncached, and then cancels its source. `barred` are sources that must
+        stay, with the reason. If several have one target, the one that callers reach is moved first."""
         add = partial(self._tried, partial(self._added, barred or {}))
         done: dict[InstanceKey, Move] = {}
         for those in _turns(moves):
@@ -118,7 +118,7 @@ class OwnerWorld:
         return [done[move.source.key] for move in moves]
 
     def cancel(self, moves: Sequence[Move]) -> list[Move]:
-        """Cancels each on every peer, if it is still ours."""
+        """Cancels each instance on every Eureka server, if it is still ours."""
         done: list[Move] = []
         for first in range(0, len(moves), _AT_ONCE):
             self.tell(f"cancelling instances ({first} of {len(moves)})")
@@ -141,7 +141,7 @@ class OwnerWorld:
         return move.ended(Result.DONE if current else Result.GONE)
 
     def _added(self, barred: Mapping[InstanceKey, str], move: Move) -> Move | ObservedInstance:
-        """The source as it was read, to be cancelled now; or the move, which has ended."""
+        """Registers the target. Gives the source as it was read, which is to be cancelled now, or the ended move."""
         if move.source.key in barred:
             return move.ended(Result.FAILED, barred[move.source.key])
         current = self.registry.read_instance(move.source.key)
@@ -157,7 +157,7 @@ class OwnerWorld:
         there = current if move.in_place else self.registry.read_everywhere(move.target)
         if there is not None and not move.in_place and not move.made(there):
             return move.ended(Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
-        # Callers must not lose what they reach, and what a person set must not be forgotten.
+        # Callers must not lose an UP instance, nor Eureka a status that a person set.
         if there is not None and current.status not in (there.status, InstanceStatus.DOWN, InstanceStatus.STARTING):
             why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
             return move.ended(Result.FAILED, why)
@@ -175,7 +175,7 @@ class OwnerWorld:
         return move.ended(Result.DONE) if move.in_place else current
 
     def _finish(self, added: tuple[Move, Move | ObservedInstance]) -> Move:
-        """Cancels the source, if it is unchanged since the target was added."""
+        """Cancels the source, unless it changed since the target was added."""
         move, before = added
         if isinstance(before, Move):
             return before
@@ -193,8 +193,8 @@ class OwnerWorld:
 
 
 def _turns(moves: Sequence[Move]) -> list[list[Move]]:
-    """One move of each target, then another one of those that have more, and so on: what keeps its id first, then what
-    the list shows UP."""
+    """Groups the moves: the first of each target, then the second of each, and so on. First comes a move that keeps its
+    id, then one of an UP instance."""
     by_target: dict[InstanceKey, list[Move]] = {}
     for move in moves:
         by_target.setdefault(move.target, []).append(move)
@@ -204,11 +204,16 @@ def _turns(moves: Sequence[Move]) -> list[list[Move]]:
     return [[those[turn] for those in by_target.values() if turn < len(those)] for turn in range(longest)]
 
 
-def of_scope(instances: Sequence[ObservedInstance], scope: Scope) -> Sequence[ObservedInstance]:
-    """Those whose syncer's name lies in the scope; what names no syncer is of the whole alone."""
-    if scope.namespaces is None and scope.shard is None:
-        return instances
-    return [one for one in instances if (syncer := syncer_of(one)) and scope.covers(syncer)]
+def sample_of(keys: Sequence[InstanceKey]) -> Sequence[InstanceKey]:
+    return keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE]
+
+
+def owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> list[ObservedInstance]:
+    """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An instance without
+    the mark of a syncer is only in the scope of the whole cluster."""
+    whole = scope.namespaces is None and scope.shard is None
+    ours = in_order(filter(ownership.holds, registry))
+    return [one for one in ours if whole or ((syncer := syncer_of(one)) and scope.covers(syncer))]
 
 
 def whose(ownership: Ownership, scope: Scope) -> str:

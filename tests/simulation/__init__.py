@@ -1,47 +1,47 @@
 """The whole program on virtual time, in one process: the real loop, the real adapters, the embedded servers.
 
     chance      a seed becomes a story
-    wishes      what syncers of random stories ask for, and what people then do about it
+    wishes      the specs of syncers in random stories, and the events that follow from them
     story       a story as a value: an installation, events of the world, troubles of the calls
-    asked       what a spec asks for, as a story writes it and as the oracle reads it back
-    events      what happens in the world: pods, syncers, strangers, people, servers, clocks
-    decisions   what people decide beside specs: they release what is held, abandon, delete a namespace
+    asked       the fields of a spec, as a story writes them and as the oracle reads them back
+    events      events of the world: pods, syncers, strangers, people, servers, clocks
+    decisions   decisions of people beside specs: they release held removals, abandon, delete a namespace
     rollout     a rolling update, as a Deployment makes it
-    troubles    what happens to a call: errors before and after its effect, wrong answers, a pause, death
+    troubles    troubles of a call: errors before and after its effect, wrong answers, a pause, death
     clock       virtual time, which moves with calls and sleeps
     world       both servers, and what a person or a controller does to them
     address     where the address of Kubernetes leads
-    elsewhere   stories in which another cluster is behind it for a while
-    addresses   where a Service is reached from outside, and stories in which that changes
-    hours       long stories: what a policy never cancels expires, a Eureka that cannot be read for minutes
-    suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
-    overrides   stories in which a person puts instances out of service, and what keeps them
+    elsewhere   stories in which that is another cluster for a while
+    addresses   outside addresses of a Service, and stories in which they change
+    hours       long stories: instances that a policy never cancels expire, Eureka cannot be read for minutes
+    suspensions stories in which Eureka loses instances of a suspended syncer, which should come back
+    overrides   stories in which a person puts instances out of service
     refusals    stories in which Eureka refuses registrations while pods change
-    crowds      stories in which many of an app's pods go at once, and how many may
-    teams       stories of many apps, of which several are taken away at once, and what goes on beside a hold
-    shares      stories in which a percentage is to be UP, of pods that are not all ready, or beside others
-    sharing     stories in which two syncers serve the same pods behind a gate, and when that opens
-    taken       stories in which somebody else has the id that a pod is about to get, where no list shows it
-    starving    stories in which one kind of call takes all the time of its stage, and what gets done all the same
-    steady      what is written to Kubernetes while nothing changes
+    crowds      stories in which many pods of an app end at once
+    teams       stories of many apps, of which several are removed at once, and of other changes during a hold
+    shares      stories of limits in percent, with unready pods, or with instances of others
+    sharing     stories in which two syncers serve the same pods behind a gate
+    taken       stories in which another client has the id that a pod is about to get, and no list shows it
+    starving    stories in which one kind of call takes all the time of its stage
+    steady      the promise that nothing is written to Kubernetes while nothing changes
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
-    truth       what should stand, read from the servers by an oracle that shares no code with the product
+    truth       what should be registered, by an oracle that shares no code with the product
     view        what one pass has seen and done so far
-    judge       the promises, held against the servers' true state at every call
+    judge       the promises, compared with the true state of the servers at every call
     losses, confirmations, limits, conduct, releases, leases, deletions, strays, twins
-                what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end,
-                what is done by lists of another cluster, and what stands beside a pod's own
-    evidence    what a pass may have known that somebody wanted a removal
-    dead        what dead pods leave, and what is held without need
+                more promises: what apps lose, specs, releases, leases, deletions, lists of another cluster, and
+                pods that register themselves
+    evidence    what a pass may have known as evidence for a removal
+    dead        the promises about dead pods, and about needless holds
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
-    drains      stories in which a person drains pods and nodes, and the lists that tell of it fail
-    shrink      a story that fails becomes the smallest that still does
+    drains      stories in which a person drains pods and nodes, and the lists that show it fail
+    shrink      finds the smallest story that still fails
     tale        a story told with times
-    defects     the product made wrong on purpose, to show that the judge sees it; misreadings: of specs and releases;
-                neglects: of what nobody misses at once
-    page        what docs/simulation.md shows of runs
+    defects     makes the product wrong on purpose, to show that the judge sees it. Also in mistaken, misreadings,
+                misweighings, neglects, trespasses
+    page        the tables of docs/simulation.md
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.
 """

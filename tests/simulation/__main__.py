@@ -20,11 +20,11 @@ from .shrink import shrink
 from .tale import tell
 
 _TOLD = 3
-"""Failing stories that are made small and told; the seeds of all are printed."""
+"""How many failing stories are made small and told; the seeds of all are printed."""
 
 
 def main(arguments: list[str]) -> int:
-    """0 when every promise was kept in every story."""
+    """Returns 0 if every promise was kept in every story."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="how many stories (default 1000)")
     parser.add_argument(
@@ -84,7 +84,7 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
 
 
 def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path | None) -> int:
-    """For changes that are meant to change nothing: every call of every story, at the same virtual moment."""
+    """Prints a digest of every call of every story with its virtual time, to compare before and after a change."""
     made = {verdict.story.seed: verdict.digest for verdict in verdicts(range(first, first + runs), jobs)}
     if into:
         into.write_text("".join(f"{seed} {digest}\n" for seed, digest in made.items()))
@@ -110,7 +110,7 @@ def _catch(number: int, first: int, most: int) -> Caught:
 
 
 def verdicts(seeds: Iterable[int], jobs: int, about: str = "") -> Iterator[Verdict]:
-    """The verdict of each seed's story, in their order; `about` as for `chance.story`."""
+    """Yields the verdict of each seed's story, in order; `about` as for `chance.story`."""
     play = partial(_of_seed, about=about)
     if jobs <= 1:
         yield from map(play, seeds)

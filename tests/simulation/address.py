@@ -9,23 +9,23 @@ if TYPE_CHECKING:
 
 
 class Address:
-    """Of the world that the program was started for."""
+    """The address of the cluster that the program was started for."""
 
     def __init__(self) -> None:
         self.elsewhere: World | None = None
-        """The cluster that it leads to, or will after some calls more; None for the own one."""
+        """The cluster that it leads to now or after some more calls; None for the own one."""
         self._skip = self._calls = 0
 
     def lead(self, other: World, *, skip: int, calls: int) -> None:
-        """It leads to another cluster, when `skip` more calls were made, for so many `calls`."""
+        """Leads to another cluster, after `skip` more calls, for a number of `calls`."""
         self.elsewhere, self._skip, self._calls = other, skip, calls
 
     def lead_home(self) -> None:
-        """It leads to the own cluster again."""
+        """Leads to the own cluster again."""
         self.elsewhere = None
 
     def answers(self) -> World | None:
-        """Which other cluster answers the call that is made now; None: the own one."""
+        """Gives the other cluster that answers the current call; None for the own one."""
         found = self.elsewhere
         if found is None or self._skip:
             self._skip = max(0, self._skip - 1)

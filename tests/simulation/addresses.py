@@ -1,4 +1,4 @@
-"""Services that are reached from outside, at addresses that a load balancer or a person gives them; stories of that."""
+"""Services at addresses that a load balancer or a person gives them, and stories about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOSTS = ("192.0.2.1", "192.0.2.2", "192.0.2.3", "lb.example.com")
 
 
 def reached_at(service: Mapping[str, Any], asked: Asked) -> tuple[str, ...]:
-    """Where callers reach a Service, by the words of the contract; nothing while there is no such address."""
+    """Gives where callers reach a Service, by the words of the contract; nothing while it has no such address."""
     spec = service["spec"]
     balanced = spec.get("type") == "LoadBalancer"
     match asked.address:
@@ -58,7 +58,7 @@ class ServiceGetsAddresses(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlessTwinApplied(Event):
-    """Beside the Service of an app there is one of the same pods without an address."""
+    """A second Service of the same pods, without an address, appears beside the Service of an app."""
 
     app: str
 
@@ -69,7 +69,7 @@ class HeadlessTwinApplied(Event):
 
 
 def with_addresses(base: Story) -> Story:
-    """The story, with an app whose Service is the instance, at addresses from outside, which come and go."""
+    """Adds an app whose Service is the instance, at outside addresses that come and go."""
     dice = random.Random(f"addresses {base.seed}")
     last = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, ServiceApplied)}))

@@ -1,4 +1,4 @@
-"""What a syncer's spec asks for, as a story writes it and as the oracle reads it back from the API.
+"""The fields of a syncer's spec, as a story writes them and as the oracle reads them back from the API.
 
 By the words of the contract, and shared with nothing in the product.
 """
@@ -24,12 +24,12 @@ class Limit:
 
     @property
     def written(self) -> Any:
-        """As it stands in a spec."""
+        """The value as the spec has it."""
         percent = f"{self.value}%"
         return {"count": self.value, "pods": percent, "share": {"share": percent}}[self.kind]
 
     def places(self, *, pods: int, others: int) -> int:
-        """How many instances may be UP: percentages round up, and one above zero asks for one at least."""
+        """How many instances may be UP. Percentages round up, and one above zero gives at least one."""
         match self.kind:
             case "count":
                 return self.value
@@ -44,7 +44,7 @@ class Limit:
 
 
 def limit_of(written: Any) -> Limit | None:
-    """The limit of a spec."""
+    """Reads the limit of a spec."""
     if isinstance(written, int):
         return Limit(kind="count", value=written)
     if isinstance(written, str):
@@ -54,11 +54,11 @@ def limit_of(written: Any) -> Limit | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The fields of a spec, beside which pods and under which name. Each default is the program's."""
+    """The fields of a spec, beside its pods and its name. The defaults are the program's."""
 
     mode: str = "pod"
     address: str = "ClusterIP"
-    """Which of a Service's addresses is an instance, with mode `service`."""
+    """With mode `service`: the kind of the Service's address that is an instance."""
     not_ready: str = "Down"
     terminating: str = "Cancel"
     limit: Limit | None = None
@@ -68,10 +68,10 @@ class Asked:
     max_removal_percent: int | None = None
     readiness_gate: bool = False
     version: str = ""
-    """Of `metadata`."""
+    """The field `metadata`."""
 
     def written(self) -> dict[str, Any]:
-        """As a spec; None for what is not said."""
+        """The fields as a spec; None for those that are not set."""
         reached = {"address": self.address} if self.mode == "service" else None
         return {
             "mode": self.mode,
@@ -100,7 +100,7 @@ PLAIN = Asked()
 
 
 def asked_by(spec: Mapping[str, Any]) -> Asked:
-    """What a spec asks for."""
+    """Reads the fields of a spec."""
     return Asked(
         mode=spec.get("mode", "pod"),
         address=spec.get("service", {}).get("address", "Auto") if spec.get("mode") == "service" else "ClusterIP",

@@ -1,4 +1,4 @@
-"""A seed becomes a story."""
+"""Makes a story of a seed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
-"""What happens to the calls of some stories as a whole: up to this chance, of this kind. `one peer` is of those stories
-alone that are asked to be about it."""
+"""Troubles of all calls in some stories: the highest chance, by kind. `one peer` is only in stories that are asked for
+it."""
 
 
 _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
@@ -49,17 +49,17 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.295, "a slow stage", a_slow_stage),
     (0.315, "taken ids", with_taken_ids),
 )
-"""What is put on top of some stories: up to this chance, by name."""
+"""Additions to some stories: the highest chance, by name."""
 
 
 def subjects() -> tuple[str, ...]:
-    """All that a story can be asked to be about; `""` for whatever comes."""
+    """The subjects that a story can be asked for; `""` for any."""
     kinds = (name for _, name in _KINDS)
     return tuple(sorted({*kinds, "one peer", *(name for _, name, _ in _FAMILIES), *THEMES}))
 
 
 def story(seed: int, about: str = "") -> Story:
-    """The story of this seed, and about this kind of trouble or this wish, if it is said: always the same."""
+    """Gives the story of this seed, about this subject if one is given. It is always the same."""
     # Dice of their own: a seed's story is else what it was before there were such families.
     drawn = random.Random(f"families {seed}").random()
     for most, name, grown in _FAMILIES:
@@ -110,7 +110,7 @@ def _story(seed: int, about: str) -> Story:
 
 
 def _slow(seed: int, chance: random.Random) -> Story:
-    """Eureka takes so long for each call, for so long, that no pass comes to an end: each lease must have its turn."""
+    """Makes Eureka so slow that no pass ends. Each lease must still get its turn."""
     installation = Installation(mode=Mode.ONCE, interval=30, pass_seconds=30)
     begun = 65.0
     slow = Trouble(
@@ -183,8 +183,8 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
 
 
 def _good_end(happenings: list[e.Event], ends: float) -> list[e.Event]:
-    """What only a person can mend is mended: another cluster under our name, another owner of our syncers, and a CRD
-    that is gone."""
+    """Ends what only a person can fix: another cluster with our owner's name, another owner of our syncers, a deleted
+    CRD."""
     return [
         e.StrangerLeaves(at=ends - QUIET, who=event.who, app=event.app, ip=event.ip)
         for event in happenings
@@ -217,7 +217,7 @@ _PROGRAM_KINDS = (
 
 
 def _two_apps(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
-    """The same pods are two apps, and a person puts one of their instances out of service."""
+    """Makes two apps of the same pods, and a person puts one of their instances out of service."""
     app, at = chance.choice(apps), round(chance.uniform(3, ends - QUIET - 40), 1)
     return [
         e.SyncerApplied(at=at, name=f"{app}-next", app=app, app_name="fresh"),
@@ -226,7 +226,7 @@ def _two_apps(chance: random.Random, apps: list[str], ends: float) -> list[e.Eve
 
 
 def _flap(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
-    """A pod is not ready for a while."""
+    """Makes a pod unready for a while."""
     app, number = chance.choice(apps), chance.randint(0, 1)
     down = chance.uniform(3, ends - QUIET - 2)
     up = chance.uniform(down, ends - QUIET)
@@ -237,7 +237,7 @@ def _flap(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
 
 
 def _paused(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
-    """The program is paused in the middle of a pass, and goes on when a second copy has done what there was to do."""
+    """Pauses the program in the middle of a pass, until a second copy has done the work."""
     at = round(chance.uniform(5, ends - QUIET - 5), 1)
     lasts = round(chance.uniform(15, 60), 1)
     pause = Trouble(
@@ -269,7 +269,7 @@ def _paused(chance: random.Random, apps: list[str], ends: float) -> tuple[list[T
 
 
 def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
-    """The Kubernetes API is out, pods come and go behind it, and Eureka forgets all meanwhile."""
+    """Makes the Kubernetes API fail while pods come and go, and Eureka loses its memory."""
     at = round(chance.uniform(5, ends - QUIET - 5), 1)
     until = at + round(chance.uniform(30, 90), 1)
     group = chance.choice(
@@ -291,7 +291,7 @@ def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[T
 
 
 def _one_peer(chance: random.Random, apps: list[str], ends: float) -> tuple[Trouble, list[e.Event]]:
-    """One of two peers is away while a syncer is deleted, and soon nothing in the cluster tells what it had."""
+    """One of two Eureka servers is away while a syncer is deleted; soon nothing in the cluster names its instances."""
     app, at = chance.choice(apps), round(chance.uniform(5, ends - QUIET - 5), 1)
     away = Trouble(
         at=at,

@@ -1,7 +1,6 @@
-"""When another cluster used our owner's name, or another owner served our syncers: then a pass renews what is ours, and
-does nothing else. Which of two owners is stopped the product decides by what both have registered; it may be stopped
-only while an instance of the other one stands.
-"""
+"""When another cluster used our owner's name, or another owner served our syncers: then a pass only renews. Which of
+two owners is stopped, the product decides by what both have registered. It may be stopped only while an instance of the
+other owner is registered."""
 
 from __future__ import annotations
 
@@ -11,23 +10,23 @@ from operator import is_not
 from .view import OWNER, PassView, State
 
 _CACHE = 30.0
-"""Seconds that a list of Eureka may be old."""
+"""Seconds that Eureka's list may be old."""
 
 
 class Clashes:
-    """Remembers since when such an instance stands, and until when one stood."""
+    """Remembers since when such an instance is registered, and until when one was."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._since = self._until = -_CACHE
         self._other_owner = -_CACHE
-        """Until when an instance of another owner in our cluster stood."""
+        """Until when an instance of another owner was registered in our cluster."""
         self._looked_at: list[State] = []
         self._stands = (False, False)
-        """Whether one of another owner stands there, and one of another cluster."""
+        """Whether an instance of another owner is registered, and whether one of another cluster is."""
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """What stands now."""
+        """Notes the instances that are registered now."""
         if len(states) != len(self._looked_at) or any(map(is_not, states, self._looked_at)):
             marks = [listed[0].metadata for state in states for listed in state.values()]
             self._looked_at = list(states)
@@ -41,7 +40,7 @@ class Clashes:
             self._until = now
 
     def stopped(self, view: PassView) -> bool:
-        """Whether a pass may have seen one in the list that it got."""
+        """Whether a pass may have seen such an instance in its list."""
         if view.stopped and self._other_owner >= view.begun - _CACHE:
             return True
         return view.eureka is not None and self._since <= view.eureka and self._until >= view.begun - _CACHE

@@ -1,4 +1,4 @@
-"""Virtual time: it moves when something is waited for, and what is due on the way happens in its order."""
+"""Virtual time. It moves while something waits, and runs in order whatever is due meanwhile."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class VirtualClock:
         self._order = count()
 
     def now(self) -> float:
-        """Unix seconds, as the servers see them."""
+        """The time in Unix seconds, as the servers see it."""
         return EPOCH + self.time
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
-        """Let it happen then; of two at one moment, the one that was put down first."""
+        """Puts an event on the agenda. Of two at one moment, the one that was put there first comes first."""
         heapq.heappush(self._agenda, (moment, next(self._order), what))
 
     def advance(self, seconds: float) -> None:
-        """Time passes. What is due may itself take time, as a pass of a second copy does."""
+        """Lets time pass. An event on the agenda may take time itself, as a pass of a second copy does."""
         target = self.time + seconds
         while self._agenda and self._agenda[0][0] <= max(target, self.time):
             moment, _, what = heapq.heappop(self._agenda)
@@ -37,7 +37,7 @@ class VirtualClock:
 
 
 class MachineClock:
-    """The clock of the machine that a copy of the program runs on: its wall clock may be wrong. A `Clock` port."""
+    """The clock of the machine that runs a copy of the program; its wall clock may be wrong. A `Clock` port."""
 
     def __init__(self, virtual: VirtualClock) -> None:
         self._virtual = virtual

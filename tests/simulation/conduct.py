@@ -1,13 +1,13 @@
 """The promises about what a syncer asks to be done and left undone, at every call.
 
-policy      what its policy never cancels is not cancelled, and is marked so that this holds when its syncer is gone;
-            CreateOnly changes nothing but UP, DOWN and our own marks
-suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
-own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent; what another pass saw dead is
-            no loss
+policy      an instance that its policy never cancels is not cancelled, and has a mark of the policy for the time when
+            its syncer is gone; CreateOnly changes nothing but UP, DOWN and our own marks
+suspended   while a syncer is suspended its instances stay as they are, and it gets no more than it had
+own brake   no pass removes more of a syncer, without evidence, than its maxRemovalPercent; an instance that another
+            pass saw dead is no loss
 open gate   a readiness gate that is open stays open
-gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose, and
-            when Eureka could not be read for five minutes, and then it is
+gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod gets no instance on
+            purpose, or when Eureka could not be read for five minutes; then it must open
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .world import Key
 
 POLICY = "eurekube.policy"
 _UNREADABLE = 290.0
-"""Seconds that Eureka must not have been readable before a gate opens for that."""
+"""Seconds for which Eureka must be unreadable before a gate opens for that reason."""
 _LONGEST = 305.0
-"""Seconds after which it must."""
+"""Seconds after which it must open for that reason."""
 
 
 class Conduct:
-    """Sees every change that a pass makes to an instance of ours, and to the gates of pods."""
+    """Sees every change that a pass makes to our instances and to the gates of pods."""
 
     def __init__(
         self, truth: Truth, ours: Callable[[State], Iterator[Key]], serves_itself: Callable[[Key], bool]
@@ -46,12 +46,12 @@ class Conduct:
         self._deleted: dict[tuple[str, str], float] = {}
         self._left: dict[Key, Listed] = {}
         self._unreadable_since: dict[str, float] = {}
-        """By UID, since when a syncer tells that Eureka cannot be read."""
+        """Since when a syncer reports that Eureka cannot be read, by UID."""
         self._read: dict[bool, float] = {}
         self.reached: Counter[str] = Counter()
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """What stands now, and which syncers are gone."""
+        """Notes what is registered now, and which syncers are gone."""
         alive = {ref: one for ref, one in self._truth.syncers.items() if not one.deleting}
         for ref, was in self._alive.items():
             if ref not in alive or alive[ref].uid != was.uid:
@@ -73,13 +73,13 @@ class Conduct:
             self._most[syncer.uid] = max(standing, syncer.registered_up, self._most.get(syncer.uid, 0))
 
     def listed(self, view: PassView, now: float) -> None:
-        """A copy that serves these syncers could read Eureka."""
+        """Notes that a copy that serves these syncers could read Eureka."""
         self._read[view.other_half] = now
 
     # --- Policy and suspend ------------------------------------------------------------------------------------------
 
     def judge(self, view: PassView, key: Key, was: Listed | None, stands: Listed | None, state: State) -> None:
-        """One change of one instance; `state` is what stands now."""
+        """Judges a change of one instance; `state` is what is registered now."""
         if was is not None:
             syncer = self._living(syncer_of(was[0]))
             self._judge_suspended(view, key, syncer, was, stands)
@@ -102,7 +102,8 @@ class Conduct:
             self._left[key] = stands
 
     def is_as_it_was(self, view: PassView, key: Key, stands: Listed) -> bool:
-        """Whether a suspended syncer has back what Eureka lost, and nobody took away: UP, and equal in all things."""
+        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled: UP, and otherwise
+        equal."""
         syncer, was = self._living(syncer_of(stands[0])), self._left.get(key)
         if syncer is None or was is None:
             return False
@@ -157,7 +158,8 @@ class Conduct:
         released: bool,
         no_loss: Callable[[PassView, Key], bool],
     ) -> None:
-        """A pass took one of it out, or DOWN; `state` is what stands now. `no_loss` says by what callers lose none."""
+        """Judges a removal by a pass; `state` is what is registered now. `no_loss` says which removals callers do not
+        feel."""
         syncer = self._living(ref)
         most = syncer.asked.max_removal_percent if syncer else None
         if (
@@ -190,7 +192,7 @@ class Conduct:
     # --- Gates -------------------------------------------------------------------------------------------------------
 
     def judge_gates(self, view: PassView, before: Mapping[str, bool], *, now: float, clock_right: bool) -> None:
-        """After a write to a pod's status."""
+        """Judges a write to a pod's status."""
         for uid, is_open in before.items():
             if is_open and not self._truth.gates.get(uid, True):
                 raise Violation("open gate", f"the gate of pod {uid} was shut again")
@@ -224,7 +226,7 @@ class Conduct:
             raise Violation("gate", f"the gate of pod {uid} was opened, and no read showed its instance UP")
 
     def judge_waiting(self, view: PassView) -> None:
-        """After a pass that could not read Eureka, and had time for everything else."""
+        """Judges a pass that could not read Eureka, and had time for everything else."""
         for key, wanted in sorted(self._truth.eligible.items()):
             for uid in sorted(wanted.pods) if wanted.since <= view.moment else ():
                 if self._truth.gates.get(uid, True) or not self._has_waited(uid, view):
@@ -232,7 +234,7 @@ class Conduct:
                 raise Violation("gate", f"the gate of a ready pod behind {key} is shut, for Eureka cannot be read")
 
     def _has_waited(self, uid: str, view: PassView) -> bool:
-        """Whether every syncer that has a gate in this pod told for so long that Eureka cannot be read."""
+        """Whether every syncer with a gate in this pod has reported for so long that Eureka cannot be read."""
         where = self._truth.labels.get(uid, ("", ""))
         syncers = [one for one in self._truth.syncers.values() if (one.ref[0], one.app) == where and not one.deleting]
         since = [self._unreadable_since.get(one.uid, view.begun) for one in syncers if one.asked.readiness_gate]
@@ -249,11 +251,12 @@ class Conduct:
 
 
 def _marks(instance: InstanceInfo) -> dict[str, str]:
-    """All metadata, but for the mark of the policy: it is that of now, also of what was UP before it was asked for."""
+    """All metadata but the mark of the policy, which is of now even if the instance was UP before the policy was
+    set."""
     return {key: value for key, value in instance.metadata.items() if key != POLICY}
 
 
 def _content(instance: InstanceInfo) -> tuple[object, ...]:
-    """All that a person's spec decides, but for the status."""
+    """All fields that a person's spec decides, but the status."""
     users = {key: value for key, value in instance.metadata.items() if not key.startswith("eurekube.")}
     return (instance.vip_address, instance.ip_addr, instance.port, instance.host_name, users)

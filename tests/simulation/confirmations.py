@@ -1,8 +1,8 @@
-"""The promise that the last UP instance of an app goes only at a second look.
+"""The promise that the last UP instance of an app is removed only at a second look.
 
-confirmed   without evidence that somebody wanted it so, the last UP instance of an app is taken out, or DOWN, only by a
-            pass that looked 20 s after another, and both saw that it is not to be UP; where no syncer is left whose
-            condition could tell, both are of one process. One whose address another pod has goes at once
+confirmed   without evidence, the last UP instance of an app is removed only if two passes, 20 s apart, saw that it
+            should not be UP; if no syncer is left whose condition could report the first look, both passes are of one
+            process; an instance whose address another pod has is removed at once
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .world import Key
 _APART = 20.0
 """Seconds from one look to the next."""
 _NEWS = 60.0
-"""Seconds in which what others did may be news to a pass."""
+"""Seconds in which a pass may not yet see what others did."""
 
 
 @dataclass(slots=True)
 class _Look:
-    """One pass, and what its lists of Kubernetes told of."""
+    """One pass, and the moments that its lists of Kubernetes show."""
 
     view: PassView
     first: float
@@ -33,7 +33,7 @@ class _Look:
 
 
 class Confirmations:
-    """Remembers when each instance was to be UP, and when each pass looked."""
+    """Remembers when each instance should be UP, and when each pass looked."""
 
     def __init__(self, truth: Truth, evidence: Evidence, dead: Dead, reached: Counter[str]) -> None:
         self._truth = truth
@@ -42,19 +42,19 @@ class Confirmations:
         self._reached = reached
         self._wanted: frozenset[Key] = frozenset()
         self._turns: dict[Key, list[tuple[float, bool]]] = {}
-        """Since when each was to be UP, and was not, in turn."""
+        """The moments at which each key came to be wanted UP, or no longer, in order."""
         self._looks: list[_Look] = []
         self._last: dict[int, _Look] = {}
-        """The look of each pass that is not over, by its view's identity; the view lives as long."""
+        """The look of each pass that is not over, by the `id` of its view, which lives as long."""
 
     def look(self, wanted: Set[Key], now: float) -> None:
-        """What is to be UP now."""
+        """Notes the instances that should be UP now."""
         for key in wanted ^ self._wanted:
             self._turns.setdefault(key, []).append((now, key in wanted))
         self._wanted = frozenset(wanted)
 
     def saw(self, view: PassView, told_of: float) -> None:
-        """A pass got a list of syncers, Services or slices that tells of this moment."""
+        """Notes that a pass got a list of syncers, Services or slices of this moment."""
         look = self._last.get(id(view))
         if look is None:
             look = self._last[id(view)] = _Look(view=view, first=told_of, last=told_of)
@@ -64,8 +64,8 @@ class Confirmations:
     def judge(
         self, view: PassView, taken: Iterable[Key], states: Sequence[State], lost_up: Mapping[Key, float]
     ) -> None:
-        """After the call of a pass by which an app went to nothing; `taken` is what the pass took of it, but for what a
-        person released."""
+        """Judges the call of a pass that left an app without UP instances. `taken` is what the pass removed of it,
+        without what a person released."""
         for key in sorted(taken):
             others = (one for one, when in lost_up.items() if one.app == key.app and when > view.begun - _NEWS)
             if any(one not in view.taken for one in others):
@@ -79,16 +79,16 @@ class Confirmations:
                 raise Violation("confirmed", f"{what} not to be UP")
 
     def saw_dead(self, view: PassView, key: Key) -> bool:
-        """Whether a look long enough before this pass's may have shown that the pod of what it took is gone. Pods are
-        listed after the uncached reads, which may take long: story 1410861."""
+        """Whether an early enough look may have shown that the pod of a removed instance is gone. Pods are listed after
+        the uncached reads, which may take long (story 1410861)."""
         uid = view.taken_pods[key]
         ended = self._dead.ended(uid)
         looks = self._before(view, view.taken[key])
         return any(ended <= max(look.last, self._dead.listed(look.view, uid)) for look in looks)
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
-        """The looks that were long enough before this one, of all who could tell. Of old lists nobody knows of which
-        moment they tell, so those were, too, that were made long enough before."""
+        """The looks that came early enough before this one, of processes that could report them. The moment that an old
+        list shows is not known, so for these the time of the pass counts."""
         own = self._last.get(id(view))
         latest = (own.last if own else view.begun) - _APART
         told = ref in self._truth.syncers
@@ -101,7 +101,7 @@ class Confirmations:
         ]
 
     def _saw(self, look: _Look, key: Key) -> bool:
-        """Whether it was not to be UP at some moment of that look."""
+        """Whether the key should not be UP at some moment of that look."""
         turns = self._turns.get(key, [])
         before = [wanted for when, wanted in turns if when <= look.first]
         return not (before and before[-1]) or any(

@@ -38,7 +38,7 @@ from .world import ADDRESSES, NAMESPACES
 
 PERIOD = 30.0
 _MANY = 4
-"""From so many leases on a daemon renews them between its passes: there are stories with fewer and with more."""
+"""From this number of leases on, a daemon renews between its passes. Stories have fewer and more."""
 _CACHE_MEMORY = 45.0
 _ASK_TIMEOUT = 2.0
 _EUREKAS = tuple(EurekaAddress.parse(url) for url in ADDRESSES)
@@ -47,7 +47,7 @@ _OTHER_TEAM = Expression(key="team", operator="NotIn", values=frozenset({"one"})
 
 
 class Process:
-    """One process, with the memory that a process has."""
+    """One process of the program, with its memory."""
 
     def __init__(
         self,
@@ -85,14 +85,14 @@ class Process:
         )
 
     def run(self) -> None:
-        """As `eurekube-sync run` does, until its last pass or a signal."""
+        """Runs as `eurekube-sync run` does, until its last pass or a signal."""
         passes = {Mode.DAEMON: None, Mode.ONCE: 1, Mode.TWICE: 2}[self._installation.mode]
         interval = PERIOD if self._installation.mode is Mode.TWICE else self._installation.interval
         between = BetweenPasses(self._world, interval=interval, many=_MANY) if passes is None else None
         run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard, between)
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
-        """One pass; an exception that leaves it is a broken promise."""
+        """Makes one pass. An exception that leaves it is a broken promise."""
         view = PassView(begun=self._clock.monotonic(), process=self, approved=approved, other_half=self._other_half)
         self.wire.view = view
         try:
@@ -104,7 +104,7 @@ class Process:
 
 
 def _heard(report: PassReport, code: ExitCode) -> None:
-    """Nobody reads what the program prints."""
+    """Ignores the report, because nobody reads it."""
 
 
 def _registry(

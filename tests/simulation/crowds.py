@@ -1,8 +1,8 @@
-"""Stories with an app of many pods, of which so many go at once that the brake weighs their number; and the promise.
+"""Stories with an app of many pods, of which so many go at once that the brake counts them; and the promise.
 
-sizes       no pass takes more than ten and more than 30 % of all that we own, or of one app, without evidence or a
-            person's wish, when what came in the same apps is set against it; what gives way to its pod's own counts,
-            and dead pods do until another pass has seen them dead
+sizes       no pass removes more than ten and more than 30 % of all our instances, or of one app, without evidence or a
+            person's wish, less the instances that were added to the same apps; an instance that gives way to its pod's
+            own counts, and so does a dead pod until another pass has seen it dead
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .view import PassView, Violation
 from .world import Key
 
 FLOOR = 10
-"""So many may always go at once."""
+"""Removals that are always allowed at once."""
 _PERCENT = 30
 _NEWS = 60.0
-"""Seconds in which what others did may be news to a pass."""
+"""Seconds in which a pass may not yet see what others did."""
 
 
 def with_a_crowd(base: Story) -> Story:
-    """The story, and then an app of some forty pods, of which some turn unready, vanish, terminate, are called by
-    another name or register themselves at once."""
+    """Adds an app of some forty pods, of which some turn unready, vanish, terminate, get another name or register
+    themselves, all at once."""
     dice = random.Random(f"a crowd {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
@@ -68,7 +68,7 @@ def with_a_crowd(base: Story) -> Story:
 
 
 class Sizes:
-    """Weighs what each pass takes."""
+    """Counts the removals of each pass."""
 
     def __init__(self, evidence: Evidence, reached: Counter[str]) -> None:
         self._evidence = evidence
@@ -82,8 +82,8 @@ class Sizes:
         stands: Iterable[Key],
         lost_up: Mapping[Key, float],
     ) -> None:
-        """After a call of this pass; `counted` is what it took, but for what a person released and what is no loss,
-        `gave_way` what went beside its pod's own, and `stands` what is UP of ours on any server."""
+        """Judges a call of this pass. `counted` are its removals, without what a person released and what is no loss;
+        `gave_way` those beside an instance of the pod itself; `stands` our UP instances on any server."""
         doubted = Counter(key.app for key in counted if not self._evidence.of(view, key))
         doubted += Counter(key.app for key in gave_way)
         if doubted.total() <= FLOOR:

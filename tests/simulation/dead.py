@@ -1,10 +1,10 @@
-"""The promises about pods that are no more, at the end of every pass of the program.
+"""The promises about dead pods, at the end of every pass of the program.
 
-dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live: also while
-            other removals are held, and for what an abandoned deletion left
-address     no address and port is UP under an app whose pod it no longer is for more than one good pass, whatever is
-            held, where a pod of the same namespace has it; else as long as a dead pod
-held app    what a test of the whole pass holds belongs to an app that loses by what goes
+dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live; this also
+            holds while other removals are held, and for instances that an abandoned deletion left
+address     if another pod of the same namespace has the address and port of a dead one, the dead one is UP there under
+            its app for at most one good pass, whatever is held; else as long as any dead pod
+held app    a removal that a test of the whole pass holds is of an app that loses instances in this pass
 
 A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
 several pods, a rollout during a hold, or a hold of another team must not keep it UP.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST = 3
 """Good passes that may leave a dead pod UP."""
 _CONFIRM = 21.0
-"""Seconds from the first of them to one that must not: a removal may wait 20 s for a second look."""
+"""Seconds from the first of them to a pass that must not: a removal may wait 20 s for a second look."""
 _LIST_IS_OLD = 31.0
 """Seconds that Eureka's list may be old."""
 _RECENT = 60.0
@@ -42,30 +42,30 @@ _OF_AN_EARLIER_CRD = "CRDInstalled"
 
 
 class Dead:
-    """Remembers when each pod ended, and how long its instance stood after that."""
+    """Remembers when each pod ended, and how long its instance stayed registered after that."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._known: frozenset[str] = frozenset()
         self._ended: dict[str, float] = {}
-        """When each pod was there no more, by its UID."""
+        """When each pod ended, by its UID."""
         self._apps: dict[str, tuple[str, str]] = {}
-        """By UID, the namespace and label of each pod that ever was."""
+        """The namespace and label of each pod that ever existed, by its UID."""
         self._heard: dict[str, dict[str, tuple[float, float]]] = {}
-        """By address, since when and until when each pod was seen to listen there."""
+        """The pods seen to listen at each address, each with its first and last moment."""
         self._crds: dict[str, float] = {}
-        """Since when each CRD is there, by its UID."""
+        """Since when each CRD exists, by its UID."""
         self._dead: dict[Key, tuple[float, int]] = {}
-        """Since when, and for how many good passes, each of the dead stood."""
+        """Since when, and for how many good passes, each dead instance is registered."""
         self._sets: dict[Ref, frozenset[Key]] = {}
-        """The dead of each syncer, as the last good pass left them."""
+        """The dead instances of each syncer after the last good pass."""
         self._orphaned: frozenset[Ref] = frozenset()
-        """Those of these syncers that were not there."""
+        """Those of these syncers that did not exist."""
         self._process: object | None = None
         self._misled: dict[Key, int] = {}
 
     def look(self, now: float) -> None:
-        """What lives now."""
+        """Notes the pods that live now."""
         truth = self._judge.truth
         self._ended.update(dict.fromkeys(self._known - truth.pods, now))
         self._known = truth.pods
@@ -76,28 +76,27 @@ class Dead:
         self._crds.setdefault(truth.crd_uid, now)
 
     def clock_is_wrong(self) -> None:
-        """By the wall clock a wait may begin anew."""
+        """Notes that the wall clock changed, by which a wait may begin again."""
         self._dead.clear()
 
     # --- What other promises ask ------------------------------------------------------------------------------------
 
     def ended(self, uid: str) -> float:
-        """When a pod was there no more."""
+        """When the pod ended."""
         return self._ended.get(uid, inf)
 
     def may_serve(self, view: PassView, key: Key) -> bool:
-        """Whether what a pass took may have served still, for all that the pass could know."""
+        """Whether a removed instance may still have served, as far as the pass could know."""
         uid = view.taken_pods[key]
         return self.ended(uid) > self.listed(view, uid) and not self.is_anothers(view, key)
 
     def listed(self, view: PassView, uid: str) -> float:
-        """The latest moment of which this pass's lists of pods tell, if the pod would be in them; before all time where
-        there is none."""
+        """The latest moment that this pass's lists of pods show, if the pod would be in them; else before all time."""
         return max(view.pods_listed.get(self._namespace(uid), -1.0), view.pods_listed.get("", -1.0))
 
     def is_anothers(self, view: PassView, key: Key) -> bool:
-        """Whether another living pod of its namespace has the address of what a pass took, or had it when the pass
-        looked. What stands in another namespace proves nothing."""
+        """Whether another living pod of its namespace has the address of a removed instance, or had it when the pass
+        looked. A pod of another namespace proves nothing."""
         uid, looked = view.taken_pods[key], min(view.lists.get(Call.SLICES, view.moment), view.begun)
         now = self._judge.truth.listening
         there = self._heard.get(_address(key), {}).items()
@@ -112,7 +111,7 @@ class Dead:
     # --- The end of a pass ------------------------------------------------------------------------------------------
 
     def judge_pass(self, view: PassView, report: PassReport) -> None:
-        """A pass of the program is over."""
+        """Judges the end of a pass."""
         daemon = self._judge.story.installation.mode is Mode.DAEMON
         begins_anew = daemon and view.process is not self._process
         self._process = view.process
@@ -160,8 +159,8 @@ class Dead:
                 reached[f"a dead pod that went{meanwhile}"] += 1
 
     def _begin_anew_where_more_died(self, found: list[tuple[Key, Listed]]) -> None:
-        """What a process of one pass or two knows of the one before is a condition, which tells of all dead pods of a
-        syncer together. A daemon remembers each."""
+        """Lets waits begin again. A process of one or two passes knows of earlier passes only a condition, which covers
+        all dead pods of a syncer together. A daemon remembers each."""
         sets: dict[Ref, set[Key]] = {}
         for key, listed in found:
             sets.setdefault(syncer_of(listed[0]), set()).add(key)
@@ -174,7 +173,7 @@ class Dead:
         self._sets = now
 
     def _begin_anew_where_the_syncer_is_back(self, found: list[tuple[Key, Listed]]) -> None:
-        """What waited as an orphan's removal waits as the syncer's from now on."""
+        """Lets a wait for the removal of an orphan count for its syncer, which exists again."""
         refs = {key: syncer_of(listed[0]) for key, listed in found}
         for key, ref in refs.items():
             if ref in self._orphaned and ref in self._judge.truth.syncers:
@@ -182,7 +181,8 @@ class Dead:
         self._orphaned = frozenset(refs.values()) - self._judge.truth.syncers.keys()
 
     def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
-        """What is UP on every server since before the pass listed it, and whose pod was gone when the pass began."""
+        """The instances that are UP on every server since before the pass listed it, and whose pod was gone when the
+        pass began."""
         for key, listed in self._ups(view):
             if self.ended(pod_of(listed[0])) <= view.begun and key not in self._judge.truth.eligible:
                 yield key, listed
@@ -196,16 +196,16 @@ class Dead:
                 yield key, there[0]
 
     def _is_served(self, listed: Listed) -> bool:
-        """Whether it is for the program to take out, not for the other half of an installation, and has a pod that is
-        no invention of a neighbour."""
+        """Whether the program has to remove it: it is not of the other half of an installation, and its pod is not a
+        neighbour's invention."""
         if self._judge.tenants.is_theirs(listed):
             return False
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"
 
     def _is_excused(self, view: PassView, key: Key, listed: Listed, reason: str) -> bool:
-        """Whether something else than a brake may keep it: its syncer is suspended, or a stranger stands in the place
-        of its successor; or a CRD went since, and its syncer may come back; or nobody could remember the first look."""
+        """Whether something other than a brake may keep it: its syncer is suspended, a stranger has the place of its
+        successor, a CRD went so that its syncer may come back, or nobody could remember the first look."""
         truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
         if self._is_suspended(view, listed):
             return True
@@ -266,7 +266,7 @@ class Dead:
                 raise Violation("held app", f"{key} is held, and app {key.app} loses nothing by what goes")
 
     def _moved(self, app: str, held: set[Key]) -> int:
-        """How many of an app that are held are UP under another name, which stays."""
+        """How many held instances of an app are UP under another name, which stays."""
         known = self._judge.known
         return sum(
             all(

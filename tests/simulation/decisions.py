@@ -1,4 +1,4 @@
-"""What people decide beside specs: they release what is held, abandon a deletion, delete a whole namespace."""
+"""Decisions of people beside specs: they release held removals, abandon a deletion, delete a whole namespace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PLAN_ID = re.compile(r"--approve ([0-9a-f]{12})")
 _AGAIN = 5.0
-"""Seconds between two tries to create a namespace while one of its name is still going."""
+"""Seconds between two tries to create a namespace while the old one is still being deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class RemovalsReleased(Event):
     name: str
     app: str
     lasts: float
-    """From now, in seconds; more than an hour, or less than nothing, is a mistake."""
+    """Seconds from now; more than an hour, or less than zero, is a mistake."""
 
     def happen(self, stage: Stage) -> str:
         until = datetime.fromtimestamp(int(stage.clock.now() + self.lasts), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -36,7 +36,7 @@ class RemovalsReleased(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReleased(Event):
-    """A person reads in a condition what is held, and runs the program with its plan id, at once or late."""
+    """A person reads in a condition what is held, and runs the program with the plan id, at once or late."""
 
     late: float = 0.0
 
@@ -58,7 +58,7 @@ class PlanReleased(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionAbandoned(Event):
-    """A person annotates a syncer, so that its deletion, if it is one, waits for nothing."""
+    """A person annotates a syncer, so that its deletion waits for nothing."""
 
     name: str
     app: str

@@ -1,4 +1,4 @@
-"""One defect, and the product that has it for a while."""
+"""A defect, and a context in which the product has it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """One mistake. `patches` are (where, name, what stands there instead)."""
+    """One defect. `patches` are (where, name, replacement)."""
 
     name: str
     patches: tuple[tuple[Any, str, Any], ...]
     about: str = ""
-    """What the stories are about that are to show it; empty: whatever comes."""
+    """The subject of the stories that should show it; empty for any."""
 
 
 @contextmanager
 def made_wrong(defect: Defect) -> Iterator[None]:
-    """The product has this defect meanwhile. A patch of a name that is not there is an error of the table."""
+    """Patches the product with the defect meanwhile. Raises KeyError for a patch of a name that does not exist."""
     before = [(where, name, vars(where)[name]) for where, name, _ in defect.patches]
     for where, name, wrong in defect.patches:
         setattr(where, name, wrong)

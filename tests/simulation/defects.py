@@ -1,4 +1,4 @@
-"""The product made wrong on purpose, at run time, one defect at a time: each is one that a promise has to catch.
+"""Makes the product wrong on purpose, one defect at a time. A promise has to catch each.
 
 This is the one place where our own code is patched: a defect that the judge does not see would be the judge's.
 """
@@ -98,7 +98,7 @@ def _status_by_put(register: Callable[..., None]) -> Callable[..., None]:
 
 
 def _at_once(*arguments: Any, **named: Any) -> None:
-    """Nothing to wait for."""
+    """Lets a deletion wait for nothing."""
 
 
 def _too_late(self: RenewalLedger, keys: Any, now: float) -> list[Any]:
@@ -171,7 +171,7 @@ def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> Braked:
 
 
 def defects() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All defects, in the order of the table."""
     from eurekube_sync.desired import instance
 
     return (
@@ -255,7 +255,7 @@ def defects() -> tuple[Defect, ...]:
 
 
 def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
-    """Plays story after story with the product made wrong, until a promise is broken."""
+    """Plays story after story with the defect, until a promise is broken."""
     with made_wrong(defect):
         for seed in range(first, first + most):
             verdict = run(story(seed, defect.about))

@@ -1,6 +1,6 @@
 """The promises about deletions, and the finalizers that wait for them.
 
-finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
+finalizer   it is removed only when no instance of its syncer is left, and no other finalizer is removed at all
 abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
             cluster uses our owner's name
 """
@@ -33,11 +33,11 @@ class Deletions:
         self._clashes = Clashes(judge.cluster)
 
     def look(self) -> None:
-        """What stands in Eureka now."""
+        """Notes the instances in Eureka now."""
         self._clashes.look(self._judge.known, self._judge.world.clock.time)
 
     def judge(self, before: Mapping[Ref, SyncerTruth]) -> None:
-        """A pass wrote to Kubernetes; `before` are the syncers as they were."""
+        """Judges a write to Kubernetes; `before` are the syncers before it."""
         for ref, was in before.items():
             still = self._judge.truth.syncers.get(ref)
             kept = still.finalizers if still is not None and still.uid == was.uid else ()
@@ -52,7 +52,7 @@ class Deletions:
                 self._judge_nothing_left(ref)
 
     def refused(self, view: PassView) -> bool:
-        """Whether another cluster's instance may have kept the pass from its work."""
+        """Whether another cluster's instance may have stopped the pass."""
         return self._clashes.stopped(view)
 
     def _judge_nothing_left(self, ref: Ref) -> None:
@@ -72,7 +72,7 @@ class Deletions:
                     raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
 
     def judge_pass(self, view: PassView) -> None:
-        """A pass is over."""
+        """Judges the end of a pass."""
         for ref, syncer in self._judge.truth.syncers.items():
             since = self._judge.truth.abandoned_since.get(syncer.uid)
             served = not self._judge.story.installation.halves

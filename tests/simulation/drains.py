@@ -1,4 +1,4 @@
-"""A person drains pods and nodes, and the lists that tell of it fail: events and troubles on top of any story.
+"""A person drains pods and nodes, and the lists that show it fail: events and troubles on top of any story.
 
 Apart from the other stories, which stay the same of each seed.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 _LISTS = frozenset({Call.PODS, Call.OTHER})
-"""Of pods, and of nodes."""
+"""The lists that show drains of pods and of nodes."""
 _KINDS = (Kind.TIMEOUT_BEFORE, Kind.ERROR_503, Kind.FORBIDDEN, Kind.FORBIDDEN, Kind.EMPTY, Kind.CUT, Kind.PAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDrained(Event):
-    """A person annotates a pod, or takes the annotation away."""
+    """A person annotates a pod, or removes the annotation."""
 
     app: str
     number: int
@@ -39,7 +39,7 @@ class PodDrained(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDrained(Event):
-    """The same of a node, with all that runs on it."""
+    """A person annotates a node, or removes the annotation; it counts for all its pods."""
 
     number: int
     drained: bool = True
@@ -51,14 +51,14 @@ class NodeDrained(Event):
 
 
 def annotate(stage: Stage, path: str, *, drained: bool) -> bool:
-    """Whether there was something to annotate."""
+    """Annotates the object; returns whether it was there."""
     body = {"metadata": {"annotations": {DRAIN: "true" if drained else None}}}
     status, _ = stage.world.kubernetes.call("PATCH", path, body)
     return status < 300
 
 
 def story(seed: int) -> Story:
-    """The story of this seed, in which somebody drains; two nodes, and lists of pods and nodes that fail."""
+    """Gives the story of this seed with drains, two nodes, and failing lists of pods and nodes."""
     base = chance.story(seed)
     dice = random.Random(f"drains {seed}")
     apps = sorted({event.app for event in base.events if hasattr(event, "app")})

@@ -1,4 +1,4 @@
-"""Another cluster behind the address of ours: what it holds, when the address leads there, and stories of it.
+"""Another cluster behind our address: its objects, when the address leads there, and stories about it.
 
 As with a kubeconfig that is read again, or a name that is given to a rebuilt cluster. A process that has learned whom
 it serves follows; one that has not is another cluster's program, and none of these stories.
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 _WITHOUT_END = 10**6
 _REVISION = 10**6
-"""Where the other cluster's versions begin: those of two real ones do not meet."""
+"""Where the other cluster's resource versions begin, as those of two real clusters differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """An app of the other cluster, under a name that ours may have as well."""
+    """An app of the other cluster, under a name that ours may also have."""
 
     app: str
     ips: tuple[str, ...]
     asked: Asked = PLAIN
     app_name: str = ""
     served: bool = True
-    """Whether its Service is there."""
+    """Whether its Service exists."""
     deleting: bool = False
     """Whether its syncer is being deleted, and waits for the program of its own cluster."""
     gated: bool = False
 
     def build(self, world: World) -> None:
-        """Everything of it, in the other cluster."""
+        """Creates its objects in the other cluster."""
         spec: dict[str, object] = {"selector": {"app": self.app}, "appName": self.app_name or self.app}
         manifest = dict(syncer_manifest(self.app, self.app, spec | self.asked.written()))
         if self.deleting:
@@ -56,8 +56,8 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressLeadsElsewhere(Event):
-    """From now on, after `skip` calls more, the program's calls to Kubernetes are answered by another cluster; for some
-    seconds, or so many calls, if that is less."""
+    """After `skip` more calls, another cluster answers the program's calls to Kubernetes, for some seconds or a number
+    of calls, whichever ends first."""
 
     lasts: float
     twins: tuple[Twin, ...]
@@ -90,7 +90,7 @@ class AddressLeadsElsewhere(Event):
 
 
 def with_another_cluster(base: Story) -> Story:
-    """The story, with an address that leads elsewhere for a while, once or more often."""
+    """Adds an address that leads elsewhere for a while, once or more often."""
     dice = random.Random(f"another cluster {base.seed}")
     last = base.ends - QUIET
     events = list(base.events)

@@ -1,4 +1,4 @@
-"""What happens in the world. An event that finds nothing to happen to is none, so that any of them can be left out."""
+"""Events of the world. An event that finds nothing to change does nothing, so any of them can be left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(ABC):
-    """Something that happens at second `at`."""
+    """An event at second `at`."""
 
     at: float
 
@@ -28,12 +28,12 @@ class Event(ABC):
 
     @abstractmethod
     def happen(self, stage: Stage) -> str:
-        """Do it, and say what happened; nothing when there was nothing to happen to."""
+        """Makes it happen, and returns a sentence about it; empty if there was nothing to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerApplied(Event):
-    """A person creates a syncer, or gives it another spec."""
+    """A person creates a syncer, or changes its spec."""
 
     name: str
     app: str
@@ -62,7 +62,7 @@ class SyncerDeleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceApplied(Event):
-    """The Service of an app is there."""
+    """A person applies the Service of an app."""
 
     app: str
 
@@ -73,7 +73,7 @@ class ServiceApplied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDeleted(Event):
-    """The Service of an app goes."""
+    """A person deletes the Service of an app."""
 
     app: str
 
@@ -84,7 +84,7 @@ class ServiceDeleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStarted(Event):
-    """A pod begins, ready at once or not."""
+    """A pod starts, ready at once or not."""
 
     app: str
     number: int
@@ -102,7 +102,7 @@ class PodStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEnds(Event):
-    """A pod is deleted, and terminates for a while; without grace it vanishes."""
+    """A pod is deleted, and terminates for a while. Without grace it vanishes."""
 
     app: str
     number: int
@@ -121,7 +121,7 @@ class PodEnds(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodMoves(Event):
-    """A pod is replaced by one of the same name at another address, with no moment between."""
+    """A pod is replaced at once by one of the same name at another address."""
 
     app: str
     number: int
@@ -152,7 +152,7 @@ class PodTurns(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPodsTurn(Event):
-    """Every pod at once, as when the node controller is lost."""
+    """Every pod turns at once, as when the node controller is lost."""
 
     ready: bool
 
@@ -165,7 +165,7 @@ class AllPodsTurn(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrangerRegisters(Event):
-    """Somebody else registers an instance beside ours."""
+    """Another client registers an instance beside ours."""
 
     who: str
     """`service`: one of the data centre, under the same app and VIP; `itself`: the pod's own Eureka client; `owner`:
@@ -173,7 +173,7 @@ class StrangerRegisters(Event):
     app: str
     ip: str
     by_name: bool = False
-    """Its host name is a pod's, as it is by Spring's default: nobody outside of the cluster resolves it."""
+    """Whether its host name is a pod's, as by Spring's default: nobody outside of the cluster resolves it."""
 
     def happen(self, stage: Stage) -> str:
         stranger = stage.stranger(self.who, self.app, self.ip)
@@ -187,7 +187,7 @@ class StrangerRegisters(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrangerLeaves(Event):
-    """It cancels what it registered."""
+    """The stranger cancels its instance."""
 
     who: str
     app: str
@@ -202,7 +202,7 @@ class StrangerLeaves(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTurns(Event):
-    """The pod's own Eureka client says that it is not UP, or is again."""
+    """The pod's own Eureka client turns its instance from UP, or back to UP."""
 
     app: str
     ip: str
@@ -234,7 +234,7 @@ class PersonOverrides(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonReleases(Event):
-    """The person takes every override back."""
+    """The person removes every override."""
 
     def happen(self, stage: Stage) -> str:
         freed = [

@@ -1,4 +1,4 @@
-"""What a pass may have known that somebody wanted a removal: a terminating pod, a deleted syncer, a limit, a drain."""
+"""What a pass may have known as evidence for a removal: a terminating pod, a deleted syncer, a limit, a drain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .world import Key
 
 
 class Evidence:
-    """Remembers of which syncers what goes is a person's wish."""
+    """Remembers for which syncers a removal is a person's wish."""
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
@@ -20,7 +20,7 @@ class Evidence:
         self._until: dict[Ref, float] = {}
 
     def look(self, now: float) -> None:
-        """Who is deleted, and who has a limit."""
+        """Notes which syncers are being deleted, and which have a limit."""
         self._until.update(dict.fromkeys(self._wished, now))
         self._deleted.update(dict.fromkeys(self._deleting, now))
         self._deleting = {ref for ref, one in self._truth.syncers.items() if one.deleting}
@@ -31,7 +31,7 @@ class Evidence:
         return ref in self._deleting or self._deleted.get(ref, -1.0) >= view.specs
 
     def of(self, view: PassView, key: Key) -> bool:
-        """Whether there may be some for what the pass took."""
+        """Whether there may be evidence for what the pass removed."""
         ref = view.taken[key]
         slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
         return (

@@ -1,4 +1,4 @@
-"""Long stories: what a policy never cancels expires, and a Eureka cannot be read for minutes.
+"""Long stories: instances that a policy never cancels expire, and Eureka cannot be read for minutes.
 
 The long part of each is quiet, and a pass comes each half minute.
 """
@@ -15,12 +15,12 @@ from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 from .wishes import theme
 
 _AFTER = 900.0
-"""Seconds: twice a lease, three turns of Eureka's eviction, and what happens before."""
+"""Seconds: two leases, three rounds of Eureka's eviction, and the time before."""
 _KINDS = (Kind.ERROR_503, Kind.TIMEOUT_BEFORE, Kind.EMPTY, Kind.CUT, Kind.PAGE, Kind.REFUSED)
 
 
 def with_an_expiry(base: Story) -> Story:
-    """The story, of syncers that cancel nothing, and of what becomes of their instances until the last has expired."""
+    """Adds syncers that cancel nothing, and goes on until their last instance has expired."""
     dice = random.Random(f"an expiry {base.seed}")
     last = base.ends - QUIET
     apps = sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
@@ -47,7 +47,7 @@ def with_an_expiry(base: Story) -> Story:
 
 
 def _meanwhile(dice: random.Random, apps: list[str], last: float) -> list[e.Event]:
-    """What happens to what is DOWN before it has expired."""
+    """Gives events for DOWN instances before they expire."""
     found: list[e.Event] = []
     for _ in range(dice.choice((0, 1, 2))):
         app, at = dice.choice(apps), round(last + dice.uniform(30, 500), 1)
@@ -67,7 +67,7 @@ def _meanwhile(dice: random.Random, apps: list[str], last: float) -> list[e.Even
 
 
 def with_a_long_silence(base: Story) -> Story:
-    """The story, with pods that wait for their gates while Eureka, or its lists, cannot be read for minutes."""
+    """Adds pods that wait for their gates while Eureka, or its lists, cannot be read for minutes."""
     dice = random.Random(f"a long silence {base.seed}")
     begins = round(base.ends - QUIET + dice.uniform(0, 30), 1)
     ends = round(begins + dice.uniform(200, 520), 1)
@@ -89,6 +89,6 @@ def with_a_long_silence(base: Story) -> Story:
 
 
 def _seldom(base: Story) -> Installation:
-    """A pass each half minute, or a CronJob's two each minute."""
+    """Gives the installation with at most one pass each half minute, or a CronJob's two each minute."""
     at_least = 60.0 if base.installation.mode is Mode.TWICE else 30.0
     return replace(base.installation, interval=max(base.installation.interval, at_least))

@@ -1,19 +1,20 @@
 """The promises, held against the true state of the servers at every call that a copy of the program makes.
 
-other owner an instance of somebody else is never changed, if the program could have seen it
+other owner an instance of another owner is never changed, if the program could have seen it
 unread      nothing is written that the same pass did not read uncached before
-removed     what is to be UP, and was since before the pass looked, is not removed
+removed     an instance that should be UP, since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
-unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
-drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
+unwanted    nothing is registered that should not be UP when the pass looked, but instances of a suspended syncer that
+            Eureka lost
+drained     while a person drains an instance, and its mark says so, it does not become UP, whichever lists fail
 returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
-`twins`. What another namespace claims: `neighbours`. When leases end: `leases`. When finalizers go: `deletions`.
-Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of
-service: `overrides`. Statuses that change for nothing: `steady`. Gates of two syncers: `sharing`. A stage without time:
-`starving`. The end of a story: `rest`.
+The other promises: `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `twins` pods that
+register themselves; `neighbours` claims of another namespace; `leases` the ends of leases; `deletions` finalizers;
+`strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides` instances that a person
+put out of service; `steady` needless writes; `sharing` gates of two syncers; `starving` a stage without time; `rest`
+the end of a story.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from eurekube_sync.controller.one_pass import PassReport
 
 _LOOK_HOLDS = 150.0
-"""Seconds that an uncached read may be old when something is written: no pass goes on for longer."""
+"""Seconds that an uncached read may be old at a write: no pass is longer."""
 
 
 class Judge:
@@ -72,17 +73,17 @@ class Judge:
         self.releases = Releases()
         self.losses = Losses(self)
         self.reached: Counter[str] = self.conduct.reached
-        """How often each situation came up that a promise speaks of."""
+        """How often each situation that a promise is about came up."""
         self.calm_since = 0.0
         """Since when the program runs and Eureka answers."""
         self.held_by: dict[str, frozenset[Key]] = {}
-        """What each copy's last whole pass said it holds."""
+        """The held removals that each copy's last whole pass reported."""
         self.strays = Strays(self.reached)
         self._deletions = Deletions(self)
         self.suspensions = Suspensions(self.truth, self.ours_of, self.reached)
         self.leases = Leases(self)
         self.too_late: set[Key] = set()
-        """What was registered by lists from before the deletion of its syncer."""
+        """The instances registered by lists from before the deletion of their syncer."""
         self.dead = Dead(self)
         self.evidence = Evidence(self.truth)
         self.sizes = Sizes(self.evidence, self.reached)
@@ -101,13 +102,13 @@ class Judge:
 
     @property
     def known(self) -> list[State]:
-        """What each Eureka server holds."""
+        """The instances that each Eureka server holds."""
         return self._known
 
     # --- What the world tells -----------------------------------------------------------------------------------------
 
     def world_changed(self) -> None:
-        """After every event: what stands now is what the next call is measured against."""
+        """Notes the state of the world after an event; the next call is compared with it."""
         changed = self.truth.look()
         for peer in range(len(self.world.eurekas)):
             changed = self._look_at_eureka(peer) or changed
@@ -134,26 +135,26 @@ class Judge:
         self.tenants.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
-        """The wall clock of the program's machine."""
+        """Notes that the wall clock of the program's machine changed."""
         self.clock_right = self.clock_right and not by
         self.dead.clock_is_wrong()
         self.steady.changed(self.world.clock.time)
         self.releases.clock_is_wrong(self.world.clock.time, by)
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
-        """All leases are lost by the server, not by us."""
+        """Notes that a server lost all leases; that is not the program's fault."""
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
         self.not_calm(warm_up)
 
     def not_calm(self, until_later: float = 0.0) -> None:
-        """The program, or Eureka, is not there, for so many seconds."""
+        """Notes that the program or Eureka is away for so many seconds."""
         self.calm_since = max(self.calm_since, self.world.clock.time + until_later)
         self.steady.changed(self.world.clock.time)
 
     @property
     def held(self) -> frozenset[Key]:
-        """All that is held, and said to be."""
+        """The keys of all removals that are held and reported."""
         return frozenset().union(*self.held_by.values())
 
     def stands_in_part(self, key: Key) -> bool:
@@ -161,8 +162,8 @@ class Judge:
         return 0 < sum(key in state for state in self._known) < len(self._known)
 
     def _any_stands_in_part(self) -> bool:
-        """Whether anything of ours does. A process that makes one pass lists the other servers now and then, so that
-        a status may count such an instance in one pass, and not in the next."""
+        """Whether only some servers hold an instance of ours. A process of one pass lists the other servers only
+        sometimes, so a status may count such an instance in one pass and not in the next."""
         return len(self._known) > 1 and any(self.stands_in_part(key) for state in self._known for key in state)
 
     def up_since(self, key: Key) -> float:
@@ -170,22 +171,22 @@ class Judge:
         return max((since[key] for since in self._up_since if key in since), default=inf)
 
     def ours_of(self, state: State) -> Iterator[Key]:
-        """The keys of ours in it."""
+        """The keys of our instances in it."""
         return (key for key, listed in state.items() if self.ours(listed))
 
     def ours(self, listed: Listed) -> bool:
-        """By both marks."""
+        """Whether it has both marks of ours."""
         metadata = listed[0].metadata
         return metadata.get("eurekube.owner") == OWNER and metadata.get("eurekube.cluster") == self.cluster
 
     # --- What the program does --------------------------------------------------------------------------------------
 
     def before(self) -> None:
-        """Right before a call takes effect: what changed by itself since the last one."""
+        """Notes what changed by itself since the last call, right before this call takes effect."""
         self.world_changed()
 
     def after(self, view: PassView, call: Call, request: Request, peer: int | None) -> None:
-        """Right after its effect."""
+        """Judges a call right after its effect."""
         if peer is None:
             if request.method != "GET":
                 view.writes.append(f"{request.method} {request.path}")
@@ -219,7 +220,7 @@ class Judge:
             self._look_at_wishes()
 
     def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
-        """The program got a whole answer, given at `now`. `as_of` is the moment of an older one."""
+        """Notes that the program got a complete answer at `now`. `as_of` is the moment that an old answer shows."""
         if call is Call.LIST:
             # A later one shows no more than other peers' instances of syncers that are deleted.
             if view.eureka is None or view.kubernetes is None:
@@ -308,8 +309,8 @@ class Judge:
         )
 
     def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
-        """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was
-        registered for, unless another has its address. A successor that is frozen itself cannot take it over."""
+        """Since when it must not be removed. If its syncer is not served, it stays as long as its pod, unless another
+        pod has its address. A successor that is not served cannot take it over."""
         if key in self.truth.up:
             return self.truth.up[key].since
         syncer = self.truth.syncers.get(syncer_of(was[0]))
@@ -326,7 +327,8 @@ class Judge:
         return kept.serves_since if showed_service else kept.since
 
     def _is_left_behind(self, listed: Listed, frozen_for: Ref) -> bool:
-        """Whether its own syncer is gone, and the one that wanted it next is frozen: that one cannot take it over."""
+        """Whether its own syncer is gone, and the next one that wanted it is not served, so that it cannot take it
+        over."""
         ref = syncer_of(listed[0])
         return ref != frozen_for and ref not in self.truth.syncers
 
@@ -372,7 +374,7 @@ class Judge:
     # --- What passes by itself, and at the end of a pass ------------------------------------------------------------
 
     def _look_at_eureka(self, peer: int) -> bool:
-        """Whether anything changed there by itself."""
+        """Looks at Eureka; returns whether anything changed there by itself."""
         now = self.world.standing(peer)
         before = self._known[peer]
         if now is before:
@@ -393,7 +395,7 @@ class Judge:
         return changed
 
     def pass_ended(self, view: PassView, report: PassReport, *, period: float) -> None:
-        """A pass is over: whatever stood all through it was renewed in time."""
+        """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
         self.world_changed()
         self.dead.judge_pass(view, report)
         self.suspensions.judge_pass(view)
@@ -408,11 +410,11 @@ class Judge:
             self.conduct.judge_waiting(view)
 
     def refused(self, view: PassView) -> bool:
-        """Whether another cluster's instance may have kept the pass from its work."""
+        """Whether another cluster's instance may have stopped the pass."""
         return self._deletions.refused(view)
 
     def serves_itself(self, key: Key) -> bool:
-        """Whether the pod behind it has registered itself for the same app."""
+        """Whether its pod has registered itself for the same app."""
         ip = key.id.split(":")[3]
         return any(
             other.app == key.app and listed[0].ip_addr == ip and not self.ours(listed)
@@ -421,14 +423,14 @@ class Judge:
         )
 
     def duplicates(self, key: Key) -> bool:
-        """Whether ours need not stand beside what the pod registers itself, or cannot."""
+        """Whether ours need not, or cannot, be registered beside the pod's own instance."""
         held = self.truth.eligible.get(key)
         syncer = self.truth.syncers.get(held.holder) if held else None
         warns = syncer is not None and syncer.asked.on_duplicate == "Warn"
         return self.is_taken(key) or (not warns and self.serves_itself(key))
 
     def is_taken(self, key: Key) -> bool:
-        """Whether somebody else stands under it."""
+        """Whether another client's instance has this key."""
         return any(key in state and not self.ours(state[key]) for state in self._known)
 
 
@@ -437,4 +439,4 @@ def _differ(was: Listed | None, stands: Listed | None) -> bool:
 
 
 STRIKES_AT_CALM = frozenset(set(Kind) - {Kind.SLOW})
-"""Troubles that end the calm in which no lease may run out: all but slow answers."""
+"""Troubles that end the calm in which no lease may expire: all but slow answers."""

@@ -1,8 +1,8 @@
 """When leases were renewed, when they run out, and the promises about that.
 
-lease       no lease of ours runs out while the program runs and Eureka answers
-renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
-expires     what a policy never cancels is DOWN and not renewed, so that it expires
+lease       no lease of ours expires while the program runs and Eureka answers
+renewed     a pass in which nothing went wrong renews every lease in time
+expires     an instance that a policy never cancels is DOWN and not renewed, so that it expires
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 _CACHE = 30.0
-"""Seconds that a list of Eureka may be old."""
+"""Seconds that Eureka's list may be old."""
 _SEEN = 60.0
-"""Seconds after which every list shows what was written, and a pass that asked for an older one is over."""
+"""Seconds after which every list shows a write, and a pass with an older list is over."""
 _GONE = "eurekube.gone"
-"""The mark of what was turned DOWN instead of cancelled."""
+"""The mark of an instance that was turned DOWN instead of cancelled."""
 _EVICTION = 60.0
 
 
 class Leases:
-    """Sees each instance that is gone by itself, and the end of every pass."""
+    """Sees each instance that expired, and the end of every pass."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 
     def judge_end(self, key: Key, was: Listed, peer: int) -> None:
-        """One of ours is gone from this server, and nobody cancelled it."""
+        """Judges that one of our instances is gone from this server without a cancel."""
         clock = self._judge.world.clock
         ran_out = expiry(was) - clock.now() + clock.time
         wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
@@ -48,7 +48,7 @@ class Leases:
             self._judge.reached["an instance that a policy left to expire"] += 1
 
     def judge_renewals(self, view: PassView, before: State, now: State) -> None:
-        """A call of this pass that renews."""
+        """Judges a call of this pass that renews."""
         for key, listed in now.items():
             if not is_left(listed) or key not in before or not self._judge.ours(listed):
                 continue
@@ -63,12 +63,12 @@ class Leases:
         return syncer is not None and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
 
     def _is_wanted_again(self, key: Key) -> bool:
-        """Whether a syncer claims it that leaves nothing to expire, such as one that was created again."""
+        """Whether a syncer claims it that lets nothing expire, such as one that was created again."""
         claim = self._judge.truth.eligible.get(key)
         return claim is not None and self._judge.truth.syncers[claim.holder].asked.policy == SYNC
 
     def judge_rest(self, view: PassView) -> None:
-        """The end of a story: what was left to expire long ago is gone, or its lease has run out."""
+        """Judges the end of a story: an instance left to expire long ago is gone, or its lease is over."""
         clock = self._judge.world.clock
         for state in self._judge.known:
             for key in self._judge.ours_of(state):
@@ -80,11 +80,12 @@ class Leases:
                     raise Violation("expires", f"{key} stands, and was to expire by {latest:.0f} s")
 
     def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
-        """Whether another peer holds it no more: what a peer's late renewal brought back is left to a sweep."""
+        """Whether another server no longer holds it: an instance that a late renewal of another server brought back is
+        left to a sweep."""
         return any(key not in state for number, state in enumerate(self._judge.known) if number != peer)
 
     def judge_pass(self, view: PassView, *, period: float) -> None:
-        """A pass is over: whatever stood all through it was renewed in time."""
+        """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
         if view.troubled:
             return
         clock, known = self._judge.world.clock, self._judge.known
@@ -103,7 +104,7 @@ class Leases:
 
 
 def may_lapse(listed: Listed) -> bool:
-    """Whether it may be left to expire: a policy cancels nothing, and it is DOWN."""
+    """Whether it may be left to expire: its policy cancels nothing, and it is DOWN."""
     return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
 
 
@@ -118,17 +119,17 @@ def written(listed: Listed) -> float:
 
 
 def duration(listed: Listed) -> float:
-    """Seconds, as it was registered."""
+    """The seconds of its lease, as registered."""
     return float(listed[0].lease.duration)
 
 
 def renewed(listed: Listed) -> float:
-    """Unix seconds of the last renewal, or of the registration."""
+    """Unix seconds of its last renewal, or of its registration."""
     times = listed[1]
     renewed = times.renewed if times.renewed == times.registered else times.renewed - duration(listed) * 1000
     return renewed / 1000
 
 
 def expiry(listed: Listed) -> float:
-    """Unix seconds."""
+    """Unix seconds at which its lease ends."""
     return listed[1].renewed / 1000 + duration(listed)

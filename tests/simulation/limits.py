@@ -1,7 +1,7 @@
-"""What limits come to as the world goes on, and the promises about them.
+"""How many instances each limit allows as the world changes, and the promises about limits.
 
-limit       while a limit stands, no pass brings up more than it lets in, none takes out what it lets stay, and what a
-            percentage comes to takes nothing out when it falls by itself
+limit       while a limit is the same, no pass makes more instances UP than it allows, and none removes instances that
+            it allows; a percentage that falls to fewer places by itself removes nothing
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .view import OUT, PassView, State, Violation, is_up, named, status_of, sync
 from .world import Key
 
 _LIST_IS_OLD = 50.0
-"""Seconds: how long a cached list of Eureka may tell of what was."""
+"""Seconds that Eureka's cached list may be old."""
 
 
 @dataclass(slots=True)
 class _History:
-    """What one syncer's limit came to since it was set."""
+    """The numbers that one syncer's limit allowed since it was set."""
 
     limit: Limit
     since: float
@@ -30,7 +30,7 @@ class _History:
 
 
 class Limits:
-    """Sees every change of the world, and every change that a pass makes to a limited syncer's instances."""
+    """Sees every change of the world, and every change that a pass makes to instances of a limited syncer."""
 
     def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]]) -> None:
         self._truth = truth
@@ -39,13 +39,13 @@ class Limits:
         self._peaks: dict[tuple[str, Limit], int] = {}
         """By UID and limit, the most places that such a limit had before another was set."""
         self._seen: dict[str, list[tuple[float, list[int]]]] = {}
-        """By UID, how many others each server held, and since when."""
+        """How many instances of others each server held, and since when, by UID."""
         self._written: dict[Key, tuple[str, float]] = {}
         self.lost_up: dict[Key, float] = {}
-        """When a key was last no longer UP."""
+        """When each key last stopped being UP."""
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """What each limit comes to now."""
+        """Notes how many instances each limit allows now."""
         for syncer in self._truth.syncers.values():
             counts = [self._others(syncer, state) for state in states]
             seen = self._seen.setdefault(syncer.uid, [])
@@ -76,7 +76,8 @@ class Limits:
                 history.places.append((now, places))
 
     def _begin(self, history: _History, syncer: SyncerTruth, now: float) -> None:
-        """A list that is read right after a limit was set may tell of the others that there were before."""
+        """Begins the history of a limit. A list that is read right after it was set may still show earlier instances of
+        others."""
         if history.limit.kind != "share":
             return
         pods = self._truth.pod_count.get(syncer.ref, 0)
@@ -87,12 +88,12 @@ class Limits:
             history.places.append((when, history.limit.places(pods=pods, others=min(counts))))
 
     def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
-        """A pass wrote it for a syncer."""
+        """Notes that a pass wrote the instance for a syncer."""
         syncer = self._truth.syncers.get(ref)
         self._written[key] = (syncer.uid if syncer else "", view.specs)
 
     def least(self, syncer: SyncerTruth, since: float) -> int:
-        """The fewest places since then."""
+        """The fewest places since that moment."""
         places = self._known[syncer.uid].places
         before = [count for when, count in places if when <= since][-1:]
         return min([*before, *(count for when, count in places if when > since)], default=0)
@@ -102,11 +103,11 @@ class Limits:
         return self._known[syncer.uid].peak
 
     def now(self, syncer: SyncerTruth) -> int:
-        """The places that there are."""
+        """The places now."""
         return self._known[syncer.uid].places[-1][1]
 
     def judge_brought(self, view: PassView, key: Key, state: State, up_since: Mapping[Key, float]) -> None:
-        """A pass made it UP."""
+        """Judges that a pass made it UP."""
         syncer = self._limited(view, key)
         if syncer is None:
             return
@@ -124,7 +125,7 @@ class Limits:
             raise Violation("limit", f"{what} {syncer.asked.limit}: {self.most(syncer)}")
 
     def judge_taken(self, view: PassView, key: Key, state: State) -> None:
-        """A pass took it out, or DOWN; `state` is what stood before."""
+        """Judges that a pass cancelled it or turned it DOWN; `state` is the state before."""
         syncer = self._limited(view, key)
         held = self._truth.eligible.get(key)
         if syncer is None or held is None or held.since > view.moment:
@@ -152,7 +153,7 @@ class Limits:
             raise Violation("limit", f"{key} was taken out, and only {count} of {limit.limit} stood")
 
     def _limited(self, view: PassView, key: Key) -> SyncerTruth | None:
-        """The syncer that claims it, when it has a limit that the pass must have seen."""
+        """The syncer that claims it, if that has a limit that the pass must have seen."""
         held = self._truth.eligible.get(key)
         syncer = self._truth.syncers.get(held.holder) if held else None
         if syncer is None or syncer.uid not in self._known or syncer.asked.suspend:
@@ -167,7 +168,7 @@ class Limits:
         return sum(is_up(state[key]) for key in self._standing(syncer, state))
 
     def _others(self, syncer: SyncerTruth, state: State) -> int:
-        """UP instances that callers find under its VIP, and that are neither its own nor about to be."""
+        """UP instances under its VIP that callers find, and that are not the syncer's own, now or soon."""
         vip = syncer.app_name.lower()
         mine = set(self._standing(syncer, state))
         return sum(

@@ -1,11 +1,11 @@
 """The promises about what an app may lose, at every call of a pass.
 
-emptied     on no server an app of ours goes to nothing while an instance that was to be added is not there; nor a
-            syncer, while one of its pods is to move to another name. A limit adds none where what a person put out of
-            service has all its places
-brake       no pass takes the last UP instance that may serve of more than one app, and 5 % of them, without a person's
-            wish; nor by deletions, the last of more than ten apps and 20 % of them; nor all that is UP, but by
-            deletions, unless another pass saw before that its pods are dead
+emptied     on no server an app of ours loses its last instance while an instance to be added is missing; nor does a
+            syncer while one of its pods should move to another name. A limit adds none if instances that a person put
+            out of service have all its places
+brake       without a person's wish, no pass removes the last UP instance that may serve of more than one app and 5 % of
+            them; by deletions, not of more than ten apps and 20 % of them; nor, without deletions, all UP instances,
+            unless another pass saw before that their pods are dead
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 _DELETED_APPS = 10
 _DELETED_PERCENT = 20
-"""So many apps, or such a part of them, may go at once because a person deletes their syncers."""
+"""Number of apps, or part of them, that may go at once because a person deletes their syncers."""
 _LIST_IS_OLD = 60.0
-"""Seconds in which what another copy did may be news to a pass."""
+"""Seconds in which a pass may not yet see what another copy did."""
 
 
 class Losses:
-    """Sees what stood before each call, and after it."""
+    """Compares the state before and after each call."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 
     def judge(self, view: PassView, before: State, now: State) -> None:
-        """After a call of this pass that was more than a renewal."""
+        """Judges a call of this pass, unless it only renewed."""
         ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key])]
         ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
         left = {key.app for key in (*ups_now, *view.gave_way)}  # callers have the pods' own
@@ -74,15 +74,16 @@ class Losses:
         judge.sizes.judge(view, counted, gave_way, stands, judge.limits.lost_up)
 
     def is_no_loss(self, view: PassView, key: Key) -> bool:
-        """Whether callers lose nothing by what the pass took: another pod has its address, its pod is served under
-        another name, or another pass saw before that it is dead."""
+        """Whether callers lose nothing by a removal: another pod has its address, its pod is served under another name,
+        or another pass saw before that it is dead."""
         judge = self._judge
         seen = judge.confirmations.saw_dead(view, key) or not judge.clock_right  # a wrong clock shortens the wait
         dead = not judge.dead.may_serve(view, key) and seen
         return dead or judge.dead.is_anothers(view, key) or judge.confirmations.lives_on(key, judge.known)
 
     def _unreleased(self, view: PassView, app: str) -> list[Key]:
-        """What the pass took of an app, but for what a person may have released, and what its pod's own stands for."""
+        """The removals of the pass in an app, without those that a person may have released and those that the pod's
+        own instance replaces."""
         return [
             key
             for key in view.taken
@@ -93,7 +94,7 @@ class Losses:
         ]
 
     def _judge_moved(self, view: PassView, key: Key, ups_now: set[Key]) -> None:
-        """A pod of a syncer that has nothing UP any more is to stand under another name."""
+        """Judges that a pod of a syncer without UP instances should be registered under another name."""
         ref, states = view.taken[key], self._judge.known
         of_it = (one for state in states for one in self._judge.ours_of(state) if syncer_of(state[one][0]) == ref)
         recent = view.begun - _LIST_IS_OLD
@@ -112,11 +113,11 @@ class Losses:
                 raise Violation("emptied", f"{key} went, and {other}, which its pod was to have instead, is not there")
 
     def _is_gone_elsewhere(self, key: Key) -> bool:
-        """Whether another peer lacks it already; only what went there first is judged."""
+        """Whether another server lacks it already. Only the server where it went first is judged."""
         return sum(is_up(state.get(key)) for state in self._judge.known) < len(self._judge.known) - 1
 
     def _gone_elsewhere(self, now: State, app: str | None) -> bool:
-        """Whether another peer has no UP instance of the app, or of any, already."""
+        """Whether another server has no UP instance of the app, or of any app, already."""
         return any(
             not any(is_up(state[key]) and app in (None, key.app) for key in self._judge.ours_of(state))
             for state in self._judge.known
@@ -124,14 +125,14 @@ class Losses:
         )
 
     def _is_told(self, view: PassView, key: Key, wanted: Since) -> bool:
-        """Whether the pass could know the syncer that claims it, and, of a pod that ends, that it is to stay."""
+        """Whether the pass could know the syncer that claims it, and of a pod that ends, that it stays."""
         truth = self._judge.truth
         since = truth.syncers[wanted.holder].since
         ends = truth.terminated_since(key, view.moment) and since["terminating"] > view.specs
         return min(since.values()) <= view.specs and not ends
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
-        """Whether it is to be added, or one in its place."""
+        """Whether it, or one in its place, is to be added."""
         if (up := self._judge.truth.up.get(key)) is not None:
             return up.since <= view.moment  # before that a limit of 0 may have taken it out
         syncer = self._judge.truth.syncers[self._judge.truth.eligible[key].holder]
@@ -144,8 +145,8 @@ class Losses:
         )
 
     def _has_no_place(self, view: PassView, key: Key, now: State) -> bool:
-        """Whether what a person put out of service has all places of its limit, and nothing went that was to be UP.
-        Such a place is kept, and a limit is not exceeded for a pod that serves nobody."""
+        """Whether instances that a person put out of service have all places of its limit, and no wanted UP instance
+        was removed. Such a place is kept, and no limit is exceeded for a pod that serves nobody."""
         truth = self._judge.truth
         syncer = truth.syncers[truth.eligible[key].holder]
         gone = [one for one in view.taken if one.app == key.app]
@@ -182,7 +183,7 @@ class Losses:
             raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
 
     def _judge_all_gone(self, view: PassView) -> None:
-        """Nothing of ours is UP any more, by what this pass took."""
+        """Judges that this pass left no UP instance of ours."""
         others = any(
             when > view.begun - _LIST_IS_OLD and key not in view.taken
             for key, when in self._judge.limits.lost_up.items()
@@ -197,7 +198,7 @@ class Losses:
         return wished or self.released(view, key) or self.is_no_loss(view, key)
 
     def released(self, view: PassView, key: Key) -> bool:
-        """Whether a person may have released what this pass took."""
+        """Whether a person may have released this removal."""
         ref = view.taken[key] if key in view.taken else view.gave_way[key]
         syncer = self._judge.truth.syncers.get(ref)
         annotated = syncer is not None and self._judge.releases.may_free(view, syncer, self._judge.world.clock.time)

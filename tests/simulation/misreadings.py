@@ -1,4 +1,4 @@
-"""The product made wrong in what it makes of a syncer's spec, and of what people release."""
+"""Defects in reading a syncer's spec, and in reading what people release."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _never(_claim: Claim | None) -> bool:
 
 
 def misreadings() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All of these defects, in the order of the table."""
     return (
         Defect(
             name="a policy cancels all the same",

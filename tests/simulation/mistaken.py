@@ -1,4 +1,4 @@
-"""The product made wrong where it takes again what the pass before made: each time it takes what has changed since."""
+"""Defects in reusing results of the pass before: each reuses a result although it changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _whatever_is_registered(self: Any, syncer: Any, wanted: Any, instance: Any) 
 
 
 def mistaken() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All of these defects, in the order of the table."""
     return (
         Defect(name="an instance of Eureka's list is known by its id", patches=((Decoded, "reading", _by_its_id),)),
         Defect(

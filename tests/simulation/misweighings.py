@@ -1,4 +1,4 @@
-"""The product made wrong in its brake: what is counted, what is held, and what goes all the same."""
+"""Defects of the brake: what is counted, what is held, and what is removed all the same."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _all_that_end(removals: Collection[Removal], observed: Observed, listed: Map
 
 
 def _unless_listed(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
-    """A list that failed is read as empty."""
+    """Reads a failed list as empty."""
     asked = [one.key for one in removals if (pod_namespace_of(observed.ours[one.key]) or "") in listed]
     failed = (key for key in asked if isinstance(listed[pod_namespace_of(observed.ours[key]) or ""], Unknown))
     return _DEAD(removals, observed, listed) | {key for key in failed if pod_uid_of(observed.ours[key])}
@@ -69,7 +69,7 @@ def _but_duplicates(removals: Collection[Removal], *rest: Any) -> Any:
 
 
 def misweighings() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All of these defects, in the order of the table."""
     wrong: Callable[..., Any] = _nothing
     return (
         Defect(

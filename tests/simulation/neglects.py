@@ -1,5 +1,5 @@
-"""The product made wrong where nothing is lost at once: what it writes for nothing, what it lets in by a rough count,
-what it opens too soon, and what never gets its turn."""
+"""Defects that lose nothing at once: needless writes, too many registrations by a rough count, gates that open too
+soon, work that never gets its turn."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
 
 
 def neglects() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All of these defects, in the order of the table."""
     stage = Deadline.stage
     return (
         Defect(

@@ -1,10 +1,10 @@
 """Stories in which another namespace's syncers claim an app's addresses, and the promise about them.
 
-tenant      a claim from another namespace neither cancels nor keeps out what a namespace's ready pods have; what only
-            claims their address is not registered beside them, and a condition says so; of two written addresses the
-            second is not registered beside the first
+tenant      a claim from another namespace neither cancels instances of a namespace's ready pods nor keeps them out; an
+            instance that only claims their address is not registered beside them, and a condition says so; of two
+            written addresses the second is not registered beside the first
 
-The oracle knows nothing of such syncers where it says what is to be UP: so whatever they bring about breaks a promise.
+The oracle ignores such syncers when it decides what should be UP, so each of their effects breaks a promise.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 _SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces"
 _HOSTS = tuple(f"10.0.0.{number}" for number in range(1, 7))
-"""Where the pods of stories are."""
+"""Addresses that pods of stories may have."""
 _INGRESS = "in.example.com"
 _ENDPOINT = "203.0.113.9"
-"""Stands behind a Service whose address is written."""
+"""The endpoint of a Service whose own address is written by hand."""
 _WRITTEN = ("host", "external", "slice")
 _FORGED = ("pods", "their pods")
 
 
 def neighbour_of(app: str) -> str:
-    """The other team's namespace."""
+    """Gives the namespace of the other team."""
     return {"bank": "shop", "shop": "bank"}[APPS[app]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourClaims(Event):
-    """A syncer claims addresses under an app's name: by a Service without a selector, and a slice written by hand."""
+    """A syncer claims addresses under an app's name: with a Service without a selector, and a slice written by hand."""
 
     app: str
     namespace: str
@@ -101,7 +101,7 @@ class NeighbourClaims(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourLeaves(Event):
-    """Its syncer is deleted."""
+    """The neighbour's syncer is deleted."""
 
     app: str
     namespace: str
@@ -114,7 +114,7 @@ class NeighbourLeaves(Event):
 
 
 def with_neighbours(base: Story) -> Story:
-    """The story, with an app whose addresses another namespace claims, mostly by an older syncer."""
+    """Adds an app whose addresses another namespace claims, mostly with an older syncer."""
     dice = random.Random(f"neighbours {base.seed}")
     last = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, ServiceApplied)}))
@@ -153,7 +153,7 @@ def with_neighbours(base: Story) -> Story:
 
 
 _Where = tuple[str, str]
-"""App, in capitals, and address."""
+"""App, in upper case, and address."""
 
 
 class Tenants:
@@ -163,12 +163,12 @@ class Tenants:
         self._judge = judge
         self._has_neighbours = any(isinstance(event, NeighbourClaims) for event in judge.story.events)
         self._since: dict[tuple[str, _Where], float] = {}
-        """By namespace, since when a living syncer of it claims an address."""
+        """Since when a living syncer of each namespace claims an address."""
         self._ups: dict[Key, float] = {}
-        """Since when each of ours stands UP on every server."""
+        """Since when each of our instances is UP on every server."""
 
     def look(self, now: float) -> None:
-        """What is claimed and what stands now."""
+        """Notes the claims and the instances of now."""
         if not self._has_neighbours:
             return
         claims = {(namespace, where) for namespace, _, where in self._claims()}
@@ -178,7 +178,7 @@ class Tenants:
         self._ups = {key: self._ups.get(key, now) for key in ups}
 
     def judge_loss(self, key: Key) -> None:
-        """A pod's instance went, or did not come in; a neighbour that claims its address is to blame."""
+        """Judges that a pod's instance was removed or not added, if a neighbour claims its address."""
         namespace, where = _place(key)
         if any(claimed == where and whose != namespace for whose, claimed in self._since):
             raise Violation("tenant", f"{key} is not UP, its pod is ready, and another namespace claims its address")
@@ -188,7 +188,7 @@ class Tenants:
         return is_shelf(syncer_of(listed[0])[1])
 
     def judge_new(self, view: PassView, key: Key, stands: InstanceInfo) -> None:
-        """A pass registered one of such a syncer."""
+        """Judges that a pass registered an instance of such a syncer."""
         self._judge.reached["a neighbour's registration"] += 1
         if pod_of(stands) or view.troubled or view.older:
             return  # a slice names a pod of its own namespace: nobody can tell that it is forged
@@ -202,7 +202,7 @@ class Tenants:
                 raise Violation("tenant", f"{key} was registered, and {other} stood there before")
 
     def judge_rest(self) -> None:
-        """At the end of a story: who may not come in is told."""
+        """Judges the end of a story: a syncer that is kept out has a condition that says so."""
         truth, known = self._judge.truth, self._judge.known
         for namespace, ref, where in self._claims():
             others = [key for key in truth.up if _place(key)[1] == where and _place(key)[0] != namespace]
@@ -217,7 +217,7 @@ class Tenants:
                 raise Violation("tenant", f"{others[0]} has its address, and no condition of {named(ref)} says so")
 
     def _claims(self) -> Iterator[tuple[str, tuple[str, str], _Where]]:
-        """Namespace, syncer, and what it claims."""
+        """Namespace, syncer, and the addresses that it claims."""
         world = self._judge.world
         services = {_named(one): one for one in world.objects("/api/v1/services")}
         slices = {_named(one): one for one in world.objects("/apis/discovery.k8s.io/v1/endpointslices")}

@@ -1,8 +1,8 @@
 """Stories in which a person puts instances out of service, and the promise about them.
 
-override    nothing is out of service but what a person put there; and that is cancelled only when its syncer goes or
-            gives it another name, or its pod ends, for a cancel would forget the person's word: never for a pod that is
-            not ready, or a limit
+override    no instance is out of service unless a person put it there; such an instance is cancelled only when its
+            syncer is deleted or gives it another name, or its pod ends, because a cancel would lose the override: never
+            for an unready pod, or for a limit
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .wishes import random_limit
 from .world import Key
 
 _CONFIRMED = 60.0
-"""Seconds in which two apps may lose their last UP instance, one after the other: what is released may be UP."""
+"""Seconds in which two apps may lose their last UP instance one after the other: a released instance may be UP."""
 _Place = tuple[Key, str, str]
-"""A key, the UID of the pod behind it, and that of the syncer that claims it."""
+"""A key, the UID of its pod, and the UID of the syncer that claims it."""
 
 
 def with_overrides(base: Story) -> Story:
-    """The story, and then some of an app are put out of service, turn unready or are over a limit, or end."""
+    """Adds an app of which some instances are put out of service, turn unready, are over a limit, or end."""
     dice = random.Random(f"overrides {base.seed}")
     begins = base.ends - QUIET
     out = round(begins + dice.uniform(25, 40), 1)
@@ -61,20 +61,21 @@ def with_overrides(base: Story) -> Story:
 
 
 class Overrides:
-    """Remembers what a person put out of service."""
+    """Remembers which instances a person put out of service."""
 
     def __init__(self, truth: Truth, reached: Counter[str]) -> None:
         self._truth = truth
         self._reached = reached
         self.out: set[Key] = set()
-        """What a person put out of service, and did not take back."""
+        """The instances that a person put out of service, and did not put back."""
         self._ever: dict[Key, float] = {}
-        """When a person did so last."""
+        """When a person last put each out of service."""
         self._places: dict[_Place, float] = {}
         """Since when each of them has a place, ready or not."""
 
     def asked_out(self, key: Key, now: float) -> None:
-        """A person put it out of service now; Eureka keeps such a wish by id, in one app alone if ids differ by app."""
+        """Notes that a person put it out of service now. Eureka keeps this by id, so for one app alone if ids differ by
+        app."""
         self.out.add(key)
         self._ever[key] = now
 
@@ -83,12 +84,12 @@ class Overrides:
         return key in self._ever
 
     def since_looked(self, view: PassView, app: str) -> bool:
-        """Whether a person put one of the app out of service that the pass took for UP: it had looked before."""
+        """Whether a person put an instance of the app out of service after the pass had read it as UP."""
         looked = view.eureka if view.eureka is not None else view.begun
         return any(key.app == app and when > view.looked.get(key, looked) for key, when in self._ever.items())
 
     def look(self, now: float) -> None:
-        """Which of them have a pod and a syncer."""
+        """Notes which of them have a pod and a syncer."""
         if self._ever:
             found = {place for syncer in self._truth.syncers.values() for place in self._places_of(syncer)}
             self._places = {place: self._places.get(place, now) for place in found}
@@ -105,13 +106,13 @@ class Overrides:
         return [(key, uid, syncer.uid) for uid, key in keys.items() if key in self._ever]
 
     def judge_states(self, ours: list[Key], now: State) -> None:
-        """After a write to Eureka."""
+        """Judges a write to Eureka."""
         for key in ours:
             if status_of(now[key]) == OUT and key not in self._ever:
                 raise Violation("override", f"{key} is out of service, and nobody put it there")
 
     def judge_cancel(self, view: PassView, key: Key, was: State) -> None:
-        """After one of ours was cancelled; `was` is what stood before."""
+        """Judges the cancel of one of ours; `was` is the state before."""
         if status_of(was[key]) != OUT:
             return
         ref = syncer_of(was[key][0])

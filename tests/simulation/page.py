@@ -9,15 +9,15 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caught:
-    """How a defect was found out."""
+    """How a defect was found."""
 
     defect: str
     about: str = ""
-    """What the stories were about; empty: whatever came."""
+    """The subject of the stories; empty for any."""
     seeds: int
-    """How many stories it took."""
+    """How many stories were played."""
     promise: str
-    """Which promise it broke; empty when no story of those tried showed it."""
+    """The promise that was broken; empty if no story showed the defect."""
     seed: int = 0
     what: str = ""
 
@@ -36,7 +36,7 @@ RUN_ENDS = "<!-- the end of the last long run -->"
 
 
 def with_run(page: str, runs: int, first: int, jobs: int, shown: Iterable[str], *, about: str = "") -> str:
-    """The page with what this run printed in place of what it had between the marks."""
+    """Gives the page with the output of this run between the marks."""
     head, _, rest = page.partition(RUN_BEGINS)
     kind = f' --about "{about}"' if about else ""
     command = f"python -m tests.simulation{kind} --runs {runs} --seed {first} --jobs {jobs} --record"

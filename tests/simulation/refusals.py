@@ -1,4 +1,4 @@
-"""Stories in which Eureka refuses registrations while pods are replaced, move to another name, or are over a limit.
+"""Stories in which Eureka refuses registrations while pods are replaced, get another name, or are over a limit.
 
 What they are to show: `losses` says that nothing goes before its successor is there.
 """
@@ -19,7 +19,7 @@ _REGISTRATIONS = frozenset({Call.REGISTER})
 
 
 def with_refused_registrations(base: Story) -> Story:
-    """The story, and then an app whose pods change while registrations fail: all, or those of some."""
+    """Adds an app whose pods change while registrations fail, all or some."""
     dice = random.Random(f"refusals {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
@@ -51,7 +51,7 @@ def with_refused_registrations(base: Story) -> Story:
 
 
 def _change(dice: random.Random, app: str, at: float, old: range) -> list[e.Event]:
-    """What is to come in place of the old pods."""
+    """Gives the events that replace the old pods."""
     later = round(at + dice.uniform(0, 10), 1)
     match dice.choice(("replaced", "replaced", "rollout", "renamed", "limited")):
         case "rollout":

@@ -1,4 +1,4 @@
-"""What a person has released: one syncer's removals by its annotation, or the set that a plan id names.
+"""The removals that a person released: one syncer's by its annotation, or the set that a plan id names.
 
 By the words of the contract: an RFC 3339 time, at most one hour ahead, of the clock of the program's machine.
 """
@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 
 class Releases:
-    """Remembers every annotation and every set that was held."""
+    """Remembers every annotation and every held set."""
 
     def __init__(self) -> None:
         self.sets: dict[str, frozenset[Key]] = {}
-        """By plan id, what was held under it."""
+        """The held removals by plan id."""
         self._annotations: dict[str, list[tuple[float, str]]] = {}
         self._wrong: list[tuple[float, float]] = [(0.0, 0.0)]
 
     def look(self, syncers: Mapping[Ref, SyncerTruth], now: float) -> None:
-        """What the annotations say now."""
+        """Notes the annotations of now."""
         for syncer in syncers.values():
             said = syncer.annotations.get(APPROVE, "")
             history = self._annotations.setdefault(syncer.uid, [(0.0, "")])
@@ -38,7 +38,7 @@ class Releases:
                 history.append((now, said))
 
     def clock_is_wrong(self, now: float, by: float) -> None:
-        """The wall clock of the program's machine is off by so much from now on."""
+        """Notes how far the wall clock of the program's machine is off from now on."""
         self._wrong.append((now, by))
 
     def may_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
@@ -50,7 +50,7 @@ class Releases:
         )
 
     def must_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
-        """Whether all that this pass may have found releases."""
+        """Whether every annotation that this pass may have found releases."""
         clocks = {by for _, by in _since(self._wrong, view.begun)}
         said = [text for _, text in _since(self._annotations.get(syncer.uid, []), view.begun)]
         return all(
@@ -58,12 +58,12 @@ class Releases:
         )
 
     def approved(self, view: PassView) -> frozenset[Key]:
-        """What the plan id that the pass was given names."""
+        """The removals of the plan id that the pass was given."""
         return self.sets.get(view.approved or "", frozenset())
 
 
 def _since(history: list[tuple[float, T]], moment: float) -> list[tuple[float, T]]:
-    """What was so at that moment, and all that came later."""
+    """The values at that moment, and all later ones."""
     before = [entry for entry in history if entry[0] <= moment]
     return [*before[-1:], *(entry for entry in history if entry[0] > moment)]
 

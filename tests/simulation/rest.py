@@ -1,11 +1,13 @@
-"""The end of a story: two good passes after the last trouble all is as it should be, or it is said why not.
+"""The end of a story: two good passes after the last trouble everything is as it should be, or a condition says why
+not.
 
-rest        what is to be UP is UP, nothing stands that nothing wants, no finalizer stays without need
+rest        every instance that should be UP is UP, no unwanted instance is registered, and no finalizer stays without
+            need
 limit       as many of a limited syncer are UP as its limit asks for, and no more
-policy      what its policy never cancels stands as DOWN, and nothing of it is UP without a reason
+policy      an instance that its policy never cancels is DOWN and stays, and none of these is UP without a reason
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
-reported    what is held is reported by its syncer's condition, or that of the one that claims it now
-approved    what an annotation releases is not held
+reported    each held removal is reported by the condition of its syncer, or of the one that claims the instance now
+approved    a removal that an annotation releases is not held
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 _FROZEN = frozenset({"NoMatchingService", "AddressPending", "NoAddress"})
-"""Reasons for which what stands is left as it is."""
+"""Reasons for which a registered instance is left as it is."""
 
 
 class Rest:
-    """Looks at everything once."""
+    """Judges the end of a story."""
 
     def __init__(self, judge: Judge, view: PassView) -> None:
         self._judge = judge
@@ -36,7 +38,7 @@ class Rest:
         self._view = view
 
     def all(self) -> None:
-        """Raises Violation."""
+        """Judges everything once; raises Violation."""
         for state in self._judge.known:
             for key, wanted in sorted(self._truth.up.items()):
                 self._expect_up(key, state, wanted.vip)
@@ -80,7 +82,7 @@ class Rest:
             raise Violation("rest", f"{key} stands with version {version!r}")
 
     def _gave_way(self, key: Key, state: State, syncer: SyncerTruth | None) -> bool:
-        """Whether its policy turned it DOWN beside what its pod registered itself."""
+        """Whether its policy turned it DOWN beside the pod's own instance."""
         never_cancels = syncer is not None and syncer.asked.policy != SYNC
         return never_cancels and self._judge.twins.stands_beside(key, state) is not None
 
@@ -151,7 +153,8 @@ class Rest:
                 raise Violation("approved", f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it")
 
     def _may_tell(self, key: Key, listed: Listed) -> list[SyncerTruth]:
-        """The syncer that its mark names, those that claim the same, and those that claim this by now."""
+        """The syncers that may report it: the one that its mark names, and those that claim the same or claim this
+        now."""
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if syncer is None:
             return []
@@ -175,7 +178,7 @@ class Rest:
                         raise Violation("gate", f"the gate of a ready pod behind {key} is shut")
 
     def _serves_still(self, ref: Ref) -> bool:
-        """Whether a syncer has an instance that is to be UP, and is."""
+        """Whether a syncer has an instance that should be UP and is."""
         return any(
             key in self._truth.up and is_up(listed) and self._judge.ours(listed) and syncer_of(listed[0]) == ref
             for known in self._judge.known
@@ -184,7 +187,7 @@ class Rest:
 
 
 def _lapses(listed: Listed, syncer: SyncerTruth | None) -> bool:
-    """Whether its policy lets it stand as DOWN until it lapses."""
+    """Whether its policy leaves it DOWN until it expires."""
     marked = listed[0].metadata.get(POLICY, SYNC) != SYNC
     living = syncer is not None and not syncer.deleting and syncer.served
     policy = syncer.asked.policy if syncer is not None else SYNC

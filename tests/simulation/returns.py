@@ -17,7 +17,7 @@ _KINDS = (Kind.REFUSED, Kind.REFUSED, Kind.TIMEOUT_BEFORE, Kind.ERROR_503)
 
 
 def with_a_peer_that_returns(base: Story) -> Story:
-    """The story with two servers, and then an app whose pods move or are replaced while one of them is away."""
+    """Adds a second server and an app whose pods move or are replaced while one server is away."""
     dice = random.Random(f"returns {base.seed}")
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
     begins = base.ends - QUIET
@@ -53,7 +53,8 @@ def with_a_peer_that_returns(base: Story) -> Story:
 
 
 def _of_two(installation: Installation, *, batches: bool) -> Installation:
-    """A process of one pass renews all that there is: what a server lacks cannot wait for its turn there."""
+    """Gives the installation two servers, and a daemon in place of single passes: these renew everything each time, so
+    no lease waits for its turn."""
     if installation.mode is Mode.ONCE:
         installation = replace(installation, mode=Mode.DAEMON, interval=10)
     return replace(installation, peers=2, batches=batches)

@@ -1,4 +1,4 @@
-"""What a pass takes from the one before is what it would make anew: compared in every pass of every story."""
+"""Compares, in every pass of every story, what a pass reuses with a full computation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (make, "plan_for", "earlier"),
     (settle, "statuses", "earlier"),
 )
-"""Functions that take something again, and the argument that they take it from. Without it they make all anew."""
+"""Functions that reuse a result, and the argument that has it. Without the argument they compute everything."""
 
 
 @contextmanager
 def compared() -> Iterator[None]:
-    """A difference is a broken promise while this lasts."""
+    """Makes every difference a broken promise while this context lasts."""
     seen: dict[bytes, bytes] = {}
 
     def known_by(raw: bytes | memoryview) -> bytes:

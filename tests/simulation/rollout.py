@@ -1,4 +1,4 @@
-"""A rolling update, as a Deployment makes it: the next pod goes when the last new one is Ready."""
+"""A rolling update, as a Deployment makes it: the next pod ends when the last new one is Ready."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 _LOOKS_EACH = 2.0
 _DEADLINE = 60.0
-"""Seconds of the whole: then it stands still, as one whose progress deadline is over."""
+"""Seconds after which it stops, like a Deployment whose progress deadline is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout(Event):
-    """Each pod of an app is replaced, one after the other; a new one is there before an old one goes."""
+    """Each pod of an app is replaced, one after the other. A new pod starts before an old one ends."""
 
     app: str
     ip: str

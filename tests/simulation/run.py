@@ -14,12 +14,12 @@ from .story import Story
 from .view import Violation
 
 _PAGE = 2
-"""Objects in a page of a list: small, so that the lists of small worlds have several."""
+"""Objects in a page of a list: few, so that small worlds have lists of several pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a story ended. `promise` is empty when all were kept."""
+    """How a story ended. `promise` is empty if all were kept."""
 
     story: Story
     promise: str = ""
@@ -27,16 +27,16 @@ class Verdict:
     passes: int = 0
     calls: int = 0
     seconds: float = 0.0
-    """Virtual ones."""
+    """Virtual seconds."""
     digest: str = ""
-    """Of every call that the program made; see `wire.Digest`."""
+    """A digest of every call that the program made; see `wire.Digest`."""
     reached: Mapping[str, int] = field(default_factory=dict)
-    """How often what a promise speaks of came up."""
+    """How often each situation that a promise is about came up."""
     tale: tuple[tuple[float, str], ...] = ()
 
     @property
     def kept(self) -> bool:
-        """Whether every promise was."""
+        """Whether every promise was kept."""
         return not self.promise
 
 

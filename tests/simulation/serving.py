@@ -1,4 +1,4 @@
-"""Which pods are to be sent callers, by the words of the contract; shared with nothing in the product."""
+"""Which pods should get callers, by the words of the contract. It shares no code with the product."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from .asked import Asked
 from .world import is_true
 
 Way = tuple[str, bool]
-"""By what a syncer tells that a pod serves: its `terminating` and its `readinessGate`."""
+"""A syncer's `terminating` and `readinessGate`, which say when a pod serves."""
 _WAYS: tuple[Way, ...] = tuple(product(("Cancel", "KeepWhileServing"), (False, True)))
 
 
 def way_of(asked: Asked) -> Way:
-    """What it says of it."""
+    """Reads both from a spec."""
     return asked.terminating, asked.readiness_gate
 
 
 def serves(pod: Mapping[str, Any], asked: Asked) -> bool:
-    """Whether callers are to be sent to a pod: it is ready and stays, or serves to its end and is asked to."""
+    """Whether a pod should get callers: it is ready and stays, or it terminates and still serves, and the syncer wants
+    that."""
     return _serves_so(pod, way_of(asked))
 
 
@@ -34,7 +35,7 @@ def _serves_so(pod: Mapping[str, Any], way: Way) -> bool:
 
 
 def is_behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
-    """Whether a Service selects it, and it has an address."""
+    """Whether a Service selects the pod, and it has an address."""
     metadata, selector = pod["metadata"], service["spec"]["selector"]
     return (
         metadata["namespace"] == service["metadata"]["namespace"]
@@ -44,7 +45,7 @@ def is_behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
 
 
 def ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Iterator[tuple[str, str, str, Way]]:
-    """Namespace, label and address of each that serves in some way, and of the Service before it, with the way."""
+    """Namespace, label and address of each pod that serves in some way, and of its Service, with the way."""
     for service in services:
         metadata = service["metadata"]
         namespace, label = metadata["namespace"], metadata["labels"]["app"]
@@ -63,7 +64,7 @@ def _addresses_of(service: Mapping[str, Any]) -> set[str]:
 
 
 def wished(serves: bool, asked: Asked) -> bool | None:
-    """Whether it is to be UP; None: it is not to stand."""
+    """Whether it should be UP; None if it should not be registered."""
     if serves:
         return True
     return None if asked.not_ready == "Cancel" else False

@@ -14,7 +14,7 @@ from .story import QUIET, Story
 
 
 def with_a_share(base: Story) -> Story:
-    """The story, and then an app of some pods, of which a percentage is to be UP."""
+    """Adds an app of some pods, of which a percentage should be UP."""
     dice = random.Random(f"a share {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))

@@ -1,7 +1,7 @@
 """Stories in which two syncers serve the same pods behind a gate, each under a name of its own; and the promise.
 
 shared gate the gate of a pod that two syncers serve opens only when an uncached read showed the instance of each UP, or
-            when one is left out on purpose
+            when one gets no instance on purpose
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GATED = Asked(readiness_gate=True)
 
 
 def with_shared_pods(base: Story) -> Story:
-    """The story, and then an app whose pods are two apps in Eureka, behind gates, while some calls fail."""
+    """Adds an app whose pods are two apps in Eureka, behind gates, while some calls fail."""
     dice = random.Random(f"shared gates {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
@@ -75,7 +75,7 @@ class SharedGates:
         self._reached = reached
 
     def judge(self, view: PassView, before: Mapping[str, bool]) -> None:
-        """After a write to a pod's status."""
+        """Judges a write to a pod's status."""
         for uid, is_open in self._truth.gates.items():
             if is_open and not before.get(uid, True) and view.eureka is not None and uid not in self._truth.drained:
                 self._judge_open(view, uid)
@@ -92,7 +92,7 @@ class SharedGates:
                 raise Violation("shared gate", f"a gate was opened, and no read showed {key} of {named(syncer.ref)} UP")
 
     def _waits(self, view: PassView, syncer: SyncerTruth, uid: str) -> bool:
-        """Whether it is to register the pod, and the pass must have seen so."""
+        """Whether the syncer should register the pod, and the pass must have seen so."""
         asked = syncer.asked
         held = self._truth.eligible.get(self._key(syncer, uid))
         return (

@@ -1,4 +1,4 @@
-"""A story that breaks a promise becomes the smallest one found that still breaks it: events and troubles left out."""
+"""Shrinks a story that breaks a promise: leaves out events and troubles while it still breaks one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def shrink(verdict: Verdict, play: Callable[[Story], Verdict] = run, *, runs: int = 400) -> Verdict:
-    """The verdict of the smallest story found with at most so many runs; `play` may run a product made wrong."""
+    """Gives the verdict of the smallest story found in at most so many runs. `play` may run a product with a defect."""
     return _Shrinking(verdict, play, runs).smallest()
 
 

@@ -1,4 +1,4 @@
-"""Where a story is played: the world, the judge, and the copies of the program, on one clock."""
+"""Where a story is played: the world, the judge and the copies of the program, on one clock."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .wire import Killed, Troubles, Wire
 from .world import APPS, PORT, Key, Stranger, World
 
 _APART = 41.0
-"""Seconds between the two good passes after which all has to be at rest."""
+"""Seconds between the two good passes after which everything has to be at rest."""
 _PATIENCE = 600.0
 """Seconds after a story's end in which three good passes must have come."""
 _OTHER_HALF = 14.0
-"""How often the other half of an installation makes a pass."""
+"""Seconds between two passes of the other half of an installation."""
 _OTHER_HALF_LATER = 28.0
-"""It may begin its first good pass so much later, and what it did shows in a list for its next one."""
+"""Seconds by which its first good pass may begin later, so that its next one sees its own writes in a list."""
 _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
-"""What stands on one of two peers alone is found by a sweep; two are never more than ten minutes apart."""
+"""Seconds in which a sweep finds an instance that only one of two servers has; sweeps are at most ten minutes apart."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Progress:
     first: float | None = None
     """When the first good pass after the last trouble began."""
     alike: float | None = None
-    """When the first of those began after which the Eureka servers held the same, and do since."""
+    """When the first of those passes began after which the Eureka servers hold the same."""
     judged: bool = False
     done: bool = False
 
@@ -80,7 +80,7 @@ class Stage:
             self.clock.at(1.0, self._run_other_half)
 
     def play(self) -> None:
-        """From the beginning to the verdict; raises Violation."""
+        """Plays the story from its beginning to the verdict; raises Violation."""
         patience = _PATIENCE if self.story.installation.peers == 1 else _PEERS_PATIENCE
         while True:
             begun = self.clock.time
@@ -98,7 +98,7 @@ class Stage:
             self._wait_for_the_next(begun)
 
     def _wait_for_the_next(self, begun: float) -> None:
-        """A pod that died is started again after some seconds; a CronJob's turn comes each minute."""
+        """Waits until the next process starts: after a crash some seconds, for a CronJob until its next minute."""
         mode, now = self.story.installation.mode, self.clock.time
         if mode is Mode.DAEMON:
             self.clock.advance(3.0)
@@ -111,23 +111,23 @@ class Stage:
     # --- What events use --------------------------------------------------------------------------------------------
 
     def happened(self, what: str) -> None:
-        """Remember it for the tale, and let the judge look."""
+        """Adds a line to the tale, and lets the judge look."""
         self.judge.world_changed()
         if self.telling and what:
             self.tale.append((self.clock.time, what))
 
     def is_ours(self, key: Key, peer: int = 0) -> bool:
-        """Whether an instance of ours stands under the key."""
+        """Whether an instance of ours is registered under the key."""
         found = self.world.standing(peer).get(key)
         return found is not None and self.judge.ours(found)
 
     def one_of_ours(self, which: int) -> Key | None:
-        """Some instance of ours that stands."""
+        """Gives some registered instance of ours."""
         ours = sorted(key for key, listed in self.world.standing(0).items() if self.judge.ours(listed))
         return ours[which % len(ours)] if ours else None
 
     def stranger(self, who: str, app: str, ip: str) -> Stranger:
-        """The stranger of that description; see `events.StrangerRegisters`."""
+        """Gives the stranger of that description; see `events.StrangerRegisters`."""
         name, namespace = app.upper(), APPS[app]
         ours = self.judge.truth.key(namespace, app, ip)
         marks = {
@@ -151,12 +151,12 @@ class Stage:
         return Stranger(key=ours, ip=ip)
 
     def set_wall_clock(self, wrong_by: float) -> None:
-        """The wall clock of the program's machine."""
+        """Sets the wall clock of the program's machine."""
         self._machine.wrong_by = wrong_by
         self.judge.clock_is_wrong(wrong_by)
 
     def run_approving(self, plan_id: str) -> str:
-        """A person's one pass that is to release what a plan id names."""
+        """Makes a person's single pass that should release a plan id."""
         # A pass that was killed after it had told of its plan id, or is paused, has given no report of what it holds.
         unknown = plan_id not in self.judge.releases.sets
         if self._second_runs or unknown:
@@ -179,7 +179,7 @@ class Stage:
         return f"a person has released {plan_id}"
 
     def run_second_copy(self) -> str:
-        """A pass of the second copy, which has a memory of its own; it is never asked while it runs."""
+        """Makes a pass of the second copy, which has its own memory. It is not called while it runs."""
         if self._second_runs:
             return ""
         self._second_runs = True
@@ -225,7 +225,7 @@ class Stage:
         self.clock.at(self.clock.time + _OTHER_HALF, self._run_other_half)
 
     def happened_on_the_wire(self, what: str) -> None:
-        """A call, for the tale."""
+        """Adds a call to the tale."""
         self.tale.append((self.clock.time, what))
 
     def _happen(self, event: Event) -> None:
@@ -279,15 +279,16 @@ class Stage:
             rest.judged = True
 
     def _tells_what_expired(self, write: str) -> bool:
-        """Whether it is the status of a syncer that cancels nothing: what it leaves to expire ends at any time."""
+        """Whether it is the status of a syncer that cancels nothing: an instance that it leaves may expire at any
+        time."""
         return any(
             syncer.asked.policy != SYNC and write.endswith(f"/{ref[0]}/eurekasyncers/{ref[1]}/status")
             for ref, syncer in self.judge.truth.syncers.items()
         )
 
     def _waits_for_a_sweep(self) -> bool:
-        """Whether something of ours stands on one of several servers alone. Each fourth story with several of them has
-        its ten minutes in any case: leases are to be renewed on all."""
+        """Whether only one of several servers has an instance of ours. A fourth of the stories with several servers
+        waits ten minutes in any case, because leases must be renewed on all."""
         if len(self.judge.known) == 1:
             return False
         first, *others = (

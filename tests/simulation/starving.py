@@ -1,7 +1,7 @@
-"""Stories in which one kind of call is so slow that it takes all the time of its stage; and the promise.
+"""Stories in which one kind of call is so slow that it takes all the time of its stage, and the promise about them.
 
-starved     while one kind of call is slow, all that is due is done within some passes: what is ready comes, what is
-            gone goes, and each syncer is told
+starved     while one kind of call is slow, all due work is done within some passes: ready pods are registered, ended
+            ones are removed, and each syncer gets its status
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASS = 30.0
 _BEGINS = 65.0
 _LASTS = 900.0
 _MOST = 16
-"""Passes that a thing to do may wait: those that begin elsewhere each time have done it by then."""
+"""Passes that a piece of work may wait. Each pass begins elsewhere, so it is done by then."""
 _SLOW = (
     Call.IDENTITY,
     Call.LIST,
@@ -42,7 +42,7 @@ _SLOW = (
     Call.FINALIZER,
 )
 _WHOLE = frozenset({Call.IDENTITY, Call.LIST, Call.SYNCERS, Call.SERVICES, Call.SLICES})
-"""Where one call is nothing without the others of its stage."""
+"""Kinds of calls that mean nothing without the others of their stage."""
 
 
 def a_slow_stage(base: Story) -> Story:
@@ -90,7 +90,7 @@ def a_slow_stage(base: Story) -> Story:
 
 
 class Starving:
-    """Counts the passes that each thing to do has waited."""
+    """Counts the passes that each piece of work waits."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -100,7 +100,7 @@ class Starving:
         self._watches = self._watches and all(one.kind is Kind.SLOW and len(one.calls) == 1 for one in troubles)
 
     def pass_ended(self, view: PassView) -> None:
-        """A pass is over; what was to be done when it began, and is not done, has waited for one more."""
+        """Judges the end of a pass: work that was due when it began, and is not done, has waited one pass more."""
         if not self._watches:
             return
         due = self._due(view)

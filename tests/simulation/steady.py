@@ -1,7 +1,7 @@
-"""Where nothing changes, nothing is told anew.
+"""The promise that nothing is written to Kubernetes while nothing changes.
 
-churn       while nothing changes in the world and in Eureka, and no call is struck, nothing in Kubernetes is written
-            more than once: time alone may change a status, and only one time
+churn       while nothing changes in the world and in Eureka, and no trouble strikes a call, nothing is written to
+            Kubernetes twice: time alone may change a status once
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections import Counter
 from .view import PassView, Violation
 
 _SETTLED = 60.0
-"""Seconds after which what was on its way has arrived: Eureka's lists are as old, and a second look waits 20 s."""
+"""Seconds after which all writes have arrived: as old as Eureka's lists may be, and more than the 20 s to a second
+look."""
 _GOOD_PASSES = 2
 
 
 class Steady:
-    """Counts what is written to Kubernetes since the last change."""
+    """Counts the writes to Kubernetes since the last change."""
 
     def __init__(self, reached: Counter[str]) -> None:
         self._reached = reached
@@ -25,13 +26,13 @@ class Steady:
         self._written: Counter[str] = Counter()
 
     def changed(self, now: float) -> None:
-        """Something happened: what is told is another thing by now."""
+        """Notes a change: from now on, other writes may follow."""
         self._since = now
         self._good = 0
         self._written.clear()
 
     def wrote(self, view: PassView, what: str, now: float) -> None:
-        """A pass wrote to Kubernetes."""
+        """Judges a write to Kubernetes."""
         if view.troubled or view.troubled_cluster or not self._is_steady(now):
             return
         self._written[what] += 1
@@ -40,7 +41,7 @@ class Steady:
             raise Violation("churn", f"{what} a second time, and nothing has changed since {self._since:.1f} s")
 
     def pass_ended(self, view: PassView, now: float) -> None:
-        """A pass of the program is over."""
+        """Judges the end of a pass."""
         if view.troubled or view.troubled_cluster:
             self.changed(now)
         elif view.begun >= self._since:

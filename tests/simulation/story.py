@@ -1,4 +1,4 @@
-"""A story as a value: who runs, what happens in the world, what happens to the calls. Equal stories end alike."""
+"""A story as a value: who runs, the events of the world, the troubles of the calls. Equal stories end alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Mode(StrEnum):
-    """How the program is run."""
+    """How the program runs."""
 
     DAEMON = "a daemon"
     ONCE = "one pass at a time"
@@ -23,24 +23,24 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How the program and the servers are set up. Times in seconds."""
+    """The setup of the program and the servers. Times in seconds."""
 
     mode: Mode = Mode.DAEMON
     interval: float = 10
-    """From the start of a pass to the start of the next, or of the next process."""
+    """Seconds from the start of a pass to the start of the next, or of the next process."""
     peers: int = 1
     lease: int = 300
     pass_seconds: float = 120
     call_seconds: float = 10
     scoped: bool = False
-    """Whether the namespaces are named, so that each is listed by itself."""
+    """Whether the scope names the namespaces, so that each is listed by itself."""
     batches: bool = False
-    """Whether the program writes to Eureka in batches, where that is safe."""
+    """Whether the program writes to Eureka in batches, if that is safe."""
     halves: bool = False
-    """Whether it serves one team's syncers, and the second copy, run by itself, the others'."""
+    """Whether it serves one team's syncers, and the second copy, run by itself, those of the others."""
 
     drains: bool = False
-    """Whether it looks for drains on pods and nodes, of which there are two."""
+    """Whether it looks for drains on pods and nodes; there are two nodes."""
 
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
@@ -60,13 +60,13 @@ class Story:
     events: tuple[Event, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     ends: float = 120.0
-    """When the last trouble is over, the world stands still, and the program has to come to rest; see `over`."""
+    """When the last trouble is over, nothing changes any more, and the program has to come to rest; see `over`."""
 
 
 QUIET = 15.0
-"""Seconds before a story's end in which nothing happens any more: what was on its way arrives."""
+"""Seconds without events before a story's end, in which all writes arrive."""
 
 
 def over(events: Iterable[Event], troubles: Iterable[Trouble]) -> float:
-    """The earliest end of a story of these."""
+    """Gives the earliest end of a story with these events and troubles."""
     return QUIET + max([0.0, *(event.over for event in events), *(trouble.until for trouble in troubles)])

@@ -31,7 +31,7 @@ class Strays:
         self._reached = reached
 
     def answered(self, view: PassView, call: Call, *, elsewhere: bool) -> None:
-        """A read of Kubernetes was answered, with 200."""
+        """Notes that a read of Kubernetes was answered with 200."""
         view.last_elsewhere = elsewhere
         if call is Call.IDENTITY:
             view.found_home = view.strayed and not elsewhere
@@ -48,12 +48,12 @@ class Strays:
         return view.strayed and view.found_home
 
     def judge_change(self, view: PassView, what: str) -> None:
-        """It changed something in Eureka."""
+        """Judges a change in Eureka."""
         if view.strayed:
             raise Violation("elsewhere", f"{what}, by a pass that another cluster answered")
 
     def judge_write(self, view: PassView, request: Request, other: World, before: int) -> None:
-        """A write was answered by another cluster, whose objects were of the revision `before`."""
+        """Judges a write that another cluster answered; `before` is the revision of its objects before the write."""
         if other.kubernetes.revision == before or self.excuses(view):
             return
         raced = not view.strayed and not view.last_elsewhere and request.method == "POST"
@@ -62,6 +62,6 @@ class Strays:
         self._reached["an event that another cluster got"] += 1
 
     def judge_pass(self, view: PassView, *, well: bool) -> None:
-        """It is over; `well` says whether it told that all is."""
+        """Judges the end of a pass; `well` says whether it reported that all is well."""
         if view.found_elsewhere and well:
             raise Violation("elsewhere", "a pass that found another cluster behind its address said that all is well")

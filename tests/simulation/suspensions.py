@@ -1,7 +1,7 @@
-"""Stories in which Eureka loses what a suspended syncer has, and the promise about them.
+"""Stories in which Eureka loses instances of a suspended syncer, and the promise about them.
 
 returned    at rest a suspended syncer has the instances that were UP in the first minutes of its suspension, if their
-            pods are ready and the process lives since
+            pods are ready and the process has lived since
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .view import PassView, State, Violation, is_up, named, pod_of, syncer_of
 from .world import Key
 
 _COUNTED = 150.0
-"""Seconds after the last change of its spec, by which each pass that had begun before is over."""
+"""Seconds after the last change of its spec by which each earlier pass is over."""
 _KINDS = (
     Kind.TIMEOUT_BEFORE,
     Kind.TIMEOUT_AFTER,
@@ -33,7 +33,7 @@ _KINDS = (
 
 
 def with_a_lost_suspension(base: Story) -> Story:
-    """The story, and then a syncer that is suspended for long, a Eureka without memory, and trouble right after."""
+    """Adds a syncer that is suspended for long, a Eureka that loses its memory, and trouble right after."""
     dice = random.Random(f"a lost suspension {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
@@ -72,24 +72,25 @@ def with_a_lost_suspension(base: Story) -> Story:
 
 
 class Suspensions:
-    """Which instances each suspended syncer is to have, whatever Eureka loses."""
+    """Remembers which instances each suspended syncer should have, whatever Eureka loses."""
 
     def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]], reached: Counter[str]) -> None:
         self._truth = truth
         self._ours = ours
         self._reached = reached
         self._stood: dict[str, tuple[float, frozenset[tuple[Key, str]]]] = {}
-        """By UID, since when its spec stands, and what was UP all the time that is counted, with its pod's UID."""
+        """Since when its spec is the same, and the instances UP in all the time that counts, with their pods' UIDs; by
+        UID."""
         self._process: object | None = None
 
     def judge_pass(self, view: PassView) -> None:
-        """A pass of the program is over. Another process has seen nothing of what stood before."""
+        """Judges the end of a pass. Another process knows nothing of instances from before its start."""
         if view.process is not self._process:
             self._stood.clear()
         self._process = view.process
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """What stands now."""
+        """Notes the instances of now."""
         for syncer in self._truth.syncers.values():
             since = max(syncer.since.values())
             if not syncer.asked.suspend or now > since + _COUNTED:
@@ -99,7 +100,7 @@ class Suspensions:
             self._stood[syncer.uid] = (since, up & before if known == since else up)
 
     def judge_rest(self, states: Sequence[State], now: float) -> None:
-        """Raises Violation."""
+        """Judges the end of a story; raises Violation."""
         for _, syncer in sorted(self._truth.syncers.items()):
             since, stood = self._stood.get(syncer.uid, (0.0, frozenset()))
             counted = since == max(syncer.since.values()) and now > since + _COUNTED

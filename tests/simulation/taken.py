@@ -1,5 +1,5 @@
-"""Stories in which somebody else registers under the id that a pod is about to get, where no list shows it yet: with
-the status UNKNOWN, of which Eureka renews no lease, or on the second of two servers alone.
+"""Stories in which another client registers under the id that a pod is about to get, unseen by lists: with the status
+UNKNOWN, whose lease Eureka does not renew, or only on the second of two servers.
 
 What they are to show: `other owner` says that such an instance stays, and that no other server gets ours in its place.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdTaken(e.Event):
-    """Somebody else's instance, older than any of ours."""
+    """Another client registers an instance, older than any of ours."""
 
     app: str
     ip: str
     status: str
     peer: int | None
-    """The one server that gets it; None: all do."""
+    """The one server that gets it; None for all."""
 
     def happen(self, stage: Stage) -> str:
         stranger = replace(stage.stranger("id", self.app, self.ip), status=self.status, older=True)
@@ -37,7 +37,7 @@ class IdTaken(e.Event):
 
 
 def with_taken_ids(base: Story) -> Story:
-    """The story, and then an app of some pods, of whose ids somebody else has some."""
+    """Adds an app of some pods, of whose ids another client has some."""
     dice = random.Random(f"taken {base.seed}")
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
     begins = base.ends - QUIET

@@ -1,4 +1,4 @@
-"""A story told with times, for a person who has to understand how it came to its end."""
+"""Tells a story with times, so that a person can see how it came to its end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _WENT_WELL = (": 200", ": 201", ": 204")
 
 
 def tell(verdict: Verdict, *, whole: bool = False) -> str:
-    """The story of the verdict, played once more: who runs, what happens, which calls changed something or failed, the
-    last calls, the end. Reads and renewals that went well are counted unless the `whole` is asked for."""
+    """Plays the story of the verdict once more and tells who runs, the events, the calls that changed something or
+    failed, the last calls, and the end. Reads and renewals that went well are only counted, unless the `whole` is asked
+    for."""
     story = verdict.story
     again = verdict if verdict.tale else run(story, telling=True)
     lines = [f"Seed {story.seed}: {story.installation}; all troubles are over at {story.ends:.0f} s."]

@@ -18,7 +18,7 @@ from .world import FEW, MANY, NAMESPACES
 
 _KINDS = ("syncers", "syncers", "release", "namespace", "night", "night", "night", "all syncers", "unready", "unready")
 _AFTER = 110.0
-"""Seconds that such a story goes on for after the last of it: several passes of each kind of installation."""
+"""Seconds that such a story lasts after its last event: several passes of each kind of installation."""
 
 
 def with_teams(base: Story) -> Story:
@@ -49,7 +49,7 @@ def with_teams(base: Story) -> Story:
 
 
 def _unlisted(dice: random.Random, ends: float) -> Iterator[Trouble]:
-    """Pods cannot be listed, as where the right to it was taken away."""
+    """A trouble in which Pods cannot be listed, as if the right was taken away."""
     if dice.random() < 0.3:
         at, kind = dice.uniform(30, ends), dice.choice((Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.TIMEOUT_BEFORE))
         lasts = dice.uniform(20, 120)
@@ -68,12 +68,12 @@ def _pods(app: str, count: int, at: float) -> Iterator[e.Event]:
 
 
 def _ip(app: str, number: int) -> str:
-    """An address of its own for each pod of these stories."""
+    """Gives each pod of these stories an address of its own."""
     return f"10.0.2.{10 * (1 + (*FEW, *MANY).index(app)) + number}"
 
 
 def _taken_away(kind: str, dice: random.Random, apps: list[str], pods: dict[str, int], at: float) -> Iterator[e.Event]:
-    """What happens at once, and what comes of it."""
+    """Gives the events that remove several apps at once, and those that follow."""
     some = dice.sample(apps, min(len(apps), dice.choice((2, 2, 3, 4, len(apps) // 2))))
     grace = dice.choice((0.0, 0.0, 5.0, 30.0))
     back = round(at + dice.uniform(5, 120), 1)
@@ -111,7 +111,8 @@ def _ended(apps: list[str], pods: dict[str, int], at: float, grace: float) -> It
 
 
 def _beside(dice: random.Random, apps: list[str], begins: float) -> Iterator[e.Event]:
-    """Pods of other teams end and are replaced, and now and then another app's pod comes where one was."""
+    """Gives events of other teams: pods end and are replaced, and now and then another app's pod gets an old
+    address."""
     for _ in range(dice.choice((0, 1, 2, 4))):
         app, other = dice.sample(apps, 2)
         at, number = round(begins + dice.uniform(0, 45), 1), dice.randint(0, 2)

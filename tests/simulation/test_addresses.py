@@ -1,4 +1,4 @@
-"""A Service that is the instance is where callers reach it, and stays there while a new address is awaited."""
+"""A Service that is the instance is registered where callers reach it, and stays while a new address is awaited."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BALANCED = Asked(mode="service", address="LoadBalancer")
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 10))
 def test_every_promise_is_kept_while_addresses_come_and_go(first: int) -> None:
-    """In the stories of these seeds."""
+    """Holds in the stories of these seeds."""
     for seed in range(first, first + 10):
         assert_kept(run(story(seed, "addresses")))
 
 
 @pytest.mark.parametrize("hosts", [(), ("192.0.2.2",), ("192.0.2.1", "lb.example.com")])
 def test_a_load_balancer_gets_other_addresses(hosts: tuple[str, ...]) -> None:
-    """None for the rest of the story, another one, or one more."""
+    """It gets no address for the rest of the story, another one, or one more."""
     events = (
         *setting("rating", "cart"),
         e.SyncerApplied(at=0, name="rating", app="rating", asked=BALANCED),
@@ -37,7 +37,7 @@ def test_a_load_balancer_gets_other_addresses(hosts: tuple[str, ...]) -> None:
 
 
 def test_a_headless_service_beside_another_adds_no_instance() -> None:
-    """Neither beside the Service's own address nor beside its pods'."""
+    """It adds none beside the Service's own address, and none beside its pods'."""
     for asked in (BALANCED, Asked()):
         events = (
             *setting("rating"),

@@ -1,4 +1,4 @@
-"""Stories in which the program does what a promise seems to forbid, and the contract asks for it.
+"""Stories in which the program does what a promise seems to forbid, and the contract demands it.
 
 Random ones meet them once in thousands.
 """
@@ -249,24 +249,24 @@ CORNERS: dict[str, Story] = {
 
 @pytest.mark.parametrize("name", CORNERS)
 def test_no_promise_is_broken(name: str) -> None:
-    """Each of them was one, of a judge that took it so."""
+    """Each of these stories was once judged as broken, by mistake."""
     assert_kept(run(CORNERS[name]))
 
 
 def test_the_way_home_was_excused() -> None:
-    """The lists of another cluster took out what stands, and no client can know."""
+    """The lists of another cluster led to a removal, and no client can know."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
     assert reached["what a pass did that asked when its address led home"]
 
 
 def test_the_limit_had_no_place_for_the_last_one() -> None:
-    """A substitute for the dead pod would be one too many when the person's comes back."""
+    """A substitute for the dead pod would be one too many when the person puts the other back."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name)
     assert reached["a last UP instance that went beside a place of one out of service"]
 
 
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is out of service has the place there, too, and the one that goes would serve on."""
+    """An instance out of service has a place, too, and the one that is removed could still serve."""
     monkeypatch.setattr(left_out, "_is_up", lambda key, observed: not _is_up(key, observed))
     lowered = Asked(limit=Limit(kind="count", value=1))
     for which in range(2):

@@ -1,4 +1,4 @@
-"""The judge is no fig leaf: each defect of the table breaks a promise within a bounded number of stories."""
+"""The judge works: each defect of the table breaks a promise within a bounded number of stories."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .run import run
 from .shrink import shrink
 
 MOST = 400
-"""Stories that may go by before a defect has to show."""
+"""Stories in which a defect has to show."""
 
 
 @pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
 def test_a_defect_is_caught(defect: Defect) -> None:
-    """Whatever promise it breaks."""
+    """Any promise may be the broken one."""
     assert catch(defect, most=MOST).promise
 
 
 def test_a_run_takes_the_place_of_the_one_before() -> None:
-    """And nothing else of the page changes."""
+    """Nothing else of the page changes."""
     page = with_run(PAGE.read_text(), 1, 7, 2, ["1 stories"])
     assert "$ python -m tests.simulation --runs 1 --seed 7 --jobs 2 --record\n1 stories\n" in page
     assert with_run(page, 1, 7, 2, ["1 stories"]) == page
@@ -43,7 +43,7 @@ def test_a_failing_story_becomes_small_and_still_fails() -> None:
 
 
 def test_a_defect_is_gone_afterwards() -> None:
-    """What was patched is what it was before."""
+    """What was patched is as before."""
     before = [vars(where)[name] for one in defects() for where, name, _ in one.patches]
     for one in defects():
         with made_wrong(one):

@@ -1,4 +1,4 @@
-"""What a person drains stays DOWN through whatever happens, also while the lists that tell of it fail."""
+"""A drained instance stays DOWN in all events, also while the lists that show the drain fail."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .test_stories import assert_kept
 
 SEEDS = 60
 MOST = 150
-"""Stories that may go by before a defect has to show."""
+"""Stories in which a defect has to show."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 10))
 def test_every_promise_is_kept_while_somebody_drains(first: int) -> None:
-    """In the stories of these seeds."""
+    """Holds in the stories of these seeds."""
     for seed in range(first, first + 10):
         assert_kept(run(story(seed)))
 
 
 def test_somebody_drains_in_each_story() -> None:
-    """Pods and nodes; and in most of them a list that tells of it fails."""
+    """A person drains pods and nodes, and in most stories a list that shows the drains fails."""
     stories = [story(seed) for seed in range(100)]
     assert all(any(isinstance(event, PodDrained | NodeDrained) for event in one.events) for one in stories)
     assert story(7) == story(7)
@@ -52,7 +52,7 @@ DEFECTS = {
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_defect_is_caught(name: str) -> None:
-    """By the promise that it breaks."""
+    """It breaks the promise about drains."""
     promise, defect = DEFECTS[name]
     with made_wrong(defect):
         assert any(run(story(seed)).promise == promise for seed in range(MOST))

@@ -1,4 +1,5 @@
-"""Stories of bugs that random ones met once in tens of thousands, made small: each broke a promise before its fix."""
+"""Small stories of bugs that random stories met once in tens of thousands. Each broke a promise before the bug was
+fixed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 
 
 def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
-    """Batches of cancels reach the first peer alone, and when the second is back nothing tells their ids any more."""
+    """Batches of cancels reach only the first server. When the second is back, nothing names their ids any more."""
     away = Trouble(at=135, until=178, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
     gone = (e.ServiceDeleted(at=160, app="rating"), *(e.PodEnds(at=160, app="rating", number=n) for n in (0, 1)))
     return replace(
@@ -26,8 +27,8 @@ def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
 
 
 def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
-    """Its pod's new address is registered with the first peer alone; the second comes back with the old one, before the
-    new lease is due."""
+    """Its pod's new address is registered only with the first server. The second comes back with the old one, before
+    the new lease is due."""
     away = Trouble(at=at, until=at + lasts, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
     moves = e.PodMoves(at=at + 2, app="rating", number=0, ip="10.0.0.77")
     return replace(
@@ -38,8 +39,8 @@ def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
 
 
 def put_out_of_service_where_it_is() -> Story:
-    """A single pass is killed when its batch of registrations has reached the first of two peers alone. Before the next
-    one a person puts an instance out of service there."""
+    """A single pass is killed when its batch of registrations has reached only the first of two servers. Before the
+    next pass a person puts an instance out of service there."""
     killed = Trouble(at=0, until=9, calls=frozenset({Call.REGISTER}), kind=Kind.KILL_AFTER, strikes=1)
     return replace(
         plain((*setting("rating"), e.PersonOverrides(at=15, which=0)), killed),
@@ -49,7 +50,7 @@ def put_out_of_service_where_it_is() -> Story:
 
 
 def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
-    """Single passes renew about half of the leases of these numbers of pods each, for a quarter of an hour."""
+    """Single passes renew about half of the leases of so many pods, for a quarter of an hour."""
     slow = Trouble(at=65, until=965, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=seconds)
     pods = (
         e.PodStarted(at=0, app=app, number=number, ip=f"10.0.{place}.{number}")
@@ -63,14 +64,14 @@ def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
 
 
 def an_old_list_of_an_earlier_crd() -> Story:
-    """It shows every syncer being deleted, and the CRD that is read beside it is the next one."""
+    """The old list shows every syncer being deleted, and the CRD that is read beside it is the next one."""
     older = Trouble(at=78, until=88, calls=frozenset({Call.SYNCERS}), kind=Kind.OLDER)
     story = plain((*setting("rating"), e.CrdDeleted(at=15, lasts=63, empty_for=1)), older)
     return replace(story, ends=100)
 
 
 def moved_while_a_single_pass_is_late() -> Story:
-    """The pass registers the new address when Eureka answers again; the next process begins in the same second, and
+    """The pass registers the new address when Eureka answers again. The next process begins in the same second, and
     remembers no registration."""
     silent = Trouble(at=2.8, until=62.8, calls=EUREKA_CALLS, kind=Kind.TIMEOUT_BEFORE)
     return replace(
@@ -118,5 +119,5 @@ MENDED: dict[str, Story] = {
 
 @pytest.mark.parametrize("name", MENDED)
 def test_no_promise_is_broken_any_more(name: str) -> None:
-    """By the program of now."""
+    """The present program keeps every promise."""
     assert_kept(run(MENDED[name]))

@@ -1,4 +1,4 @@
-"""The program keeps its promises in random stories, and when it is killed at every single call of some short ones."""
+"""The program keeps its promises in random stories, and if it is killed at any call of some short ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEDS = 120
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 10))
 def test_every_promise_is_kept(first: int) -> None:
-    """In the stories of these seeds."""
+    """Holds in the stories of these seeds."""
     for seed in range(first, first + 10):
         assert_kept(run(story(seed)))
 
@@ -32,7 +32,7 @@ def test_a_seed_is_one_story_and_ends_alike() -> None:
 
 
 def test_stories_differ() -> None:
-    """Random stories meet each kind of event and each kind of trouble; a person's drains have stories of their own."""
+    """Random stories meet each kind of event and of trouble. Drains have stories of their own."""
     stories = [story(seed) for seed in range(400)]
     known = {kind.__name__ for kind in e.Event.__subclasses__() if kind.__module__ != drains.__name__}
     assert {type(event).__name__ for one in stories for event in one.events} == known
@@ -41,7 +41,7 @@ def test_stories_differ() -> None:
 
 
 def setting(*apps: str) -> tuple[e.Event, ...]:
-    """These apps, of two ready pods each."""
+    """Gives the events that make these apps, of two ready pods each."""
     return tuple(
         event
         for number, app in enumerate(apps, start=1)
@@ -76,13 +76,13 @@ SHORT: dict[str, tuple[e.Event, ...]] = {
 @pytest.mark.parametrize("name", SHORT)
 @pytest.mark.parametrize("kind", [Kind.KILL_BEFORE, Kind.KILL_AFTER, Kind.TIMEOUT_AFTER])
 def test_the_program_may_die_at_any_call(name: str, kind: Kind) -> None:
-    """Killed before or after each of its calls in turn, or left without the answer of it."""
+    """It is killed before or after each of its calls in turn, or gets no answer to it."""
     for one in struck_everywhere(SHORT[name], kind):
         assert_kept(run(one))
 
 
 def struck_everywhere(events: tuple[e.Event, ...], kind: Kind) -> Iterator[Story]:
-    """The story with one trouble, at each call of the 25 seconds from the event on, or from the beginning."""
+    """Gives the story with one trouble, at each call of the 25 seconds from the event on, or from the beginning."""
     for begun in {max(event.at for event in events)}:
         calls = run(plain(events)).calls
         for skip in range(min(calls, 45)):
@@ -91,10 +91,10 @@ def struck_everywhere(events: tuple[e.Event, ...], kind: Kind) -> Iterator[Story
 
 
 def plain(events: tuple[e.Event, ...], *troubles: Trouble) -> Story:
-    """A daemon's story."""
+    """Gives a story of a daemon."""
     return Story(seed=1, installation=Installation(), events=events, troubles=troubles, ends=50)
 
 
 def assert_kept(verdict: Verdict) -> None:
-    """Fails with the story told."""
+    """Fails with the story told, if a promise is broken."""
     assert verdict.kept, tell(verdict)

@@ -1,4 +1,4 @@
-"""The product made wrong in what it lets the syncers of one namespace do to another's, and ours to somebody else."""
+"""Defects that let the syncers of one namespace change another's instances, or ours change somebody else's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _all_come(first_registered: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _AnyNamespace(dict[Any, Any]):
-    """Finds what any namespace's slices say of an address and port."""
+    """Finds what the slices of any namespace say about an address and port."""
 
     def get(self, key: Any, default: Any = None) -> Any:
         theirs = [uids for (_, *socket), uids in self.items() if tuple(socket) == key[1:] and _ != key[0]]
@@ -65,7 +65,7 @@ def _by_heartbeats(self: EverywhereBatches, keys: Sequence[InstanceKey]) -> froz
 
 
 def trespasses() -> tuple[Defect, ...]:
-    """All of them, in the order of the table."""
+    """All of these defects, in the order of the table."""
     return (
         Defect(
             name="age decides between namespaces, too",

@@ -1,4 +1,4 @@
-"""What may happen to an outgoing call. A trouble waits for calls of one kind, from a moment on, and strikes some."""
+"""Troubles of outgoing calls. A trouble waits for calls of one kind, from a moment on, and strikes some."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eurekube_sync.embedded.http import Request
 
 
 class Kind(StrEnum):
-    """On which side of the call's effect it strikes, and how."""
+    """How it strikes, and whether before or after the call's effect."""
 
     TIMEOUT_BEFORE = "times out, without effect"
     TIMEOUT_AFTER = "times out, after its effect"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
     @property
     def of_the_program(self) -> bool:
-        """Whether it is not the server that misbehaves."""
+        """Whether the program's side fails, and not the server."""
         return self in _OF_THE_PROGRAM
 
 
@@ -64,7 +64,7 @@ class Call(StrEnum):
 
     @property
     def to_eureka(self) -> bool:
-        """Else it goes to Kubernetes."""
+        """Whether the call goes to Eureka, and not to Kubernetes."""
         return self in EUREKA_CALLS
 
 
@@ -84,9 +84,9 @@ class Trouble:
     skip: int = 0
     strikes: int = 10**6
     seconds: float = 0.0
-    """How long a pause, a slow answer or a late effect takes."""
+    """Seconds of a pause, a slow answer or a late effect."""
     peer: int | None = None
-    """None: whichever Eureka server."""
+    """The Eureka server; None for any."""
 
     def __str__(self) -> str:
         what = "every call" if self.calls == ALL_CALLS else " or ".join(sorted(self.calls))
@@ -102,7 +102,7 @@ class Trouble:
 
 
 def kind_of(request: Request) -> Call:
-    """What a request is to its server; a batch is what its first item is."""
+    """Gives the kind of a request. The kind of a batch is that of its first item."""
     path, method = request.path, request.method
     if path.endswith("/peerreplication/batch/"):
         action = next((item["action"] for item in batched(request)), "")
@@ -124,7 +124,7 @@ def kind_of(request: Request) -> Call:
 
 
 def batched(request: Request) -> list[dict[str, str]]:
-    """The items of a batch."""
+    """Gives the items of a batch."""
     items: list[dict[str, str]] = msgspec.json.decode(request.body)["replicationList"]
     return items
 

@@ -19,7 +19,7 @@ FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
 
 _NO_POD = "no pod"
-"""Stands for the pods of an instance that is a Service's."""
+"""In the place of a pod's UID, for an instance that is a Service's."""
 
 Ref = tuple[str, str]
 """Namespace and name of a syncer."""
@@ -27,33 +27,33 @@ Ref = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerTruth:
-    """One syncer as it stands."""
+    """One syncer as it is now."""
 
     ref: Ref
     uid: str
     created: str
     app: str
-    """The label that it selects by."""
+    """The label that its selector names."""
     app_name: str
     asked: Asked
     since: Mapping[str, float]
-    """Since when it asks so, by the name of each field of `asked`."""
+    """Since when each field of `asked` has its value, by name."""
     deleting: bool
-    """A person deleted it; the end of its CRD is nobody's wish."""
+    """Whether a person deleted it. The end of its CRD is nobody's wish."""
     going: bool
-    """It bears a deletionTimestamp, for whichever reason."""
+    """Whether it has a deletionTimestamp, for any reason."""
     abandoned: bool
-    """A person lets its deletion go on."""
+    """Whether a person abandoned its deletion."""
     finalizers: tuple[str, ...]
     annotations: Mapping[str, str]
     conditions: Mapping[str, tuple[str, str]]
-    """Type to status and reason."""
+    """Status and reason by type."""
     messages: Mapping[str, str]
-    """What each condition says."""
+    """Message by type."""
     registered_up: int
     """`status.up`."""
     served: bool
-    """Whether a Service matches, and has an address that is asked for."""
+    """Whether a Service matches, and has an address that the syncer asks for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,64 +68,64 @@ class Since:
     frozen_at: float | None = None
     """When its syncer's last Service went."""
     serves_since: float | None = None
-    """Since when one of its pods is to be called, though no Service selects it any more."""
+    """Since when one of its pods should get callers, although no Service selects it any more."""
 
 
 @dataclass(slots=True)
 class Truth:
-    """Brought up to date by `look` after whatever changes the cluster."""
+    """What should be registered. `look` brings it up to date after each change of the cluster."""
 
     world: World
     owner: str
     eligible: dict[Key, Since] = field(default_factory=dict)
-    """What may be UP."""
+    """Keys that may be UP."""
     up: dict[Key, Since] = field(default_factory=dict)
-    """What is to be UP: its syncer has no limit and is not suspended."""
+    """Keys that should be UP: their syncer has no limit and is not suspended."""
     frozen: dict[Key, Since] = field(default_factory=dict)
-    """What might be UP when its syncer's last Service went; it stays while its pod lives."""
+    """Keys that might be UP when their syncer's last Service went. They stay while their pod lives."""
     down: set[Key] = field(default_factory=set)
-    """What is not ready, and stands as DOWN if it ever stood."""
+    """Keys that are not ready, and are DOWN if they were ever registered."""
     eligible_until: dict[Key, float] = field(default_factory=dict)
     """When a key last might be UP."""
     terminating: dict[Key, float] = field(default_factory=dict)
-    """When a pod behind a key was last seen terminating."""
+    """When a pod of a key was last seen terminating."""
     pod_count: dict[Ref, int] = field(default_factory=dict)
     """How many pods, ready or not, each syncer has."""
     last_claimed: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
-    """When a syncer of this namespace last wanted this app, in small letters, of the pods with this label that serve
-    in this way."""
+    """When a syncer of this namespace last wanted this app, in lower case, of the pods with this label that serve in
+    this way."""
     last_ready: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
     """When a pod of this namespace and label last served in this way behind a Service at this address."""
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
-    """Since when a syncer that once had our finalizer is without, or gone."""
+    """Since when a syncer that once had our finalizer has lost it, or is gone."""
     abandoned_since: dict[str, float] = field(default_factory=dict)
-    """By UID, since when a syncer is going and abandoned."""
+    """Since when an abandoned syncer is being deleted, by UID."""
     pods: frozenset[str] = frozenset()
     drained: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By UID of a pod what drains it, `pod` or `node`, and since when."""
+    """Since when a pod is drained by `pod` or by `node`, by the pod's UID."""
     gates: dict[str, bool] = field(default_factory=dict)
-    """By pod UID, whether our gate is open."""
+    """Whether our gate is open, by pod UID."""
     labels: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By pod UID, its namespace and its label."""
+    """Namespace and label by pod UID."""
     addresses: dict[str, str] = field(default_factory=dict)
     """By pod UID."""
     listening: dict[str, str] = field(default_factory=dict)
-    """By pod UID the address of each that some Service shows, and that does not terminate."""
+    """The address of each pod that a Service shows and that does not terminate, by pod UID."""
     crd_lives: bool = True
     crd_uid: str = ""
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
-    """Syncers that claim another namespace's addresses; nothing of them counts in what is to be UP (`neighbours`)."""
+    """Syncers that claim another namespace's addresses. They do not count in what should be UP (`neighbours`)."""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
     _written: tuple[int, int] = (-1, -1)
-    """How often things had been written, and statuses of syncers, when it last looked."""
+    """The counts of writes, and of writes of syncers' statuses, at the last look."""
     _deleted: set[str] = field(default_factory=set)
     _terminating_now: set[Key] = field(default_factory=set)
 
     def look(self) -> bool:
-        """Read the servers again if anything was written; whether it was."""
+        """Reads the servers again if anything was written; returns whether it was."""
         if self.world.kubernetes.revision == self._revision:
             return False
         self._revision = self.world.kubernetes.revision
@@ -184,13 +184,13 @@ class Truth:
 
     @property
     def a_deletion_waits(self) -> bool:
-        """Whether a person deleted a syncer that is still there."""
+        """Whether a person deleted a syncer that still exists."""
         shelves = any("deletionTimestamp" in one["metadata"] for one in self.shelves.values())
         return shelves or any(syncer.deleting for syncer in self.syncers.values())
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
-        """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP: which
-        pods are ready is for the spec to say that was read, though it changed before the pods were looked at."""
+        """Whether a process that looked for syncers and for ready pods at these moments, or later, may want it UP.
+        Which pods are ready depends on the spec that it read, even if the spec changed before it looked at the pods."""
         namespace, _, ip = key.id.split(":")[1:4]
         asked = {
             claim[2:]
@@ -201,21 +201,21 @@ class Truth:
         return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
 
     def replaced(self, key: Key, uid: str | None) -> bool:
-        """Whether another pod than this one has the address of a key."""
+        """Whether another pod has the address of a key."""
         address = key.id.split(":")[3]
         return uid is not None and any(at == address and other != uid for other, at in self.addresses.items())
 
     def keys_of(self, uid: str) -> list[Key]:
-        """Under which keys a pod may stand."""
+        """The keys under which a pod may be registered."""
         names = {one.app_name for one in self.syncers.values() if (one.ref[0], one.app) == self.labels.get(uid)}
         return [self.key(self.labels[uid][0], name, self.addresses[uid]) for name in sorted(names)]
 
     def terminated_since(self, key: Key, moment: float) -> bool:
-        """Whether a pod behind a key was terminating then, or later."""
+        """Whether a pod of a key was terminating at that moment or later."""
         return key in self._terminating_now or self.terminating.get(key, -1.0) >= moment
 
     def rivals(self, syncer: SyncerTruth) -> bool:
-        """Whether another living syncer claims what this one does."""
+        """The other living syncers that claim the same."""
         return any(self.are_rivals(other, syncer) for other in self.syncers.values() if not other.deleting)
 
     def are_rivals(self, one: SyncerTruth, other: SyncerTruth) -> bool:
@@ -268,7 +268,8 @@ class Truth:
                 self.abandoned_since.setdefault(syncer.uid, now)
 
     def _claim(self, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float) -> None:
-        """What each syncer wants; of two that want the same the older has it, and one that is detached last."""
+        """Notes what each syncer wants. Of two that want the same the older one has it, and one that is detached comes
+        last."""
         eligible: dict[Key, Since] = {}
         up: dict[Key, Since] = {}
         taken: dict[tuple[str, str], Ref] = {}
@@ -308,7 +309,7 @@ class Truth:
     def _wishes(
         self, syncer: SyncerTruth, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float
     ) -> Iterator[tuple[str, Key, bool | None, str]]:
-        """Address, key, whether it is to be UP (None: it is not to stand), and the pod's UID."""
+        """Yields address, key, whether it should be UP (None: not registered), and the pod's UID."""
         namespace, asked = syncer.ref[0], syncer.asked
         seen: set[str] = set()
         for service in services:
@@ -373,20 +374,20 @@ class Truth:
         self.frozen = frozen
 
     def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
-        """`owner:namespace:app:ip:port`, under the app's name in capitals."""
+        """Gives the key: `owner:namespace:app:ip:port`, under the app's name in upper case."""
         return Key(
             app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=port)
         )
 
 
 def _precedence(syncer: SyncerTruth) -> tuple[bool, str, Ref]:
-    """The older first; one that is detached holds nothing that another wants."""
+    """Sorts older syncers first. One that is detached keeps nothing that another wants."""
     claims_nothing = syncer.asked.limit is not None and syncer.asked.limit.value == 0 and not syncer.asked.suspend
     return (claims_nothing, syncer.created, syncer.ref)
 
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
-    """The format of the contract."""
+    """Gives an id in the format of the contract."""
     return f"{owner}:{namespace}:{app}:{address}:{port}"
 
 

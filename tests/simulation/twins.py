@@ -1,9 +1,9 @@
-"""The promises about what a pod registers of itself beside ours.
+"""The promises about the instance that a pod registers itself beside ours.
 
-duplicate   at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
-            its syncer asks for both, or is suspended and says so, or its removal is held
-resolved    none of ours gives way to a host name that callers outside do not resolve; at rest ours stands beside it,
-            whoever came first, and the condition says why
+duplicate   at rest no instance of ours is UP beside one that its pod registered itself and that is UP under its
+            address, unless the syncer asks for both, or is suspended and its condition says so, or the removal is held
+resolved    no instance of ours gives way to a host name that callers outside do not resolve; at rest ours is registered
+            beside it, whichever came first, and the condition says why
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ _MARK = "eurekube.owner"
 
 
 class Twins:
-    """Sees every uncached read, and every instance of ours that a pass takes out."""
+    """Sees every uncached read, and every removal of an instance of ours."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 
     def saw(self, view: PassView, key: Key, listed: Listed) -> None:
-        """A pass read this uncached."""
+        """Notes that a pass read this uncached."""
         if _MARK not in listed[0].metadata and is_up(listed) and _resolved(listed):
             view.serve_themselves.add((key.app, listed[0].ip_addr or ""))
 
     def gives_way(self, view: PassView, key: Key, ref: Ref) -> bool:
-        """Whether ours may go, for this pass has seen that its pod's own is UP: callers lose nothing by it."""
+        """Whether ours may be removed: this pass has seen that the pod's own instance is UP, so callers lose
+        nothing."""
         truth = self._judge.truth
         held = truth.eligible.get(key)
         if held is None and truth.eligible_until.get(key, -1.0) < view.moment:
@@ -49,11 +50,11 @@ class Twins:
         return True
 
     def stands_beside(self, key: Key, state: State) -> Key | None:
-        """What its pod has registered itself, when that is UP and callers resolve its host name."""
+        """The pod's own instance, if it is UP and callers resolve its host name."""
         return next((other for other, listed in self._of_its_own(key, state) if _resolved(listed)), None)
 
     def is_out_of_reach(self, key: Key) -> bool:
-        """Whether all that stands at its address, on any server, is its pod's own, UP, and reached by no caller."""
+        """Whether all instances at its address, on any server, are its pod's own, UP, and out of reach for callers."""
         ip = _address(key)
         there = [
             listed
@@ -71,7 +72,7 @@ class Twins:
                 yield other, listed
 
     def judge_rest(self) -> None:
-        """At the end of a story."""
+        """Judges the end of a story."""
         truth = self._judge.truth
         for state in self._judge.known:
             for key in sorted(key for key in self._judge.ours_of(state) if is_up(state[key])):
@@ -90,7 +91,7 @@ class Twins:
                     raise Violation("duplicate", f"{key} of {named(syncer.ref)} is UP beside {other}, its pod's own")
 
     def _judge_unresolved(self, key: Key, state: State, syncer: SyncerTruth) -> None:
-        """Ours stands beside a host name that nobody resolves, and a person is told."""
+        """Judges that ours is registered beside a host name that nobody resolves, and that a person can read so."""
         other = next((other for other, _ in self._of_its_own(key, state)), None)
         if other is None or syncer.asked.on_duplicate == "Warn" or syncer.asked.suspend:
             return

@@ -1,4 +1,4 @@
-"""Every outgoing call of one copy of the program, on its way between the real adapter and the embedded server."""
+"""Every outgoing call of one copy of the program, between the real adapter and the embedded server."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 _PAGE = Response(status=200, body=b"<html><body>Welcome to the proxy</body></html>", content_type="text/html")
 _KEPT = 6
-"""Older answers of each list."""
+"""Older answers that are kept of each list."""
 _LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
 
 
 class Digest(Protocol):
-    """Every call of a story, in one value: when, which server, method, path, query and body. As `hashlib` makes it."""
+    """A digest of every call of a story: time, server, method, path, query and body. An object of `hashlib`."""
 
     def update(self, data: bytes, /) -> None:
-        """One more call."""
+        """Adds one call."""
 
 
 class Killed(BaseException):
-    """The program ends here, as by SIGKILL."""
+    """Ends the program here, as SIGKILL would."""
 
 
 @dataclass(slots=True)
 class Troubles:
-    """The troubles of a story, and what is left of each. Shared by all copies that they may strike."""
+    """The troubles of a story, and how often each may still strike. All copies that they may strike share them."""
 
     waiting: tuple[Trouble, ...]
     skipped: dict[int, int] = field(default_factory=dict)
     struck: dict[int, int] = field(default_factory=dict)
 
     def strike(self, call: Call, peer: int | None, now: float) -> Trouble | None:
-        """The first trouble that waits for such a call."""
+        """Gives the first trouble that waits for such a call."""
         for number, trouble in enumerate(self.waiting):
             here = trouble.peer is None or peer is None or trouble.peer == peer
             if call not in trouble.calls or not here or not trouble.at <= now < trouble.until:
@@ -63,7 +63,7 @@ class Troubles:
 
 
 class Wire:
-    """Hands requests to the servers, unless a trouble strikes, and shows each of them to the judge."""
+    """Hands requests to the servers, unless a trouble strikes, and shows each to the judge."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Wire:
         self._answered: dict[str, deque[tuple[float, Response]]] = {}
         self._knows_whom_it_serves = False
         self._elsewhere: World | None = None
-        """Which other cluster answered the last call."""
+        """The other cluster that answered the last call."""
 
     def eureka(self, peer: int) -> Callable[[Request], Response]:
         """The handler for an adapter to this peer."""
@@ -189,8 +189,8 @@ class Wire:
         return response
 
     def _another_cluster(self, peer: int | None) -> World | None:
-        """Where a call to Kubernetes goes, if not home. The first program follows its address, once it has learned
-        whom it serves."""
+        """Gives the other cluster that a call to Kubernetes goes to, if any. The first program follows its address once
+        it has learned whom it serves."""
         follows = peer is None and self._troubles is not None and self._knows_whom_it_serves
         return self._world.address.answers() if follows else None
 
@@ -211,7 +211,7 @@ class Wire:
         as_of: float | None,
         answered: float | None = None,
     ) -> None:
-        """What the program learned from a whole answer, given now, or at a moment before it was paused."""
+        """Notes what the program learned from a complete answer, of now or of a moment before it was paused."""
         when = self._world.clock.time if answered is None else answered
         if call in (Call.READ, Call.RENEW):
             for key in _looked_at(call, request, response):
@@ -266,7 +266,7 @@ class Wire:
 
 
 def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
-    """The instances of which an uncached answer told that they stand, or that they do not."""
+    """The instances that an uncached answer showed as registered, or as absent."""
     if request.path.endswith("/batch/"):
         if response.status != 200:
             return []
@@ -280,7 +280,7 @@ def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
 
 
 def _namespace_of(request: Request) -> str:
-    """Whose objects a list is of; empty for every namespace's."""
+    """The namespace of a list; empty for all namespaces."""
     _, named, rest = request.path.partition("/namespaces/")
     return rest.split("/")[0] if named else ""
 

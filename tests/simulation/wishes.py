@@ -1,4 +1,4 @@
-"""What syncers of random stories ask for, and what people then do about it."""
+"""The specs of syncers in random stories, and the events that follow from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .world import APPS, NAMESPACES
 
 
 def random_limit(chance: random.Random) -> Limit:
-    """A limit near what small apps have."""
+    """Gives a limit near the size of small apps."""
     kind = chance.choice(("count", "count", "pods", "share"))
     if kind == "count":
         return Limit(kind=kind, value=chance.choice((0, 1, 1, 2, 3)))
@@ -23,7 +23,7 @@ def random_limit(chance: random.Random) -> Limit:
 
 
 def random_wish(chance: random.Random, *, gated: bool = False) -> Asked:
-    """One or two things that a spec may ask for."""
+    """Gives one or two fields that a spec may set."""
     asked = PLAIN
     for _ in range(chance.choice((1, 1, 2))):
         asked = _with(chance, asked)
@@ -63,30 +63,30 @@ def _gated(asked: Asked) -> Asked:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The part of a story in which something may happen, and to which apps."""
+    """The part of a story in which something may happen, and the apps to which it may."""
 
     chance: random.Random
     apps: list[str]
     ends: float
 
     def time(self, *, before: float = 0.0) -> float:
-        """Some time of it, but for its last seconds."""
+        """Gives a time in it, before its last seconds."""
         return round(self.chance.uniform(3, max(4.0, self.ends - QUIET - before)), 1)
 
     def app(self) -> str:
-        """One of the apps."""
+        """Gives one of the apps."""
         return self.chance.choice(self.apps)
 
     def ip(self) -> str:
-        """An address that other pods may have had."""
+        """Gives an address that other pods may have had."""
         return f"10.0.0.{self.chance.randint(1, 6)}"
 
     def pods(self, app: str, at: float, number: int = 3, *, gated: bool = False) -> list[e.Event]:
-        """So many ready pods."""
+        """Gives events that start so many ready pods."""
         return [e.PodStarted(at=at, app=app, number=n, ip=self.ip(), gated=gated) for n in range(number)]
 
     def some(self, app: str, at: float, lasts: float) -> list[e.Event]:
-        """Something that happens to its pods or its Service within these seconds."""
+        """Gives an event of its pods or its Service within these seconds."""
         found: list[e.Event] = []
         for _ in range(self.chance.randint(1, 3)):
             when = round(at + self.chance.uniform(1, max(2.0, lasts)), 1)
@@ -150,7 +150,7 @@ def _policies(here: Stretch) -> list[e.Event]:
 
 
 def _held(here: Stretch) -> list[e.Event]:
-    """So much goes at once that it is held, and a person looks at it."""
+    """So many instances go at once that their removals are held, and a person looks."""
     at = here.time(before=60)
     found: list[e.Event] = [
         here.chance.choice(
@@ -176,7 +176,7 @@ def _held(here: Stretch) -> list[e.Event]:
 
 
 def _namespaces(here: Stretch) -> list[e.Event]:
-    """A namespace goes with all that is in it, and its apps are deployed again."""
+    """A namespace is deleted with all that is in it, and its apps are deployed again."""
     app, at = here.app(), here.time(before=60)
     lasts = here.chance.uniform(3, 60)
     again = round(at + lasts + here.chance.uniform(0.1, 20), 1)
@@ -223,7 +223,7 @@ def _duplicates(here: Stretch) -> list[e.Event]:
 
 
 def _abandoned(here: Stretch) -> list[e.Event]:
-    """A person deletes a syncer, and does not wait; or abandons one that nobody deletes."""
+    """A person deletes a syncer and does not wait, or abandons one that nobody deletes."""
     app, at = here.app(), here.time(before=30)
     found: list[e.Event] = [d.DeletionAbandoned(at=round(at + here.chance.uniform(-5, 30), 1), name=app, app=app)]
     if here.chance.random() < 0.8:
@@ -243,7 +243,7 @@ def _own_brakes(here: Stretch) -> list[e.Event]:
 
 
 def _last_breaths(here: Stretch) -> list[e.Event]:
-    """Pods that serve to their end, and are asked to."""
+    """Pods that serve until their end, because their syncer asks for that."""
     app = here.app()
     found: list[e.Event] = [e.SyncerApplied(at=0.5, name=app, app=app, asked=Asked(terminating="KeepWhileServing"))]
     for number in range(here.chance.randint(1, 3)):
@@ -255,7 +255,7 @@ def _last_breaths(here: Stretch) -> list[e.Event]:
 
 
 def _services(here: Stretch) -> list[e.Event]:
-    """A Service is the instance, and its pods only stand behind it."""
+    """A Service is the instance, and its pods only answer behind it."""
     app = here.app()
     asked = Asked(mode="service", not_ready=here.chance.choice(("Down", "Cancel")))
     return [
@@ -278,11 +278,11 @@ THEMES: Mapping[str, Callable[[Stretch], list[e.Event]]] = {
     "last breaths": _last_breaths,
     "services": _services,
 }
-"""What a story may be about, by name."""
+"""The subjects of stories, by name."""
 WEIGHTED = (*THEMES, "limits", "limits", "suspended", "policies", "held", "held", "gates")
-"""As often as random stories are about each."""
+"""How often random stories are about each."""
 
 
 def theme(name: str, chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
-    """One thing that people ask for, and what comes of it."""
+    """Gives the events of one subject."""
     return THEMES[name](Stretch(chance, apps, ends))

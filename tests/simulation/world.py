@@ -1,4 +1,4 @@
-"""Both servers on virtual time, and what people, pods and controllers do to them. Knows nothing of the program."""
+"""Both servers on virtual time, and what people, pods and controllers do to them. It knows nothing of the program."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ NAMESPACES = ("bank", "shop")
 FEW = ("cart", "pay", "rating", "stock")
 """The apps of most stories."""
 MANY = ("audit", "billing", "catalog", "fraud", "invoice", "ledger", "mail", "offers", "orders", "prices", "search")
-"""More apps, for stories of teams that have several."""
+"""More apps, for stories of teams with several."""
 _OF_THE_SHOP = frozenset({"rating", "cart", "catalog", "offers", "orders", "prices", "search"})
 APPS = {app: "shop" if app in _OF_THE_SHOP else "bank" for app in (*FEW, *MANY)}
-"""Each app with its namespace: all that a story can be about."""
+"""All apps of stories, each with its namespace."""
 PORT = 8080
 SERVICE_PORT = 80
 TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"} | {
     app: ("one", "two")[number % 2] for number, app in enumerate(MANY)
 }
-"""Whose app it is, as a label of its syncers says."""
+"""The team of an app, as a label of its syncers says."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
@@ -41,7 +41,7 @@ _EVICTED_EVERY = 60_000
 """Milliseconds."""
 _STRANGERS_PERIOD = 30.0
 _KUBELET_SECONDS = 0.4
-"""From a gate that opens to the Ready of its pod."""
+"""Seconds from an open gate to a Ready pod."""
 GATE = "eurekube.io/registered"
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -49,7 +49,7 @@ _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInf
 
 
 class Key(NamedTuple):
-    """What Eureka knows an instance by."""
+    """The key of an instance in Eureka."""
 
     app: str
     id: str
@@ -60,28 +60,28 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """An instance that somebody else registers."""
+    """An instance that another client registers."""
 
     key: Key
     ip: str
     host: str = ""
-    """Its host name, where that is not the address."""
+    """Its host name, if that is not the address."""
     metadata: tuple[tuple[str, str], ...] = ()
     vip: str = ""
     status: str = "UP"
     older: bool = False
-    """Whether every write of ours wins over it; else none does that does not know it."""
+    """Whether every write of ours wins over it; else no write wins that does not know it."""
 
 
 @cache
 def definition() -> Mapping[str, Any]:
-    """The CRD that is shipped."""
+    """The CRD of the project."""
     found: Mapping[str, Any] = yaml.safe_load(_CRD.read_text())
     return found
 
 
 class Kubernetes(FullKubernetes):
-    """The API server, and what of it may have changed: a judge that looks at every call need not read all each time."""
+    """The API server. It counts writes, so that a judge need not read everything at each call."""
 
     structure = 0
     """Counts the writes of all but events and statuses of syncers: any of them may change objects of other kinds."""
@@ -99,14 +99,14 @@ class Kubernetes(FullKubernetes):
 
 
 class World:
-    """The servers. `peers` Eureka servers tell each other what their clients write. With `drains` there are two
-    nodes, and pods on both."""
+    """The servers. The `peers` replicate their clients' writes to each other. With `drains` there are two nodes, and
+    pods on both."""
 
     def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False, revision: int = 1) -> None:
         self.clock = clock
         self.address = Address()
         self._renewed: set[Key] = set()
-        """What strangers renew."""
+        """The leases that strangers renew."""
         self.kubernetes = Kubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
         self._seed = seed
         self._peers = peers
@@ -121,7 +121,7 @@ class World:
             self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
 
     def answer(self, peer: int | None, request: Request) -> Response:
-        """The answer of a Eureka server, or with no peer of the Kubernetes API."""
+        """Gives the answer of a Eureka server, or without a peer that of the Kubernetes API."""
         if peer is not None:
             return self.ask_eureka(peer, request)
         response = self.kubernetes.handle(request)
@@ -144,7 +144,7 @@ class World:
         return fresh
 
     def standing(self, peer: int) -> dict[Key, Listed]:
-        """All that this server holds now: the same object until it is written to, or evicts."""
+        """Gives all instances of this server: the same object until a write or an eviction."""
         evictions = (_milliseconds(self.clock) - self._begun[peer]) // _EVICTED_EVERY
         known = self._standing.get(peer)
         if known is None or known[0] != evictions:
@@ -154,7 +154,7 @@ class World:
         return known[1]
 
     def ask_eureka(self, peer: int, request: Request) -> Response:
-        """A client's call: answered by this server, and told to the others a moment later."""
+        """Makes a client's call: this server answers, and replicates it to the others a moment later."""
         response = self._of_eureka(peer, request)
         told = request.method != "GET" and "/peerreplication/" not in request.path and response.status < 300
         if told and len(self.eurekas) > 1:
@@ -169,7 +169,8 @@ class World:
         return self.eurekas[peer].handle(request)
 
     def _replicate(self, source: int, to: int, request: Request) -> None:
-        """`PeerAwareInstanceRegistryImpl.replicateToPeers`; a heartbeat that meets a 404 becomes a register."""
+        """Replicates as `PeerAwareInstanceRegistryImpl.replicateToPeers` does. A heartbeat that meets a 404 becomes a
+        register."""
 
         def arrive() -> None:
             response = self._of_eureka(to, request)
@@ -182,7 +183,7 @@ class World:
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
 
     def restart_eureka(self, peer: int, *, warm_up: float) -> None:
-        """All memory is lost; a peer that has others fills up from one of them, a single one warms up."""
+        """Makes a server lose its memory. If it has peers it copies theirs, else it warms up."""
         fresh = self._new_eureka(peer)
         self.eurekas[peer] = fresh
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
@@ -194,8 +195,8 @@ class World:
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
 
     def register(self, stranger: Stranger, *, peer: int | None = None) -> None:
-        """Somebody registers an instance, with a lease that outlives the story, and renews it each half minute; where
-        one server alone is to have it, nobody does."""
+        """Registers a stranger, whose lease outlives the story and is renewed each half minute. If only one server
+        should have it, nobody renews it."""
         document = {
             "instanceId": stranger.key.id,
             "hostName": stranger.host or stranger.ip,
@@ -227,14 +228,14 @@ class World:
         self.clock.at(self.clock.time + _STRANGERS_PERIOD, renew)
 
     def ask_for(self, method: str, key: Key, suffix: str = "", **query: str) -> int:
-        """A person's call about one instance; its status."""
+        """Makes a person's call about one instance; returns its status."""
         path = f"/eureka/apps/{key.app}/{key.id}{suffix}"
         return self.ask_eureka(0, Request(method=method, path=path, query=query)).status
 
     # --- Kubernetes ------------------------------------------------------------------------------------------------
 
     def apply(self, group: str, manifest: Mapping[str, Any]) -> str:
-        """`kubectl apply`: create, or patch what is there; what became of it, in words."""
+        """`kubectl apply`: creates the object, or patches it; returns in words what happened."""
         metadata = manifest["metadata"]
         path = f"/{group.rpartition('/')[0]}/namespaces/{metadata['namespace']}/{group.rpartition('/')[2]}"
         spec = {key: value for key, value in manifest.get("spec", {}).items() if value is not None}
@@ -246,7 +247,7 @@ class World:
         return "created" if status < 300 else f"refused ({status})"
 
     def delete(self, path: str, *, grace: int | None = None) -> bool:
-        """`kubectl delete`; whether it was there."""
+        """`kubectl delete`; returns whether it was there."""
         query = {} if grace is None else {"gracePeriodSeconds": str(grace)}
         status, _ = self.kubernetes.call("DELETE", path, None, **query)
         return status < 300
@@ -265,8 +266,8 @@ class World:
         return self.objects("/api/v1/pods")
 
     def start_pod(self, app: str, name: str, ip: str, *, ready: bool, gated: bool = False) -> str | None:
-        """A pod with this address, or the next free one; its address, or None when it is there already. One that is
-        gated is Ready only when our gate is open as well."""
+        """Starts a pod with this address, or the next free one. Returns its address, or None if it exists already. A
+        gated pod is Ready only when our gate is open, too."""
         taken = {pod["status"].get("podIP") for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
         free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
         namespace = APPS[app]
@@ -288,13 +289,14 @@ class World:
         return f"node-{1 + int(name.rpartition('-')[2]) % 2}" if self.drains else "node-1"
 
     def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
-        """The kubelet, or the node controller, tells whether a pod's containers are ready; whether the pod is there."""
+        """Sets, as the kubelet or the node controller does, whether a pod's containers are ready; returns whether the
+        pod exists."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         self._computes_ready(path, containers=ready)
         return self.kubernetes.call("GET", path)[0] == 200
 
     def _computes_ready(self, path: str, *, containers: bool | None = None) -> None:
-        """The kubelet's turn: Ready when the containers are (None: as before) and every gate is open."""
+        """Sets Ready, as the kubelet does: the containers are ready (None: as before) and every gate is open."""
         status, pod = self.kubernetes.call("GET", path)
         if status >= 300:
             return
@@ -306,7 +308,7 @@ class World:
         self.kubernetes.call("PATCH", f"{path}/status", {"status": {"conditions": list(held.values())}})
 
     def end_pod(self, namespace: str, name: str, *, grace: float) -> bool:
-        """Deleted; it terminates for `grace` seconds, then it is gone."""
+        """Deletes a pod: it terminates for `grace` seconds, and then it is gone."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         there = self.delete(path, grace=int(grace))
         if there and grace:
@@ -319,7 +321,7 @@ class World:
             self.delete(path, grace=0)
 
     def delete_namespace(self, namespace: str) -> bool:
-        """`kubectl delete namespace`: all that is in it is deleted, and what has a finalizer keeps it there."""
+        """`kubectl delete namespace`: deletes all that is in it. An object with a finalizer keeps the namespace."""
         pods = [pod["metadata"] for pod in self.pods() if pod["metadata"]["namespace"] == namespace]
         if not self.delete(f"/api/v1/namespaces/{namespace}"):
             return False
@@ -328,21 +330,21 @@ class World:
         return True
 
     def create_namespace(self, namespace: str) -> bool:
-        """Whether it could be created: not while one of the name is there."""
+        """Creates a namespace; returns False while an old one of the name exists."""
         status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         return status < 300
 
     def annotate(self, path: str, annotations: Mapping[str, str | None]) -> bool:
-        """`kubectl annotate --overwrite`; whether it was there."""
+        """`kubectl annotate --overwrite`; returns whether the object was there."""
         status, _ = self.kubernetes.call("PATCH", path, {"metadata": {"annotations": annotations}})
         return status < 300
 
     def delete_crd(self) -> bool:
-        """`kubectl delete crd`: every syncer is deleting from now on."""
+        """`kubectl delete crd`: every syncer is being deleted from now on."""
         return self.delete(f"{_CRD_PATH}/eurekasyncers.eurekube.io")
 
     def restore_crd(self) -> list[dict[str, Any]]:
-        """Somebody strips the finalizers, so that the CRD can go, and installs it again; the syncers that went."""
+        """Removes the finalizers, so that the CRD can go, and installs it again; returns the syncers that went."""
         lost = self.objects("/apis/eurekube.io/v1/eurekasyncers")
         for syncer in lost:
             self.kubernetes.call(
@@ -354,7 +356,7 @@ class World:
         return lost
 
     def recreate(self, lost: Iterable[Mapping[str, Any]]) -> None:
-        """The syncers as they were, new ones to the server, but for those that somebody has created meanwhile."""
+        """Creates the syncers as they were, with new UIDs, without those that somebody has created meanwhile."""
         for syncer in lost:
             names = {key: syncer["metadata"][key] for key in ("namespace", "name", "labels")}
             manifest = {**_SYNCER, "metadata": names, "spec": syncer["spec"]}
@@ -379,7 +381,7 @@ def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
 
 
 def shelf_name(app: str, number: int) -> str:
-    """Of a syncer that claims another team's addresses; see `neighbours`."""
+    """The name of a syncer that claims another team's addresses; see `neighbours`."""
     return f"shelf-{app}-{number}"
 
 
@@ -389,7 +391,7 @@ def is_shelf(name: str) -> bool:
 
 
 def syncer_path(namespace: str, name: str) -> str:
-    """Where a syncer is."""
+    """The path of a syncer."""
     return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
 
 
