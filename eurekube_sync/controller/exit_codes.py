@@ -37,8 +37,8 @@ class ExitCode(IntEnum):
     )
     NOT_REGISTERED = (
         6,
-        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer is broken or not "
-        "completely UP, or a namespace of `-n` does not exist",
+        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer is not completely in "
+        "sync, or a namespace of `-n` does not exist",
     )
     CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
     KUBERNETES_UNREAD = (
@@ -69,14 +69,14 @@ class ExitCode(IntEnum):
     )
     OWNER_CLASH = (
         32,
-        "another cluster uses the same owner name, or another owner serves the same syncers. `run` renewed our "
-        "instances and did nothing else",
+        "another cluster uses the same owner name, or another owner serves the same syncers. `run` only renewed "
+        "instances",
     )
     REFUSED = (
         33,
-        "`owner`, `orphans`: Eureka holds no instance of the given owner, app or cluster, or none to adopt. `owner "
-        "adopt`, `owner rename`: somebody renews the instances, or `run` would undo the change. `owner purge`: you "
-        "answered no. Nothing was changed",
+        "`orphans`, `owner adopt`, `owner rename`: Eureka holds no instance of the given owner, app or cluster, or none "
+        "to adopt. `owner adopt`, `owner rename`: somebody renews the instances, or `run` would undo the change. "
+        "`owner purge`: you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

@@ -79,7 +79,7 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
     """Gives for each source that fails its cause and a sentence. Only another cause makes it another outage."""
     for cluster in report.clashes[:1]:
         otherwise = "our instances are renewed, and nothing else is done"
-        yield _OWNER, (cluster, f"owner clash: cluster {cluster} uses the same --owner; {otherwise}")
+        yield _OWNER, (cluster, f"owner clash: the cluster with UID {cluster} uses the same --owner; {otherwise}")
     for other in report.other_owners[:1]:
         yield _OWNER, (other.name, other.sentence)
     if isinstance(report.registry, Unknown):

@@ -77,7 +77,8 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
         why = " with a web page: a login or a proxy answers in Eureka's place, or this is not the URL of Eureka."
     elif status == 400 or (status == 500 and answer.method == "POST"):
         kind = errors.RegistryStumbled if status == 500 else errors.RegistryRejected
-        why = f": Eureka refuses the instance ({_reason_of(answer.body, secrets)})."
+        what = "batch" if "/peerreplication/" in answer.url else "instance"
+        why = f": Eureka refuses the {what} ({_reason_of(answer.body, secrets)})."
     elif status >= 500:
         kind, why = errors.RegistryUnavailable, ": see the log of the Eureka server."
     else:
@@ -104,7 +105,7 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     """Return the error for a 200 whose body is no JSON object; None if it may be one."""
     if answer.is_page:
-        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or the URL lacks /eureka."
+        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or this is not its URL."
     elif not answer.body.strip():
         what = "an empty body instead of JSON."
     elif answer.body.lstrip()[:1] != b"{":

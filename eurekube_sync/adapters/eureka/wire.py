@@ -164,7 +164,7 @@ def _reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at this URL."
+        why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers in its place."
         if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # ValueError: of a number
             why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
         raise RegistryUnusable(f"Eureka's answer {why}") from error

@@ -171,9 +171,9 @@ class KubernetesCluster:
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
             if current is None or (current.uid, current.generation) != (syncer.uid, syncer.generation):
-                raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
+                raise ClusterConflict(f"syncer {syncer.ref} changed or is gone; the next pass handles that")
             if current.deleted is not None:
-                raise ClusterConflict(f"{syncer.ref} is being deleted: no finalizer is added any more")
+                raise ClusterConflict(f"syncer {syncer.ref} is being deleted, so no finalizer is added any more")
             if CLEANUP_FINALIZER in current.finalizers:
                 return current
             call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
