@@ -146,21 +146,19 @@ def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     by_pod: dict[str, list[Backend]] = {}
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)
-    merged = {}
-    for identity, some in sorted(by_pod.items()):
-        merged[identity] = some[0]
-        if len(some) == 1:
-            continue
-        services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
-        merged[identity] = replace(min(some, key=lambda b: b.preference), services=services)
-        ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
-        if len(ports) > 1:
-            offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
-            raise InvalidSyncer(
-                "AmbiguousService",
-                f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
-            )
-    return merged
+    return {identity: _merged(some) if len(some) > 1 else some[0] for identity, some in sorted(by_pod.items())}
+
+
+def _merged(some: Sequence[Backend]) -> Backend:
+    services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
+    ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
+    if len(ports) > 1:
+        offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
+        raise InvalidSyncer(
+            "AmbiguousService",
+            f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+        )
+    return replace(min(some, key=lambda b: b.preference), services=services)
 
 
 def _ports(ports: Iterable[ServicePort]) -> str:

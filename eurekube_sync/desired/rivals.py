@@ -19,9 +19,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 Socket: TypeAlias = tuple[str, str, int]  # app, address and port
 Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]
 """All claims, and the syncer that wants each key."""
-_Place: TypeAlias = (
-    tuple[str, Socket] | InstanceKey
-)  # a socket in a selected namespace, or a key: only one syncer has it
+_Place: TypeAlias = tuple[str, Socket] | InstanceKey  # a socket among the syncers that select in a namespace, or a key
 
 
 class Bid(NamedTuple):
@@ -72,8 +70,8 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
             for key, one in held.items():
                 at_home = _away(claim.syncer) and not _away(one.syncer)
                 rival = Rival(one.syncer.ref, Right.HOME if at_home else Right.AGE)
-                taken_by = Taken(wanted=wanted[key], rival=rival)
-                verdicts[key] = replace(wanted[key], rival=rival) if key in idle else taken_by
+                mine = wanted[key]
+                verdicts[key] = replace(mine, rival=rival) if key in idle else Taken(wanted=mine, rival=rival)
             claims[ref] = replace(claim, verdicts=verdicts)
         for key, taken in places.items():
             if key not in held or key in idle:

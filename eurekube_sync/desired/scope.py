@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Claim, Serving, Wanted
+from eurekube_sync.desired.claims import Claim, Serving, Wanted, every
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
@@ -105,8 +105,7 @@ class Scope:
 
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
         """Return this scope with the labels and classes of the listed syncers."""
-        lists = [source.data for source in syncers.by_namespace.values() if isinstance(source, Complete)]
-        return replace(self, elsewhere=frozenset(one.ref for some in lists for one in some if not self.takes(one)))
+        return replace(self, elsewhere=frozenset(one.ref for one in every(syncers) if not self.takes(one)))
 
     def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
         """Return the youngest syncers of each namespace that has more than its quota, in all shards together. Deleted

@@ -34,8 +34,6 @@ because several cloud controllers copy it from an annotation of the Service."""
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """The endpoints behind a Service."""
-
     ready: bool
     nodes: Mapping[str, bool]  # for each node with an endpoint, whether one of these is ready
 
@@ -190,7 +188,6 @@ def _no_address(service: Service, what: str) -> InvalidSyncer:
 
 
 def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog) -> Mapping[str, _Behind]:
-    """Return the endpoints behind each Service, by its name."""
     found: dict[str, _Behind] = {}
     backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"

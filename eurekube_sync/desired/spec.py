@@ -56,8 +56,6 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 
 
 class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """`spec.paths`."""
-
     home: str | None = None
     status: str | None = None
     health: str | None = None

@@ -13,8 +13,6 @@ from eurekube_sync.model.values import dataclass, derive
 
 
 class SyncerRef(NamedTuple):
-    """A syncer's namespace and name, written `namespace/name`."""
-
     namespace: str
     name: str
 
