@@ -61,7 +61,7 @@ class Wanted:
 
     @property
     def if_gone(self) -> Instance | None:
-        """The instance to register if a renewal finds no lease; None if it is not UP."""
+        """The instance to register if a renewal finds no lease; None if it is not UP, or `elsewhere`."""
         return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
 
 
