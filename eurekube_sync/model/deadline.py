@@ -52,7 +52,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the deadline has passed. A caller that is told so must leave something undone: see `cut_short`."""
+        """Whether the deadline has passed. It is to be asked only before something that is then left undone."""
         passed = self._clock.stopping() or not self._limit.left()
         self.cut_short = self.cut_short or passed
         return passed
