@@ -1,1 +1,1 @@
-"""What should be registered in Eureka: a spec, with the Services and slices that it selects, becomes claims. Pure."""
+"""The claims of a pass: what should be registered in Eureka, from specs, Services and slices. No I/O."""

@@ -1,5 +1,5 @@
-"""What one namespace holds, indexed: Services by label, slices by Service; and what a person drains by annotation.
-Built from complete lists only. An instance's mark tells what drained it while the list of Pods or Nodes is Unknown."""
+"""Indexes of the objects of one namespace, such as Services by label and slices by Service, and of drain annotations.
+A catalog is built from complete lists only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
+from eurekube_sync.model.errors import SourceUnknown
 from eurekube_sync.model.kubernetes import (
     ClusterView,
     Drainable,
@@ -20,16 +21,16 @@ from eurekube_sync.model.kubernetes import (
     PodRef,
     Service,
 )
-from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
 
-DRAINED = "eurekube.drained"  # what drains the instance: kinds, with commas between
+DRAINED = "eurekube.drained"  # the mark of a drained instance: kinds, separated by commas
 
 
 class Kind(StrEnum):
-    """What may be drained, as the mark has it."""
+    """The kinds of objects that can be drained, as in the mark."""
 
     SERVICE = "service"
     POD = "pod"
@@ -38,34 +39,34 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """What is known of one place."""
+    """Whether an instance is drained."""
 
-    by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty while nobody drains it
+    by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty if it is not drained
     why: str = ""
-    drain_unknown: frozenset[Kind] = frozenset()
-    ignored: tuple[str, ...] = ()  # what is wrong with annotations that say neither
+    drain_unknown: frozenset[Kind] = frozenset()  # the kinds of objects that could not be read
+    ignored: tuple[str, ...] = ()  # what is wrong with invalid annotations
 
 
 NO_DRAIN = Drain()
 
 PodSocket: TypeAlias = tuple[str, str, int]  # a pod's namespace, its address, and a port
-Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # by its id; None when nobody asked
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # by id; None: not read
 
 
 def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
-    """What a Service's, a Pod's or a Node's annotations say: nothing but "true" drains it."""
+    """Read the drain annotation of a Service, Pod or Node. Only the value "true" drains it."""
     drained = annotations.get(DRAIN_ANNOTATION) == "true"
     return Drainable(id=id_, drained=drained, ignored=ignored_value(annotations, DRAIN_ANNOTATION))
 
 
 def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
-    """The list by id."""
+    """Index a list by id."""
     return {one.id: one for one in source.data} if isinstance(source, Complete) else source
 
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """What the Pods of a namespace and all Nodes say."""
+    """The drain annotations of a namespace's Pods and of all Nodes."""
 
     pods: Known = None
     nodes: Known = None
@@ -73,10 +74,13 @@ class Drains:
     def of(
         self, services: Sequence[Service], pod: PodRef | None, node: str, *, perhaps: Sequence[Service] = ()
     ) -> Drain:
-        """Of an instance behind these Services, and `perhaps` those, of this pod on this node."""
-        marked = [one for one in services if DRAIN_ANNOTATION in one.annotations]
-        found: list[tuple[Kind, str, Drainable | None]]
-        found = [(Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations)) for one in marked]
+        """Return whether the instance of a pod on a node, behind these Services, is drained. It may also be behind the
+        Services `perhaps`."""
+        found: list[tuple[Kind, str, Drainable | None]] = [
+            (Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations))
+            for one in services
+            if DRAIN_ANNOTATION in one.annotations
+        ]
         if pod is not None and self.pods is not None:
             found.append((Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)))
         if node and self.nodes is not None:
@@ -96,30 +100,22 @@ class Drains:
         )
 
     def denied(self) -> Iterator[str]:
-        """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
+        """Yield a sentence if the right to read Pods or Nodes is missing."""
         for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
             if isinstance(source, Unknown) and source.cause is Cause.DENIED:
                 yield f"drain annotations of {what} are not read: {source.message}"
 
 
-def _found(those: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | None:
-    """None also for one that is not in the list: it went between two of them, and is no reason to bring anything up."""
-    return None if isinstance(those, Unknown) else those.get(id_)
+def _found(source: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | None:
+    """Return None if nothing is known of the object, as of one that is not in the list."""
+    return None if isinstance(source, Unknown) else source.get(id_)
 
 
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
 
 
-class SourceUnknown(Exception):
-    """A syncer needs a source that is Unknown: it is left as it is."""
-
-    def __init__(self, unknown: Unknown) -> None:
-        super().__init__(unknown.message)
-        self.unknown = unknown
-
-
 class Catalog:
-    """The Services and slices of one namespace, and its Pods where they were read."""
+    """The objects of one namespace."""
 
     def __init__(
         self,
@@ -132,7 +128,7 @@ class Catalog:
     ) -> None:
         self.services: Sequence[Service] = services.data
         self.drains = drains
-        self.asked = 0
+        self.asked = 0  # how often Pods, Nodes or readiness were read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
@@ -145,45 +141,42 @@ class Catalog:
             self._slices.setdefault(piece.service, []).append(piece)
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
-        """The Services that the selector means, by name; a label narrows the walk."""
+        """Return the Services that match the selector, sorted by name."""
         candidates: Collection[Service] = self._by_name.values()
         if selector.service is not None:
             candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
-        elif selector.labels:  # the rarest: `managed-by: Helm` is on all of them
+        elif selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
             candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:
-        """The Service's slices, of every address family."""
         return self._slices.get(service.name, ())
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown when they could not be read, as the others do."""
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
-        """How ready each Pod is but for our gate, by UID."""
         return self._indexed("readiness", self._readiness, lambda pod: pod.uid)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The cluster's Nodes by name."""
         return self._indexed("nodes", self._nodes, lambda node: node.name)
 
     def _indexed(self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]) -> Mapping[str, T]:
         self.asked += 1
         if isinstance(source, Unknown):
-            raise SourceUnknown(source)
+            raise SourceUnknown(Server.KUBERNETES, source)
         if name not in self._indexes:
             self._indexes[name] = {id_of(one): one for one in source.data}
         return self._indexes[name]
 
 
 class Catalogs:
-    """The catalogs of a pass, each built when a syncer of its namespace first asks. If the objects are the same, it has
-    the very sequence of Services that was there `before`: what a selector means is then not looked for again."""
+    """The catalogs of a pass by namespace, each built on first use. If no Service of a namespace changed since the last
+    pass, its catalog gets the same sequence of Services as `before`, so that no selector is evaluated again."""
 
     def __init__(self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None) -> None:
         self._view = view
@@ -192,7 +185,7 @@ class Catalogs:
         self._node_drains = known(view.node_drains)
 
     def of(self, namespace: str) -> Complete[Catalog] | Unknown:
-        """The namespace's catalog; Unknown when its Services or its slices are."""
+        """Return the namespace's catalog, or Unknown if its Services or slices are."""
         if namespace not in self._known:
             self._known[namespace] = self._build(namespace)
         return self._known[namespace]
@@ -213,21 +206,21 @@ class Catalogs:
         return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
 
     def services(self) -> Mapping[str, Sequence[Service]]:
-        """Of each namespace that was asked for."""
+        """Return the Services of each catalog that was built."""
         return {name: one.data.services for name, one in self._known.items() if isinstance(one, Complete)}
 
 
 def same(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether these are the very same objects."""
+    """Whether both hold the identical objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
-    """For each namespace, address and port: the UIDs of the namespace's pods that listen there and do not terminate.
+    """Map each namespace, address and port to the UIDs of the namespace's pods that listen there and do not terminate.
 
-    Two pods never share an address **and** a port, so another UID there proves that the first pod is gone; pods on the
-    host's network share an address alone. Another namespace's slices prove nothing: whoever writes there could name any
-    address. Only Services that select their pods count, for nobody keeps other slices up to date.
+    Two pods never share an address **and** a port, so that another UID there proves that the first pod is gone. Slices
+    of another namespace prove nothing, because its users could write any address into them. Slices of a Service without
+    a selector do not count, because no controller updates them.
     """
     found: dict[PodSocket, set[str]] = {}
     for namespace, source in view.slices.by_namespace.items():

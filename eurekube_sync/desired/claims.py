@@ -1,6 +1,6 @@
-"""What a pass wants: one claim for each syncer, and in it one verdict for each instance that its endpoints could give.
+"""The types of claims and verdicts. A pass makes one claim for each syncer, with one verdict for each of its endpoints.
 
-Only the types are here: `pods` and `services` make the verdicts, `rivals` and folder plan change some."""
+`pods` and `services` make the verdicts; `rivals` and the folder `plan` change some."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ V = TypeVar("V", bound="Verdict")
 
 
 class Right(StrEnum):
-    """Why another syncer has an address, in words."""
+    """Why another syncer has an address, as a part of a sentence."""
 
     AGE = "is older and has the address"
     HOME = "lives in the Service's own namespace and has the address"
@@ -45,30 +45,29 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """It should be registered, as this instance."""
+    """The endpoint is to be registered as this instance."""
 
     instance: Instance
     why: str
     drained: bool = False
-    drain_unknown: frozenset[Kind] = frozenset()  # whether one of these is drained could not be read
+    drain_unknown: frozenset[Kind] = frozenset()  # the kinds of objects whose drain annotation could not be read
     allotted: bool = False  # the cluster gave its address to the namespace (`Site.allotted`)
-    rival: Rival | None = None
-    """It has the address and does not register it now: here nothing new is registered, and the rest kept up to date."""
+    rival: Rival | None = None  # it has the address, so no new instance is registered, but one that exists is updated
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the cluster gave its address to another namespace: what Eureka lost is not registered there again."""
+        """Whether the cluster gave the address to another namespace. A lost instance is then not registered again."""
         return self.rival is not None and self.rival.right is Right.ALLOTTED
 
     @property
     def if_gone(self) -> Instance | None:
-        """What a renewal registers that finds no lease: no endpoint that is not ready, as if it were seen first."""
+        """The instance to register if a renewal finds no lease; None if it is not UP, or `elsewhere`."""
         return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverLimit:
-    """It is ready, and its syncer's limit keeps it out."""
+    """The endpoint is ready, but over its syncer's limit."""
 
     wanted: Wanted
     why: str
@@ -76,12 +75,12 @@ class OverLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverQuota(OverLimit):
-    """It is ready, and the quota of its namespace keeps it out."""
+    """The endpoint is ready, but over the quota of its namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Another syncer has its address, and registers it."""
+    """Another syncer has the address and registers it."""
 
     wanted: Wanted
     rival: Rival
@@ -89,47 +88,46 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """Its endpoint is there, and should not be registered."""
+    """The endpoint exists, but is no longer to be registered."""
 
     why: str
-    terminating: bool  # positive evidence; an endpoint that is merely not ready is none
+    terminating: bool  # this is evidence; an endpoint that is only not ready is none
     drain_unknown: frozenset[Kind] = frozenset()
-    pod_uid: str | None = None  # of one that is not ready; None where the endpoint has no pod
+    pod_uid: str | None = None  # of an endpoint that is not ready; None if it has no pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Too little is known of its endpoint this time: what is registered is renewed, and nothing new is registered."""
+    """Too little is known of the endpoint: its instance is renewed, and no new one is registered."""
 
     why: str
     host: str
     port: int
 
 
-Found: TypeAlias = Wanted | Leaving | Kept
-"""What an endpoint comes to, before syncers and limits are weighed against each other."""
+Found: TypeAlias = Wanted | Leaving | Kept  # the verdicts before syncers, limits and quotas are compared
 Verdict: TypeAlias = Found | OverLimit | Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incomplete:
-    """Why there may be more endpoints than were found: nothing is removed for being absent."""
+    """Why there may be more endpoints than were found, so that no instance is removed for a missing endpoint."""
 
     reason: str
     message: str
-    unknown: bool = False  # True when a source is to blame, False when an address or a slice is awaited
+    unknown: bool = False  # True: a source could not be read; False: an address or a slice does not exist yet
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it was asked
+@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
 class Serving:
-    """A syncer in order: these instances, no others."""
+    """The claim of a syncer that can be served."""
 
     syncer: SyncerObject
     proof: Proof  # of its Services and slices
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
-    """By pod UID, or bare address, whose port and key are not known this time: why what is registered of it stays."""
-    incomplete: tuple[Incomplete, ...] = ()  # why what has no verdict stays none the less
+    """By pod UID, or address without a pod: why its instances are kept although their port and key are unknown."""
+    incomplete: tuple[Incomplete, ...] = ()  # why instances without a verdict are kept
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
     vip_address: str = ""
@@ -137,33 +135,30 @@ class Serving:
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
-    over_quota: str = ""  # what its namespace has no place for; empty where it has one for all
-    granted_by: Mapping[str, str] | None = None
-    """The annotations of the Namespace that grants it; None where none has to."""
+    over_quota: str = ""  # what is over its namespace's quota; empty: nothing
+    granted_by: Mapping[str, str] | None = None  # the annotations of its Namespace; None if no grant is needed
 
     @cached_property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:
-        """What should be registered."""
         found = self.of(Wanted)
         return found if len(found) < len(self.verdicts) else cast("Mapping[InstanceKey, Wanted]", self.verdicts)
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
-        """The verdicts of one kind."""
+        """Return the verdicts of one kind."""
         return {key: one for key, one in self.verdicts.items() if isinstance(one, kind)}
 
     def wanted_at(self, key: InstanceKey) -> Wanted | None:
-        """What should be registered under the key."""
         one = self.verdicts.get(key)
         return one if isinstance(one, Wanted) else None
 
     @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
-        """Which other syncer has the address of a key."""
+        """The other syncers that have the address of a key."""
         return dict(sorted((key, rival) for key, one in self.verdicts.items() if (rival := rival_of(one))))
 
     @cached_property
     def unready(self) -> Mapping[InstanceKey, str]:
-        """Why each endpoint that nobody drains or ends is not ready."""
+        """Why an endpoint is not ready, of each that is neither drained nor terminating."""
         return {
             key: one.why
             for key, one in self.verdicts.items()
@@ -173,7 +168,7 @@ class Serving:
 
     @property
     def endpoints(self) -> int:
-        """How many there are, ready or not, but for those that end."""
+        """The number of endpoints, ready or not, without those that terminate."""
         return sum(
             isinstance(one, Wanted | OverLimit) or (isinstance(one, Leaving) and not one.terminating)
             for one in self.verdicts.values()
@@ -181,16 +176,16 @@ class Serving:
 
     @property
     def unclear(self) -> Sequence[str]:
-        """Why too little is known of an endpoint, of each that there is."""
+        """Why too little is known of an endpoint, of each such endpoint."""
         return sorted([*(one.why for one in self.of(Kept).values()), *self.unplaced.values()])
 
     @cached_property
     def keeps_any(self) -> bool:
-        """Whether anything that is registered may stay although it is not wanted."""
+        """Whether an instance may be kept that is not wanted."""
         return bool(self.unplaced or self.incomplete or self.of(Kept))
 
     def keeps(self, instance: ObservedInstance) -> str | None:
-        """Why an instance that it does not want stays none the less; None when it goes."""
+        """Return why an instance is kept that is not wanted, or None if it is to be removed."""
         verdict = self.verdicts.get(instance.key)
         if isinstance(verdict, Kept):
             return verdict.why
@@ -199,30 +194,30 @@ class Serving:
         return self._unplaced(instance) or (self.incomplete[0].message if self.incomplete else None)
 
     def proven_by(self, proof: Proof) -> Serving:
-        """The same by another proof, with all that it was asked."""
+        """Return this claim with another proof, and with its cached properties."""
         found = replace(self, proof=proof)
         vars(found).update(vars(self))
         return found
 
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
-        """The same, where another syncer has these addresses, or None has."""
+        """Return this claim with these rivals, or without a rival where it is None."""
         wanted = ((key, self.wanted_at(key), rival) for key, rival in rivals.items())
         changed = {key: replace(one, rival=rival) for key, one, rival in wanted if one is not None}
         return replace(self, verdicts={**self.verdicts, **changed})
 
     def holds(self, instance: ObservedInstance) -> bool:
-        """Whether a younger syncer may not take it over, for nobody knows what this one wants of it."""
+        """Whether no younger syncer may take over the instance, because this syncer may still want it."""
         verdict = self.verdicts.get(instance.key)
         unknown = verdict is None and bool(self.incomplete) and not self.conduct.claims_nothing
         return unknown or isinstance(verdict, Kept)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
-        """Whether it stays for an awaited slice or address alone: it goes when its pod is gone."""
+        """Whether the instance is kept only for a slice or address that does not exist yet, until its pod is gone."""
         return self.reads_pods and instance.key not in self.verdicts and not self._unplaced(instance)
 
     @property
     def reads_pods(self) -> bool:
-        """Whether a slice or an address is awaited, so that the list of pods may tell more."""
+        """Whether the list of pods may be evidence, because a slice or an address does not exist yet."""
         return any(not one.unknown for one in self.incomplete)
 
     def _unplaced(self, one: ObservedInstance) -> str | None:
@@ -231,34 +226,34 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotServed:
-    """A syncer that is wrong, or has an Unknown source: what is registered is renewed; nothing is added or removed."""
+    """The claim of a syncer that is invalid, not granted or has an Unknown source. Its instances are kept."""
 
     syncer: SyncerObject
     reason: str
     message: str
     unknown: bool = False
-    refused: Serving | None = None  # what it would be, had its Namespace granted it
+    refused: Serving | None = None  # the claim that its Namespace does not grant
 
     @property
     def reads_pods(self) -> bool:
-        """Whether what is registered of it goes when the list of pods shows that its pod is gone."""
+        """Whether the list of pods may be evidence."""
         return not self.unknown
 
     def keeps_until_pod_gone(self, _instance: ObservedInstance) -> bool:
-        """Whether it goes when its pod is gone."""
+        """Whether an instance is kept only until its pod is gone."""
         return self.reads_pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleting:
-    """A syncer that a person deletes: nothing is wanted."""
+    """The claim of a syncer that a person deleted. It wants no instance."""
 
     syncer: SyncerObject
-    proof: Proof  # of the CRD that lives: the deletion is a person's
+    proof: Proof  # that the CRD is not being deleted, so that a person deleted the syncer
     keys: frozenset[InstanceKey] = frozenset()
-    """What its endpoints would have given, listed or not; none once our finalizer is off, for then all was gone."""
+    """The keys of its endpoints, registered or not; empty after our finalizer was removed."""
     policy: Policy = Policy.SYNC
-    gated: frozenset[str] = frozenset()  # UIDs of the pods whose readiness gate waits for it
+    gated: frozenset[str] = frozenset()  # UIDs of the pods whose readiness gate waits for this syncer
 
 
 Claim: TypeAlias = Serving | NotServed | Deleting
@@ -266,51 +261,49 @@ Claim: TypeAlias = Serving | NotServed | Deleting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """All claims of a pass, and what else the cluster proves."""
+    """All claims of a pass, and further evidence from Kubernetes."""
 
     claims: Mapping[SyncerRef, Claim]
     wanted_by: Mapping[InstanceKey, SyncerRef]
-    syncers: Listed[SyncerObject]  # where a syncer's absence proves that it was deleted
+    syncers: Listed[SyncerObject]  # in a Complete part, an absent syncer was deleted
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(default=dict, compare=False)
-    """Which pods listen where now; found out for all when first asked."""
-    crd_installed: float = 0.0  # when the CRD that lives was installed, in Unix seconds; 0 when nobody asked
+    """Which pods listen at which sockets; computed on the first call."""
+    crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
     to_read: tuple[InstanceKey, ...] = ()
-    """To be read uncached before anything new is registered: the list may not show yet that they are."""
+    """To be read uncached before a new instance is registered, because the list may not yet show them."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
-        """What should be registered under the key."""
         claim = self.server_of(key)
         return claim.wanted_at(key) if claim else None
 
     def server_of(self, key: InstanceKey) -> Serving | None:
-        """The claim that wants something under the key."""
+        """Return the claim that wants an instance with this key."""
         syncer = self.wanted_by.get(key)
         claim = self.claims[syncer] if syncer else None
         return claim if isinstance(claim, Serving) else None
 
 
 def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
-    """The syncers that were listed, by namespace and name."""
+    """Yield all listed syncers, sorted by namespace and name."""
     for _, source in sorted(syncers.by_namespace.items()):
         if isinstance(source, Complete):
             yield from sorted(source.data, key=lambda syncer: syncer.name)
 
 
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
-    """The order in which syncers hold what several claim: the older first, of equal age by name."""
+    """The key by which syncers are sorted that claim the same address: by age, then by name."""
     return (claim.syncer.created, claim.syncer.ref)
 
 
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
-    """The instance that it would be, registered or not; None where nobody knows."""
+    """Return the instance of an endpoint, whether it is to be registered or not; None if it is unknown."""
     if isinstance(verdict, OverLimit | Taken):
         return verdict.wanted
     return verdict if isinstance(verdict, Wanted) else None
 
 
 def rival_of(verdict: Verdict) -> Rival | None:
-    """Another syncer that has its address."""
     known = verdict if isinstance(verdict, Taken) else wanted_in(verdict)
     return known.rival if known else None

@@ -1,6 +1,7 @@
-"""How a syncer treats what it registers: how much of it, under which policy, and what it leaves alone.
+"""How a syncer wants its instances handled: limit, policy, suspend, duplicates and readiness gate.
 
-The marks in an instance tell under which limit it was let in, and which policy holds after its syncer is gone.
+The marks in an instance have the limit under which it was registered, and the policy that holds after its syncer's
+deletion.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.values import dataclass
 
-LIMIT = "eurekube.limit"  # the limit that was in force when the instance was last written
+LIMIT = "eurekube.limit"  # the limit when the instance was last registered
 POLICY = "eurekube.policy"  # the policy, unless it is Sync
-GONE = "eurekube.gone"  # `true` where it was turned DOWN instead of cancelled. Nobody renews it, and it expires.
+GONE = "eurekube.gone"  # `true` if it was turned DOWN instead of cancelled. It is not renewed, and expires.
 
 _MOST = 100_000
 
 
 class Measure(StrEnum):
-    """What a limit counts in: instances, percent of our pods, or of all UP instances of the VIP. The mark's forms."""
+    """The unit of a limit: instances, percent of our pods, or percent of all UP instances of the VIP. Each value is the
+    format of the mark."""
 
     COUNT = "{}"
     PODS = "{}%"
@@ -32,15 +34,15 @@ class Measure(StrEnum):
 
 
 _FORMS = {int: (Measure.COUNT, _MOST), str: (Measure.PODS, 100), dict: (Measure.SHARE, 100)}
-"""How a spec says each, and the highest value."""
+"""By the type of `spec.limit`, the unit and the highest value."""
 
 
 class Policy(StrEnum):
-    """What may be done to what is registered."""
+    """Which changes of registered instances are allowed."""
 
-    SYNC = "Sync"
-    UPSERT_ONLY = "UpsertOnly"  # nothing is cancelled
-    CREATE_ONLY = "CreateOnly"  # what is registered is renewed and follows UP and DOWN; nothing else is changed
+    SYNC = "Sync"  # all
+    UPSERT_ONLY = "UpsertOnly"  # all but cancels
+    CREATE_ONLY = "CreateOnly"  # only from UP to DOWN and back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,8 @@ class Limit:
         return self.measure.format(self.value)
 
     def places(self, *, pods: int, others: int) -> int | None:
-        """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
-        that are not. Percentages round up, and one above zero gives one place at least: it asks for something."""
+        """Return how many instances may be UP; None: all. `pods` is the number of our pods, ready or not, `others` that
+        of the VIP's UP instances that are not ours. Percentages round up; a share above zero gives at least 1."""
         if self.measure is Measure.COUNT:
             return self.value
         if self.measure is Measure.PODS:
@@ -65,64 +67,63 @@ class Limit:
         return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))  # n of n + others
 
     def lowered_since(self, mark: str) -> bool:
-        """Whether an instance with this mark was let in under a higher limit, one of another kind, or none. What a
-        percentage comes to may fall by itself, when pods go, and takes nothing out; a number always counts."""
+        """Whether a person lowered the limit after an instance with this mark was registered. An instance that is over
+        an unchanged percentage stays, because there may be fewer pods now; a number always counts as lowered."""
         return self.measure is Measure.COUNT or not self.let_in(mark)
 
     def let_in(self, mark: str) -> bool:
-        """Whether an instance with this mark was let in under this limit, or a lower one of its kind."""
+        """Whether an instance with this mark was registered under this limit, or a lower one with the same unit."""
         before = read_mark(mark)
         return before is not None and before.measure is self.measure and before.value <= self.value
 
 
 class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a spec says of it."""
+    """The fields of a spec that say how its instances are handled."""
 
     limit: Limit | None = None
     policy: Policy = Policy.SYNC
     suspend: bool = False
-    on_duplicate: Literal["Skip", "Warn"] = "Skip"
-    """What registers itself is not registered a second time, or with a warning."""
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"  # whether a pod that registers itself is registered twice
     readiness_gate: bool = False
 
     @property
     def claims_nothing(self) -> bool:
-        """Whether it lets nothing in, so that what it selects is free for another syncer."""
+        """Whether the limit is 0, so that another syncer may register the same endpoints."""
         return self.limit is not None and self.limit.value == 0 and not self.suspend
 
     @property
     def marks(self) -> Mapping[str, str]:
-        """What is written into each instance."""
+        """The marks that are written into each instance."""
         marks = {LIMIT: str(self.limit)} if self.limit else {}
         return marks if self.policy is Policy.SYNC else {**marks, POLICY: self.policy.value}
 
 
 def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
-    """`spec.limit`: a number, `20%`, or `{share: 10%}`."""
+    """Read `spec.limit`: a number, `20%`, or `{share: 10%}`."""
     if limit is None:
         return None
     share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
-    asked = read_mark(f"share {share}" if isinstance(share, str) else str(limit))
+    found = read_mark(f"share {share}" if isinstance(share, str) else str(limit))
     measure, most = _FORMS.get(type(limit), (None, 0))
-    if asked and asked.measure is measure and asked.value <= most:
-        return asked
+    if found and found.measure is measure and found.value <= most:
+        return found
     wrong.add(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
     return None
 
 
 def read_mark(mark: str) -> Limit | None:
-    """The limit that a mark names; None for none that we could have written."""
+    """Return the limit in a mark, or None if the mark is not one of ours."""
     found = re.search("[0-9]{1,6}", mark)
     value = int(found[0]) if found else 0
     return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
 
 
 def policy_of(marked: Mapping[str, Any], name: str = POLICY) -> Policy:
-    """The policy that an instance's mark or a raw spec names. One of a later version counts as never cancelling."""
+    """Return the policy in an instance's marks or in a raw spec. An unknown one counts as UpsertOnly."""
     named = marked.get(name, Policy.SYNC)
     return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
 
 
 def is_gone(instance: ObservedInstance) -> bool:
-    """Whether it was turned DOWN instead of cancelled, and is left to expire."""
+    """Whether the instance was turned DOWN instead of cancelled, and is to expire."""
     return GONE in instance.metadata and instance.status is not InstanceStatus.UP

@@ -1,7 +1,7 @@
-"""Which endpoints the Services of one syncer give, and on which port: slices in, one `Backend` per pod out.
+"""Reads the endpoints and ports of a syncer's Services from their slices, as one `Backend` per pod.
 
-The rules are the EndpointSlice API's: nil conditions, several slices per Service, duplicates between them, a slice per
-family of a dual-stack Service. The order of slices and Services never matters.
+The rules are those of the EndpointSlice API: a Service has several slices, with duplicates between them, and one for
+each family of a dual-stack Service. The order of slices and Services does not matter.
 """
 
 from __future__ import annotations
@@ -16,83 +16,83 @@ from eurekube_sync.model.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One pod (or bare address) behind a Service, on the port that the syncer asks for."""
+    """One pod, or an address without a pod, behind a Service, on the port that the syncer asks for."""
 
-    services: Sequence[Service]  # by name; several when they are merged
+    services: Sequence[Service]  # sorted by name; several if a pod is behind several
     endpoint: Endpoint
     port: int
     ready: bool
 
     @property
     def identity(self) -> str:
-        """What makes two endpoints the same: the pod's UID, or the bare address."""
+        """The pod's UID, or the address if there is no pod."""
         pod = self.endpoint.pod
         return pod.uid if pod and pod.uid else self.endpoint.address
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """The name for messages."""
         return f"pod {self.endpoint.pod.name}" if self.endpoint.pod else f"endpoint {self.endpoint.address}"
 
     @property
     def preference(self) -> tuple[bool, bool, bool, int, str, str]:
-        """The order among duplicates: not terminating, then ready, then serving, then whatever is stable."""
+        """The sort key of duplicates: not terminating, then ready, then serving; the rest makes the order stable."""
         one = self.endpoint
         return (one.terminating, not self.ready, not one.serving, self.port, one.address, self.services[0].name)
 
 
 def choose_port(service: Service, port: str | int | None, *, field: str = "port") -> ServicePort | None:
-    """The Service's port that `field` of the spec means; None when this Service has no such port: by its name, by its
-    number, else by a target port that only one has; by default the only port, else the one named `http`. In a Service
-    without ports a number stands for itself. Raises InvalidSyncer(AmbiguousPort)."""
-    there = service.ports
-    if not there and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
+    """Return the Service's port by `field` of the spec, or None if there is no such port.
+
+    `port` is a name, a number, or a target port. The default is the only port, or the one named `http`. In a Service
+    without ports, a number is itself the port. Raises InvalidSyncer(AmbiguousPort)."""
+    if not service.ports and isinstance(port, int):  # a headless Service may have no ports, although its pods listen
         return ServicePort(name="", port=port)
     if isinstance(port, str):
-        return next((p for p in there if p.name == port), None)
+        return next((p for p in service.ports if p.name == port), None)
     if port is None:
-        fitting = there if len(there) == 1 else [p for p in there if p.name == "http"] or there
+        found = [p for p in service.ports if p.name == "http" or len(service.ports) == 1] or service.ports
     else:
-        fitting = [p for p in there if p.port == port] or [p for p in there if p.target == port]
-    if len(fitting) > 1:
+        found = [p for p in service.ports if p.port == port] or [p for p in service.ports if p.target == port]
+    if len(found) > 1:
         why = " has the ports" if port is None else f": {port} fits the ports"
-        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(fitting)}: name one in spec.{field}")
-    return fitting[0] if fitting else None
+        raise InvalidSyncer("AmbiguousPort", f"Service {service.name}{why} {_ports(found)}: name one in spec.{field}")
+    return found[0] if found else None
 
 
 def chosen_ports(
     services: Sequence[Service], port: str | int | None, *, field: str = "port", where: str = "its pods listen on"
 ) -> tuple[tuple[Service, ServicePort], ...]:
-    """The Services that have the port that `field` of the spec asks for, by name; `where` says where a number of its
-    own would be. Raises InvalidSyncer when none has it, or when it is ambiguous."""
-    pairs = [(service, choose_port(service, port, field=field)) for service in sorted(services, key=lambda s: s.name)]
-    chosen = tuple((service, found) for service, found in pairs if found is not None)
-    if not chosen and not any(service.ports for service in services):
-        names = ", ".join(service.name for service, _ in pairs[:5])
-        have = f"Service {names} has no ports" if len(pairs) == 1 else f"Services {names} have no ports"
-        lacking = "" if port is None else f", so none is named {port!r}"
-        raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
-    if not chosen:
-        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service, _ in pairs[:5])
+    """Return the Services that have the port of `field` of the spec, sorted by name; `where` is a part of the error.
+    Raises InvalidSyncer if no Service has it, or if it is ambiguous."""
+    ordered = sorted(services, key=lambda service: service.name)
+    found = [(service, choose_port(service, port, field=field)) for service in ordered]
+    if chosen := tuple((service, port) for service, port in found if port is not None):
+        return chosen
+    if any(service.ports for service in services):
+        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in ordered[:5])
         wanted = "port" if port is None else f"port {port!r}"
         raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}: {there}")
-    return chosen
+    names = ", ".join(service.name for service in ordered[:5])
+    have = f"Service {names} has no ports" if len(ordered) == 1 else f"Services {names} have no ports"
+    lacking = "" if port is None else f", so none is named {port!r}"
+    raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
 
 
 def backends(
     service: Service, port: ServicePort, slices: Iterable[EndpointSlice], *, family: str | None
 ) -> tuple[Backend, ...]:
-    """The Service's endpoints of one address family (None: of any), one per pod, duplicates merged.
+    """Return the Service's endpoints of one address family (None: of any), one per pod.
 
-    A slice without the port has no pods of ours. But if none has it, or one has none of the Service's ports, they are
-    older than the Service, or the port does not exist: that is not "no endpoints". Raises InvalidSyncer(NoSuchPort)."""
+    A slice without the port has no endpoint for us. But if no slice has it, or if a slice has none of the Service's
+    ports, the slices are outdated, or the port does not exist. Then this raises InvalidSyncer(NoSuchPort)."""
     best: dict[str, Backend] = {}
     of = (service,)
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
     matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
     names = {port.name for port in service.ports}
-    older = any(piece.ports and names.isdisjoint(port.name for port in piece.ports) for piece in filled)
-    if (filled and not matched) or older:
+    outdated = any(piece.ports and names.isdisjoint(port.name for port in piece.ports) for piece in filled)
+    if (filled and not matched) or outdated:
         raise InvalidSyncer(
             "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
         )
@@ -113,18 +113,17 @@ def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | 
 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:
-    """Whether an endpoint takes calls."""
-    # With publishNotReadyAddresses "ready" is true of every pod and says nothing; "serving" is the pod's own readiness.
-    # Slices that are made of hand-written Endpoints say nothing but "ready".
+    """Whether an endpoint is ready."""
+    # With publishNotReadyAddresses, "ready" is true for every pod, and "serving" is the pod's readiness.
     return endpoint.ready and (not service.publish_not_ready or (endpoint.serving and not endpoint.terminating))
 
 
-def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
-    """Which slices of that family (None: of one of its families) a Service lacks, in words; empty for none.
+def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
+    """Return a clause about the slices of a family (None: of any) that a Service lacks; empty if it lacks none.
 
-    The cluster makes a slice for each family of a Service with a selector, an empty one where it selects nothing
-    (k8s.io/endpointslice, Reconciler.Reconcile): what is not there was not made yet, or was taken away. A Service
-    without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none."""
+    The cluster makes a slice for each family of a Service with a selector, even an empty one
+    (k8s.io/endpointslice, Reconciler.Reconcile). So a missing slice was not yet made, or was deleted. A Service without
+    a selector has the slices that people write, of any family; one of type ExternalName has none."""
     asked = tuple(one for one in service.ip_families if family in (None, one))
     if service.is_external_name or (service.ip_families and not asked):
         return ""
@@ -142,25 +141,24 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
 
 
 def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
-    """What several Services give, by identity. Raises InvalidSyncer(AmbiguousService) for one pod on two ports."""
+    """Merge the backends of several Services by identity. Raises InvalidSyncer(AmbiguousService) for two ports of one
+    pod."""
     by_pod: dict[str, list[Backend]] = {}
     for backend in found:
         by_pod.setdefault(backend.identity, []).append(backend)
-    merged = {}
-    for identity, some in sorted(by_pod.items()):
-        merged[identity] = some[0]
-        if len(some) == 1:
-            continue
-        services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
-        merged[identity] = replace(min(some, key=lambda b: b.preference), services=services)
-        ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
-        if len(ports) > 1:
-            offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
-            raise InvalidSyncer(
-                "AmbiguousService",
-                f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
-            )
-    return merged
+    return {identity: _merged(some) if len(some) > 1 else some[0] for identity, some in sorted(by_pod.items())}
+
+
+def _merged(some: Sequence[Backend]) -> Backend:
+    services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
+    ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
+    if len(ports) > 1:
+        offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
+        raise InvalidSyncer(
+            "AmbiguousService",
+            f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+        )
+    return replace(min(some, key=lambda b: b.preference), services=services)
 
 
 def _ports(ports: Iterable[ServicePort]) -> str:

@@ -1,4 +1,4 @@
-"""How one syncer's endpoints become Eureka instances: names, addresses, URLs, metadata."""
+"""Builds the Eureka instances of a syncer: names, addresses, URLs, metadata."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # of a host name (RFC 1035 2.3.4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """What every instance of a pass carries alike."""
+    """What all instances of a pass have in common."""
 
     ownership: Ownership
     lease: LeaseTimes
     listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict)
-    """What Eureka lists: an instance that equals the listed one is that very one, and takes no memory of its own."""
+    """As listed in Eureka. A built instance that equals the listed one is replaced by it, to save memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where one instance is, and what is known of that place."""
+    """The address and ports of one instance, and the Kubernetes objects behind it."""
 
     host: str
     port: int | None
@@ -59,20 +59,20 @@ class Site:
     zone: str = ""
     services: Sequence[Service] = ()
     pod_metadata: Pod | None = None
-    label: str = ""  # what a person calls it
-    allotted: bool = False  # the cluster gave the address to a pod or Service of the namespace: no person wrote it
+    label: str = ""  # the name for messages
+    allotted: bool = False  # the cluster gave the address to a pod or Service of the namespace; no person wrote it
 
     @property
     def main_port(self) -> int:
-        """The one that its id names: the plain one where there is one."""
+        """The port in the instance's id: the plain one if there is one."""
         port = self.secure_port if self.port is None else self.port
-        assert port is not None  # one of them is there
+        assert port is not None  # each site has at least one port
         return port
 
 
 @dataclass(slots=True)
 class Builder:
-    """Builds the instances of one syncer, and remembers the app names and the oddities that it met."""
+    """Builds the instances of one syncer, and collects app names, warnings, and what was incomplete."""
 
     spec: Syncer
     naming: Naming
@@ -82,22 +82,20 @@ class Builder:
     _warnings: dict[str, None] = field(default_factory=dict)
 
     def app_name(self, service: Service) -> str:
-        """The syncer's own name, else the Service's. Raises InvalidSyncer for one that Eureka could not hold."""
+        """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an invalid one."""
         name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
         self.apps.add(name.upper())
         return name
 
     def key(self, app: str, site: Site) -> InstanceKey:
-        """What the instance at this place is known by."""
-        owner = self.naming.ownership.owner
-        namespace = self.spec.ref.namespace
+        owner, namespace = self.naming.ownership.owner, self.spec.ref.namespace
         id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
         return key if listed is None else listed.key
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
-        """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName)."""
+        """Build an instance. If it is drained it is DOWN and has a mark. Raises InvalidSyncer(NoHostName)."""
         vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
@@ -106,7 +104,7 @@ class Builder:
             self.spec.ref,
             site.pod,
             pod_namespace=self.spec.namespace,
-            syncer_class=self.spec.syncer_class or None,  # as `class_of` reads it
+            syncer_class=self.spec.syncer_class or None,  # as in `class_of`
         )
         marks = {DRAINED: ",".join(drain.by), **self.spec.marks} if drain.by else self.spec.marks
         instance = Instance(
@@ -134,19 +132,19 @@ class Builder:
         )
 
     def warn(self, *warnings: str) -> None:
-        """Something that a person should know although it works; the same is said once."""
+        """Add warnings, each once."""
         self._warnings |= dict.fromkeys(warnings)
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:
-        """What a person should know although it works."""
-        found = [warning for name in vip_address.split(",") if name and (warning := host_name_warning(name))]
+        """Return the first warnings, and those about the VIP address."""
+        found = [warning for name in vip_address.split(",") if (warning := host_name_warning(name))]
         more = len(self._warnings) - _MOST_WARNINGS
         found += sorted(self._warnings)[:_MOST_WARNINGS]
         return (*found, f"and {more} more") if more > 0 else tuple(found)
 
     def _host_name(self, site: Site) -> str:
-        """URLs need brackets around an IPv6 address. Before a suffix an address is a label of a DNS name: `-` for `.`
-        and `:`, as in the cluster's own pod names and in services such as sslip.io."""
+        """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of `.` and `:`, as in
+        the cluster's DNS names of pods and in services such as sslip.io."""
         if self.spec.host_name == "ip":
             return f"[{site.host}]" if ":" in site.host else site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)
@@ -174,7 +172,7 @@ class Builder:
             return "", "", ""
         scheme, port = ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
         base = f"{scheme}://{host_name}:{port}"
-        # As Spring does: status and health are the actuator's, which may have a port of its own.
+        # As in Spring, status and health belong to the actuator, which may have its own port.
         actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
         return (
             f"{base}{paths.home}" if paths.home else "",
@@ -208,13 +206,13 @@ class Builder:
         return found
 
 
-@lru_cache(maxsize=1024)  # all instances of an app have the same
+@lru_cache(maxsize=1024)  # all instances of an app share one object
 def _on(port: int) -> Port:
     return Port(port, True)
 
 
 def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
-    """The family of an IP address; None for a host name, and for an address that holds on one machine only."""
+    """Return the family of an IP address; None for a host name, and for an address with an IPv6 zone."""
     if "%" in address:
         return None
     try:

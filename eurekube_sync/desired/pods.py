@@ -1,4 +1,4 @@
-"""`mode: pod`: each pod behind the Services is an instance, at its own address."""
+"""`mode: pod`: each pod behind the Services is an instance, with the pod's address."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
-from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
+from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, missing_slices, one_per_pod
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -18,7 +18,7 @@ from eurekube_sync.model.kubernetes import Service, ServicePort
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
-    """What each pod comes to; the builder is told what is not complete. Raises InvalidSyncer, SourceUnknown."""
+    """Yield the verdict of each pod, and add to the builder what is incomplete. Raises InvalidSyncer, SourceUnknown."""
     asked = {field: chosen_ports(services, port, field=field) for field, port in spec.ports.items()}
     chosen = {service.name: service for found in asked.values() for service, _ in found}
     apps = {service.name: builder.app_name(service) for service, _ in next(iter(asked.values()))}
@@ -33,7 +33,6 @@ def serve_pods(
     listening = {field: _listening(found, catalog, family, cut) for field, found in asked.items()}
     main = next(iter(listening.values()))
     secure = listening.get("securePort", {})
-    beside = secure if len(listening) > 1 else None
     perhaps = [service for service, _ in missing]
     for identity, backend in main.items():
         endpoint = backend.endpoint
@@ -41,7 +40,6 @@ def serve_pods(
         if zone is None and spec.zone.from_endpoint:
             node = catalog.nodes.get(endpoint.node)
             zone = node.zone if node else ""
-        lacking = beside is not None and identity not in beside
         site = Site(
             host=endpoint.address,
             port=backend.port if "port" in listening else None,
@@ -55,22 +53,23 @@ def serve_pods(
         )
         key = builder.key(_app(backend, apps), site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
-        if lacking and not isinstance(verdict, Leaving):  # it lacks that port, or a slice is still to come
+        if len(listening) > 1 and identity not in secure and not isinstance(verdict, Leaving):
             verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
         yield key, verdict
-    for identity, backend in beside.items() if beside is not None else ():
+    for identity, backend in secure.items():
         if identity not in main and not backend.endpoint.terminating:
             builder.unplaced[identity] = _lacks(backend, spec.port, builder)
 
 
 def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
+    """Return why a backend without one of two ports is kept: it may lack the port, or a slice may not exist yet."""
     why = f"{backend.label} has no port {port!r} (yet)"
     builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
     return why
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    """The spec's, else the first that all Services share: one of another family must not read as without endpoints."""
+    """Return the family in the spec, or else the first one that all Services have, so that none seems to be empty."""
     known = [service.ip_families for service in services if service.ip_families]
     shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
     if spec.address_family is None and shared:
@@ -85,21 +84,20 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
 
 
 def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
-    """The Services whose slices do not list all of their pods, and why. Raises InvalidSyncer where all are so."""
+    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer if all are so."""
     missing = []
-    told = False
+    known = False
     for service in services:
         slices = catalog.slices_of(service)
-        why = untold(service, slices, family=family)
-        told = told or (bool(slices) and not service.is_external_name and not why)
+        why = missing_slices(service, slices, family=family)
+        known = known or (bool(slices) and not service.is_external_name and not why)
         if service.is_external_name and any(piece.endpoints for piece in slices):
-            # No controller looks at them any more, and a pod that has ended is ready there for ever
-            # (kubernetes/kubernetes#105986).
+            # No controller updates them any more: an ended pod stays ready there (kubernetes/kubernetes#105986).
             left = "became an ExternalName, and its EndpointSlices are left from before: delete them"
             why = f"Service {service.name} {left}"
         if why:
             missing.append((service, why))
-    if not told:
+    if not known:
         names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
         raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
     return missing
@@ -108,7 +106,7 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
 def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterator[str]:
     for service in services:
         slices = catalog.slices_of(service) if service.publish_not_ready else ()
-        # Endpoints know readiness and nothing beside it, and no zone.
+        # A slice made from Endpoints has no zones, and knows only "ready".
         if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
             unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
             yield f"{unclear}, because of publishNotReadyAddresses"
@@ -117,19 +115,18 @@ def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterato
 def _listening(
     chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: Collection[str]
 ) -> Mapping[str, Backend]:
-    """What listens on a port that was asked for, by identity."""
+    """Return the backends of one port, by identity."""
     return one_per_pod(
         backend
         for service, port in chosen
         if not service.is_external_name
         for backend in backends(service, port, catalog.slices_of(service), family=family)
-        if service.name not in cut or backend.ready  # nothing is removed for what a truncated list says
+        if service.name not in cut or backend.ready  # a truncated list removes nothing
     )
 
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str:
-    behind = backend.services
-    app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
+    app, *others = sorted({apps[service.name] for service in backend.services})
     if others:
         raise InvalidSyncer(
             "AmbiguousService",
@@ -141,11 +138,11 @@ def _app(backend: Backend, apps: Mapping[str, str]) -> str:
 def _found(
     backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
 ) -> Found:
-    """`perhaps`: the Services behind which it may be registered as well."""
+    """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
     spec, ready, endpoint, pod = builder.spec, backend.ready, backend.endpoint, backend.endpoint.pod
     if spec.readiness_gate and pod and not endpoint.terminating:
-        # The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's
-        # own containers decide. One that is not in the list is younger than it.
+        # In the slices a pod is not ready until our gate opens, which happens after it is registered. So the readiness
+        # without the gate decides. A pod that is not in the list is newer than the list.
         pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
     if endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing"):
@@ -155,12 +152,12 @@ def _found(
     drain = catalog.drains.of(site.services, pod, endpoint.node, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
-    if not up and spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
+    if not up and spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the mark of the drain would be lost
         uid = pod.uid if pod else None
         return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid)
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)
-        if known is None:  # its slice and the list of pods are of two moments
+        if known is None:  # the slice and the list of pods were read at different times
             why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
             return Kept(why=why, host=site.host, port=site.main_port)
         site = replace(site, pod_metadata=known)

@@ -1,9 +1,9 @@
-"""Makes the claims of a pass: every syncer, with its Services and slices, becomes one.
+"""Makes the claims of a pass: one for each syncer, from its Services and slices.
 
-Only a complete catalog makes a claim that could remove anything: `_serve` and `_delete` take `Complete`.
+Only a complete catalog gives a claim that can remove an instance: `_serve` and `_delete` take `Complete`.
 
-A claim of the pass before is taken again where it would be made of the same objects. All was listed anew, and an object
-is the same one only while its bytes are (`adapters/kubernetes/calls`).
+A claim of the last pass is used again if the objects behind it are identical. All objects were listed again, and
+`adapters/kubernetes/calls` returns the same object only if its bytes did not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 import msgspec
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, Drains, SourceUnknown, pods_by_socket, same
+from eurekube_sync.desired.catalog import Catalog, Catalogs, Drains, pods_by_socket, same
 from eurekube_sync.desired.claims import (
     Claim,
     Deleting,
@@ -35,7 +35,7 @@ from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Scope, refusal
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Syncer, parse, selected_namespace
-from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
@@ -46,33 +46,33 @@ from eurekube_sync.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A claim, and all that it was made of."""
+    """A claim, and all objects behind it."""
 
     syncer: SyncerObject
     spec: Syncer | NotServed
-    all_services: Sequence[Service]  # of its namespace, among which its selector was looked for
-    services: tuple[Service, ...]
-    objects: Sequence[object]  # its Services and their slices, in the order in which they were read
+    all_services: Sequence[Service]  # of the selected namespace
+    services: tuple[Service, ...]  # those that match the selector
+    objects: Sequence[object]  # these Services and their slices, in the order in which they were read
     claim: Serving | NotServed
 
     def of_the_same(self, objects: Sequence[object]) -> bool:
-        """Whether it would be made of these."""
+        """Whether the claim was made of the identical objects."""
         return same(self.objects, objects)
 
 
 @dataclass(slots=True)
 class EarlierClaims:
-    """Changed by each pass, which takes out of `made` what it takes again or makes anew, and puts in what it made."""
+    """The claims of the last pass. Each pass replaces entries of `made` as it makes its own claims."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
-    anew: bool = False  # whether any was made anew since they were weighed against each other
+    anew: bool = False  # whether a claim was made since the last call of `shared_out`
     marks: tuple[Ownership, LeaseTimes] | None = None
     _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
-    """What they came to beside each other, and who wanted what."""
-    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)  # by namespace, as of `Catalogs`
+    """The verdicts that `shared_out` gave, and the syncer that wants each key."""
+    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)  # of `Catalogs`, by namespace
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
-        """Forget what is no claim any more. What the claims come to beside each other, as before if each is."""
+        """Forget the syncers that are gone, and return the result of `shared_out`, without a call if none changed."""
         for ref in self.made.keys() - made.keys():
             del self.made[ref]
         after, wanted_by = self._shared
@@ -87,12 +87,11 @@ class EarlierClaims:
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
-    """One claim for each syncer that was listed and is in scope; a broken one does not affect the others. What the pass
-    before made of the same objects is taken from `earlier`."""
+    """Make one claim for each listed syncer in scope. Claims whose objects did not change are taken from `earlier`."""
     earlier = earlier if earlier is not None else EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
     marks = (naming.ownership, naming.lease)
-    if marks != earlier.marks:  # a pass that gives its instances others takes nothing again
+    if marks != earlier.marks:
         earlier.made.clear()
         earlier.marks = marks
     over_quota = scope.over_quota(view.syncers)
@@ -107,7 +106,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     earlier.services = catalogs.services()
     syncers = view.syncers
     if isinstance(view.crd_live, Unknown):
-        # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
+        # While the CRD is being deleted, or may be, an absent syncer was perhaps not deleted by a person.
         syncers = Listed(by_namespace={}, elsewhere=view.crd_live)
     return Desired(
         claims=claims,
@@ -119,7 +118,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
 
 
 def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
-    """It is not even read, so that any number of them costs nothing."""
+    """Return the claim of a syncer over the quota. Its spec is not read, so that many of them cost little time."""
     gated = "; readiness gates of this syncer's pods stay closed" if syncer.spec.get("readinessGate") is True else ""
     return NotServed(
         syncer=syncer,
@@ -137,7 +136,7 @@ def _claim(
     try:
         if syncer.deleted is not None:
             return _delete(syncer, catalog, view.crd_live, naming, earlier)
-        if catalog is None:  # its Services must not be looked at
+        if catalog is None:
             return NotServed(
                 syncer=syncer,
                 reason="NamespaceNotAllowed",
@@ -148,7 +147,7 @@ def _claim(
             return _unknown(syncer, catalog.message)
         return _granted(_serve_again(syncer, catalog, naming, earlier), view)
     except SourceUnknown as error:
-        return _unknown(syncer, error.unknown.message)
+        return _unknown(syncer, str(error))
 
 
 def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") -> NotServed:
@@ -156,8 +155,8 @@ def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") 
 
 
 def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
-    """The claim, where its Namespace grants it or need not. What is registered of another one stays: an annotation
-    that is lost must not take an app out."""
+    """Return the claim if its Namespace grants it, or need not. Otherwise the syncer is not served. Its instances are
+    then kept, because a lost annotation must remove no app."""
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
@@ -179,8 +178,7 @@ def _delete(
     naming: Naming,
     earlier: EarlierClaims,
 ) -> Deleting | NotServed:
-    """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known.
-    Raises SourceUnknown."""
+    """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises SourceUnknown."""
     if isinstance(crd_live, Unknown):
         return _unknown(syncer, crd_live.message, crd_live.cause.value)
     if isinstance(catalog, Unknown):
@@ -200,8 +198,8 @@ def _delete(
 def _serve_again(
     syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
 ) -> Serving | NotServed:
-    """As `_serve`, spared where the claim was made of the same syncer, Services and slices, and of nothing else. Raises
-    SourceUnknown."""
+    """As `_serve`, but use the last pass's claim again if it was made only of this syncer, these Services and these
+    slices. Raises SourceUnknown."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
@@ -209,13 +207,13 @@ def _serve_again(
     if isinstance(spec, NotServed):
         earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), spec)
         return spec
-    all_services = catalog.data.services
-    if known is not None and known.all_services is all_services:
+    found = catalog.data
+    if known is not None and known.all_services is found.services:
         services = known.services
     else:
-        services = catalog.data.matching(spec.selector)
-    objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
-    undrained, asked = catalog.data.drains == Drains(), catalog.data.asked
+        services = found.matching(spec.selector)
+    objects = [*services, *(piece for service in services for piece in found.slices_of(service))]
+    undrained, asked = found.drains == Drains(), found.asked
     claim: Serving | NotServed
     if known is not None and undrained and known.of_the_same(objects):
         claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
@@ -224,28 +222,32 @@ def _serve_again(
         try:
             claim = _serve(syncer, spec, services, catalog, naming)
         except InvalidSyncer as error:
-            claim = NotServed(syncer=syncer, reason=error.reason, message=str(error))
-    if undrained and catalog.data.asked == asked:
-        earlier.made[syncer.ref] = Made(syncer, spec, all_services, services, objects, claim)
+            claim = _invalid(syncer, error)
+    if undrained and found.asked == asked:  # no other object is behind the claim
+        earlier.made[syncer.ref] = Made(syncer, spec, found.services, services, objects, claim)
     return claim
 
 
+def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
+    return NotServed(syncer=syncer, reason=error.reason, message=str(error))
+
+
 def _spec(syncer: SyncerObject) -> Syncer | NotServed:
-    """What it asks for. Of one that is being deleted only the keys count, and whose they are."""
+    """Read the spec. Of a deleted syncer, fields are replaced that do not change keys, and could make it fail."""
     try:
-        asked = parse(syncer)
+        spec = parse(syncer)
     except InvalidSyncer as error:
-        return NotServed(syncer=syncer, reason=error.reason, message=str(error))
+        return _invalid(syncer, error)
     if syncer.deleted is None:
-        return asked
+        return spec
     plain = {"host_name": "ip", "paths": NO_PATHS, "zone": NO_ZONE, "metadata": {}, "metadata_from": ()}
-    return msgspec.structs.replace(asked, **plain, not_ready="Down", readiness_gate=False)
+    return msgspec.structs.replace(spec, **plain, not_ready="Down", readiness_gate=False)
 
 
 def _serve(
     syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
 ) -> Serving:
-    """Raises InvalidSyncer, SourceUnknown."""
+    """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",
@@ -274,8 +276,8 @@ def _serve(
 
 
 def better(one: Found, other: Found) -> Found:
-    """The one to keep where two endpoints give one key, as while a new pod takes over an address: wanted before not
-    known before leaving; of two wanted ones the UP one, then by pod: slices have no order. Of two others the later."""
+    """Choose between two verdicts of one key, as while a new pod takes over an address: wanted before kept before
+    leaving. Of two wanted ones choose the UP one, then the first by pod, because slices have no order."""
     if isinstance(one, Wanted) and isinstance(other, Wanted):
         up = InstanceStatus.UP
         return min(one, other, key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())))

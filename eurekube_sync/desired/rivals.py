@@ -1,8 +1,8 @@
-"""Who has an address and port that several syncers claim for one app. Pure.
+"""Decides which syncer has an address and port that several syncers claim for one app.
 
-Within a namespace age decides. Between namespaces it does not: whoever may write a host name, an external IP or a slice
-of his own could name the addresses of another team. A namespace has what the cluster gave its pods, or a Service of its
-own. Any other address the first has that is registered. Whatever is registered stays in either case.
+Within a namespace, age decides. Between namespaces it does not, because users of one could write another team's
+addresses as a host name, an external IP or a slice. There, an address belongs to the namespace to whose pod or Service
+the cluster gave it, and any other address to the syncer that was registered first. Registered instances always stay.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 
 Socket: TypeAlias = tuple[str, str, int]  # app, address and port
-Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]  # the claims, and who wants what
-_Place: TypeAlias = tuple[str, Socket] | InstanceKey
-"""What one syncer holds: a socket among those that select in a namespace, and a key."""
+Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]
+"""All claims, and the syncer that wants each key."""
+_Place: TypeAlias = tuple[str, Socket] | InstanceKey  # a socket among the syncers that select in a namespace, or a key
 
 
 class Bid(NamedTuple):
-    """What a syncer claims, and no other of the same namespace has."""
+    """An instance that a syncer claims, and that no other syncer of the same namespace has."""
 
     key: InstanceKey
     syncer: SyncerRef
@@ -34,11 +34,11 @@ class Bid(NamedTuple):
 
 class _Holder(NamedTuple):
     syncer: SyncerObject
-    idle: bool  # it does not register there, so that nothing that is registered goes for it
+    idle: bool  # it registers nothing there, so that another syncer's instance stays
 
 
 def sockets_of(instance: Instance) -> tuple[Socket, ...]:
-    """For each port that is on, the main one first: callers find them all under that app."""
+    """Return a socket for each enabled port, the main one first."""
     main = (instance.key.app, instance.ip_addr, instance.main_port)
     if instance.secure_port.enabled and instance.port.enabled:
         return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
@@ -46,15 +46,15 @@ def sockets_of(instance: Instance) -> tuple[Socket, ...]:
 
 
 def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
-    """What each claim comes to beside the others.
+    """Give each address and port of an app to one of the syncers that select in the same namespace.
 
-    Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
-    namespace before one of another, then the older, then by name. The other registers nothing new there. A syncer with
-    limit 0 holds nothing that another wants: what is registered of it changes hands, and is UP all the while."""
+    A syncer of that namespace comes before one of another, then the older one, then the first by name. The others
+    register nothing new there. A syncer with limit 0 comes last: another syncer takes over its registered instances,
+    which stay UP."""
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
     serving.sort(key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim)))
     claims = dict(made)
-    if not _claimed_twice(serving):  # so it is nearly always, and nothing has to be weighed
+    if not _claimed_twice(serving):  # the usual case
         return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Place, _Holder] = {}
@@ -65,13 +65,13 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
         places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
         held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
         idle = {key for key, one in held.items() if one.idle and key not in wanted_by}
-        if held and not claim.conduct.claims_nothing:  # its limit takes all of that out, and that is no conflict
+        if held and not claim.conduct.claims_nothing:  # with limit 0 it registers nothing, which is no conflict
             verdicts = dict(claim.verdicts)
             for key, one in held.items():
                 at_home = _away(claim.syncer) and not _away(one.syncer)
                 rival = Rival(one.syncer.ref, Right.HOME if at_home else Right.AGE)
-                in_vain = Taken(wanted=wanted[key], rival=rival)
-                verdicts[key] = replace(wanted[key], rival=rival) if key in idle else in_vain
+                mine = wanted[key]
+                verdicts[key] = replace(mine, rival=rival) if key in idle else Taken(wanted=mine, rival=rival)
             claims[ref] = replace(claim, verdicts=verdicts)
         for key, taken in places.items():
             if key not in held or key in idle:
@@ -88,7 +88,7 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
         outbid = claims[ref]
-        assert isinstance(outbid, Serving)  # no other bids
+        assert isinstance(outbid, Serving)  # only such claims bid
         claims[ref] = outbid.outdone_by(theirs)
     return claims, wanted_by
 
@@ -98,7 +98,7 @@ def _away(syncer: SyncerObject) -> bool:
 
 
 def _claimed_twice(serving: Iterable[Serving]) -> bool:
-    """Whether any key, or any address and port of an app, is claimed or kept more than once."""
+    """Whether a key, or an address and port of an app, is claimed or kept more than once."""
     seen: set[InstanceKey | Socket] = set()
     for claim in serving:
         for key, one in claim.verdicts.items():
@@ -120,7 +120,7 @@ def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tupl
 
 
 def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]]:
-    """Each bid that another namespace makes as well, with theirs, in the order in which they were given."""
+    """Yield each bid for a socket for which other namespaces bid, too, and their bids, in the given order."""
     by_socket: dict[Socket, list[Bid]] = {}
     for bid in bids:
         for socket in bid.sockets:
@@ -132,8 +132,8 @@ def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]
 
 
 def outdone(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Rival]]:
-    """The bids that register nothing new, for another namespace makes them as well. What the cluster gave to none of
-    them the first has, which only the registry tells."""
+    """Yield the bids that another namespace makes, too, so that no new instance is registered. If the cluster gave the
+    address to neither, the instance that is registered first decides, which `plan` finds out."""
     for bid, others in across_namespaces(bids):
         if not bid.allotted:
             first = min(others, key=lambda other: not other.allotted)

@@ -1,8 +1,8 @@
-"""What a pass may change, and what a Namespace lets its syncers register: names of apps and VIPs, and hosts. Pure.
+"""The scope of an installation, and the grants of a Namespace: the names of apps and VIPs, and hosts.
 
-Labels and class are reported only by the syncer itself, so they are applied after a complete list: what such a list
-does not show is gone, and not merely somebody else's. Who may write syncers and Services in a namespace cannot write
-its annotations, so an operator grants.
+Labels and class are known only from the syncer, so all syncers are listed, and those outside of the scope are filtered
+out. Only then is a syncer that is missing from the list deleted, and not merely out of scope. Grants are annotations,
+because users who may write syncers and Services in a namespace cannot write its annotations.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Claim, Serving, Wanted
+from eurekube_sync.desired.claims import Claim, Serving, Wanted, every
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.model.wording import one_or_more, some_of
 
 ANY = "*"
-MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000
-"""Of one namespace, by default: more than a registry can serve to its clients."""
+MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000  # of one namespace, by default: more than a registry can serve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """One of `count` equal parts of all syncers, counted from 0."""
+    """Part number `index`, from 0, of `count` equal parts of all syncers."""
 
     index: int
     count: int
 
     def holds(self, syncer: SyncerRef) -> bool:
-        """Whether the syncer falls into this part, by a hash of `namespace/name`, which orphans have, too: jump
-        consistent hash (Lamping and Veach, 2014). A change of N moves few syncers to another process."""
+        """Whether the syncer is in this part, by a jump consistent hash of `namespace/name` (Lamping and Veach, 2014).
+        If `count` changes, few syncers move to another part."""
         key = int.from_bytes(hashlib.sha256(str(syncer).encode()).digest()[:8], "big")
         part, following = 0, 0
         while following < self.count:
@@ -55,28 +54,28 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose instances a pass may change; by default those of every syncer without a class."""
+    """The syncers that an installation serves; by default every syncer without a class."""
 
-    namespaces: frozenset[str] | None = None  # None: every one
+    namespaces: frozenset[str] | None = None  # None: all
     shard: Shard | None = None
     selector: tuple[Expression, ...] = ()  # on the labels of the syncers
     syncer_class: str | None = None  # of `spec.syncerClass`; None: syncers that name no class
     allowed: frozenset[tuple[str, str]] = frozenset()
-    """From the syncer's namespace to the Services', where these differ; `*` is any."""
-    granted_only: bool = False  # syncers are served only where their Namespace grants what they register
-    most_syncers: int = MOST_SYNCERS
-    most_instances: int = MOST_INSTANCES  # of a namespace, that are served and registered
+    """Pairs of a syncer's namespace and another one where it may select Services; `*` is any."""
+    granted_only: bool = False  # a syncer is served only if its Namespace grants what it registers
+    most_syncers: int = MOST_SYNCERS  # of a namespace, that are served
+    most_instances: int = MOST_INSTANCES  # of a namespace, that are registered
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
-    """Syncers that a list showed to be somebody else's, by label or class."""
+    """Listed syncers that are outside of this scope, by label or class."""
 
     @property
     def share(self) -> float:
-        """Which part of an installation it is: a shard's absolute limits are this share of the whole."""
+        """The part of the installation's absolute limits that this shard has."""
         return 1 / self.shard.count if self.shard else 1.0
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What gives another command line the same scope."""
+        """The options that give another command this scope."""
         selector = ",".join(map(str, self.selector))
         found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
         named = (("--shard", self.shard), ("--selector", selector), ("--syncer-class", self.syncer_class))
@@ -89,7 +88,7 @@ class Scope:
         return tuple(chain.from_iterable(found))
 
     def covers(self, syncer: SyncerRef) -> bool:
-        """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
+        """Whether a syncer with this name is in scope, by all that is known; also one that does not exist."""
         return (
             (self.namespaces is None or syncer.namespace in self.namespaces)
             and syncer not in self.elsewhere
@@ -97,7 +96,7 @@ class Scope:
         )
 
     def takes(self, syncer: SyncerObject) -> bool:
-        """Whether this syncer is ours to serve."""
+        """Whether this syncer is in scope."""
         return (
             class_of(syncer) == self.syncer_class
             and all(expression.matches(syncer.labels) for expression in self.selector)
@@ -105,13 +104,12 @@ class Scope:
         )
 
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
-        """The same, with what the lists that are complete tell of labels and classes."""
-        lists = [source.data for source in syncers.by_namespace.values() if isinstance(source, Complete)]
-        return replace(self, elsewhere=frozenset(one.ref for some in lists for one in some if not self.takes(one)))
+        """Return this scope with the labels and classes of the listed syncers."""
+        return replace(self, elsewhere=frozenset(one.ref for one in every(syncers) if not self.takes(one)))
 
     def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
-        """The youngest, beyond the quota of their namespace, of all shards together; of one age by name. One that is
-        being deleted has no place."""
+        """Return the youngest syncers of each namespace that has more than its quota, in all shards together. Deleted
+        ones do not count."""
         whole, over = replace(self, shard=None), set[SyncerRef]()
         for source in syncers.by_namespace.values():
             if isinstance(source, Complete) and len(source.data) > self.most_syncers:
@@ -121,15 +119,15 @@ class Scope:
         return frozenset(over)
 
     def may_select(self, syncer: SyncerObject) -> bool:
-        """Whether the syncer may have Services of the namespace that it names."""
+        """Whether the syncer may select Services in the namespace of its spec."""
         return self.may_reach(syncer.namespace, selected_namespace(syncer))
 
     def may_reach(self, own: str, other: str) -> bool:
-        """Whether syncers of the one namespace may select in the other: their own, or one that the operator allows."""
+        """Whether syncers of namespace `own` may select Services in `other`."""
         return own == other or any(source in (ANY, own) and target in (ANY, other) for source, target in self.allowed)
 
     def __str__(self) -> str:
-        """What sets it apart from another installation's, but for the namespaces; empty for all."""
+        """Return shard, selector and class, by which installations differ; empty if all are the default."""
         parts = [f"shard {self.shard}"] if self.shard else []
         parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
         parts += [f"class {self.syncer_class}"] if self.syncer_class else []
@@ -137,25 +135,24 @@ class Scope:
 
 
 ALLOWED_APPS = "eurekube.io/allowed-apps"
-"""Annotation of a Namespace: names of apps and VIPs with commas between. `*` stands for any characters."""
+"""Annotation of a Namespace: names of apps and VIPs, separated by commas. `*` stands for any characters."""
 ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
-"""The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
+"""The same for host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give to the namespace."""
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-_TOLD = 3  # how many names a sentence has
 _NO_MACHINE = [
     ipaddress.ip_network(text) for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
 ]
-"""The last has what 169.254.169.254 has, in a network that is private otherwise."""
+"""The last one is the IPv6 address of the metadata service of AWS."""
 _ENDS_IN_IPV4 = [ipaddress.ip_network(text) for text in ("::/96", "64:ff9b::/96")]  # RFC 4291 2.5.5.1 and RFC 6052 2.1
 _LOCAL_NAME = re.compile(r"local(host|domain)[46]?|ip6-(localhost|loopback)|[0-9]+|0x[0-9a-f]*")
-"""The last label of a name of the caller itself, or of a short way to write an address: 127.1, 0x7f000001."""
+"""The last label of a name of the caller itself, or of an address in a short form: 127.1, 0x7f000001."""
 _NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)  # a pattern of addresses
 _ANY, _WITHIN_LABEL = ".", "[^.]"
 
 
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
-    """Why a syncer may not be served in a Namespace with these annotations, in a sentence; None when it may."""
+    """Return why a Namespace with these annotations does not grant the claim, or None if it does."""
     apps, hosts = (_parts(annotations.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
     reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
     for host in reached:
@@ -168,7 +165,6 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
 
 
 def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotations: Mapping[str, str]) -> str:
-    told = ", ".join(found[:_TOLD]) + (f" and {len(found) - _TOLD} more" if len(found) > _TOLD else "")
     are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
     likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
     hint = (
@@ -177,12 +173,12 @@ def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotati
         else ""
     )
     add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
-    return f"{told} {are} not granted to namespace {namespace}: {add}"
+    return f"{some_of(found)} {are} not granted to namespace {namespace}: {add}"
 
 
 def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool:
-    """Whether what is registered has a name or host that its syncer may not register, so that nothing may keep it as it
-    is. What the syncer wants now is granted."""
+    """Whether a registered instance has a name or host that its Namespace does not grant any more, so that it must be
+    changed or removed."""
     if not isinstance(claim, Serving) or claim.granted_by is None:
         return False
     apps, hosts = (_parts(claim.granted_by.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
@@ -199,7 +195,7 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def _names(claim: Serving) -> Iterable[tuple[str, str]]:
-    """All under which callers would find an instance of it, each once: Eureka's clients do not regard case."""
+    """Return each name by which callers find the instances, with its kind. Eureka's clients ignore case."""
     instances = [one.instance for one in claim.wanted.values()]
     plain = dict.fromkeys([claim.vip_address, *(one.vip_address for one in instances)])
     secure = dict.fromkeys(one.secure_vip_address for one in instances)
@@ -211,8 +207,8 @@ def _names(claim: Serving) -> Iterable[tuple[str, str]]:
 
 
 def _reached_at(one: Wanted) -> Iterator[str]:
-    """What is to be granted: a name that somebody chose, and an address that the cluster did not give. What means one
-    machine alone is none of a pod, whatever a slice says."""
+    """Yield the hosts that need a grant: a chosen host name, and an address that the cluster did not give. Addresses
+    such as 127.0.0.1 are never a pod's, even if a slice has them."""
     address, name = one.instance.ip_addr, one.instance.host_name
     if not one.allotted or _of_one_machine(address):
         yield address
@@ -221,12 +217,12 @@ def _reached_at(one: Wanted) -> Iterator[str]:
 
 
 def _of_one_machine(host: str) -> bool:
-    """Whether it leads each caller to another machine, such as itself, or to none: whatever way it is written."""
+    """Whether the host is another machine for each caller, such as the caller itself, or none."""
     address = _address(host)
     if address is None:
         return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
     leads_to: list[_Address | None] = [address]
-    if isinstance(address, ipaddress.IPv6Address):  # which may lead to an IPv4 address
+    if isinstance(address, ipaddress.IPv6Address):  # it may contain an IPv4 address
         leads_to += [address.ipv4_mapped, address.sixtofour]
     if any(address in network for network in _ENDS_IN_IPV4):
         leads_to.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
@@ -245,7 +241,8 @@ def _address(host: str) -> _Address | None:
 
 
 def _covers(pattern: str, host: str) -> bool:
-    """A name ends in whose it is, so a star within a name crosses no dot. Numbers grant addresses alone."""
+    """Whether a pattern grants a host. A star within a name crosses no dot, because the end of a name says whose it is.
+    Patterns of numbers grant only addresses."""
     if not pattern.strip("*"):
         return True
     address = _address(host)
@@ -263,12 +260,12 @@ def _matches(pattern: str, name: str, inner: str = _ANY) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str, inner: str) -> re.Pattern[str]:
-    """A star is any number of characters `inner`; of any characters at the front."""
+    """Compile a pattern. A star stands for any characters at the front, and for characters `inner` elsewhere."""
     first, *rest = (re.escape(part) for part in re.split(r"\*+", pattern))
     star = _ANY if not first else inner
     text = first
     for part in rest[:-1]:
-        # Once found, a part is not looked for again: that would take a long time on a long name.
+        # Atomic groups: without them a match could take very long on a long name.
         text += f"{star}*{part}" if star != inner else f"(?>{star}*?{part})"
         star = inner
     return re.compile(text + "".join(f"{star}*{part}" for part in rest[-1:]), re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Selectors: of the Services of a syncer, read from its spec; and of syncers by labels, read from an option's text."""
+"""Selectors of a syncer's Services, from its spec, and of syncers by labels, from an option."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _COMMA = re.compile(r",(?![^()]*\))")
 
 
 class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `matchExpressions`."""
+    """One of `matchExpressions`, or a part of `--selector`."""
 
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """As the API server's label selectors: NotIn and DoesNotExist hold for an absent key."""
+        """Whether labels match, as in the API server's label selectors: NotIn matches an absent key."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -44,7 +44,7 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 return (self.key in labels) is (self.operator == "Exists")
 
     def __str__(self) -> str:
-        """As `kubectl get --selector` takes it."""
+        """Return the expression as for `kubectl get --selector`."""
         negated, values = self.operator in ("NotIn", "DoesNotExist"), ", ".join(sorted(self.values))
         if self.operator in ("Exists", "DoesNotExist"):
             return f"!{self.key}" if negated else self.key
@@ -54,7 +54,7 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True):
-    """Which Services of one namespace: all parts must hold. `parse` refuses one without a part."""
+    """Selects the Services of one namespace that match all parts. `check_selector` refuses one without a part."""
 
     app: str | None = None
     match_labels: dict[str, str] | None = None
@@ -64,12 +64,11 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
 
     @cached_property
     def labels(self) -> tuple[tuple[str, str], ...]:
-        """Those that a Service must have: `app` is short for one."""
+        """The labels that a Service must have. `app: rating` stands for the label `app=rating`."""
         app = {} if self.app is None else {"app": self.app}
         return tuple(sorted({**app, **(self.match_labels or {})}.items()))
 
     def matches(self, service: Service) -> bool:
-        """Whether the Service is meant."""
         return (
             (self.service is None or service.name == self.service)
             and all(service.labels.get(key) == value for key, value in self.labels)
@@ -84,7 +83,7 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
 
 
 def check_selector(selector: Selector, wrong: Faults) -> None:
-    """Adds what is wrong with `spec.selector`."""
+    """Add the faults of `spec.selector` to `wrong`."""
     parts = {
         "app": selector.app,
         "matchLabels": selector.match_labels,
@@ -117,7 +116,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:
-    """A label selector as `kubectl get --selector` takes it. Raises ValueError with a sentence that names the part."""
+    """Read a label selector as of `kubectl get --selector`. Raises ValueError with a sentence that names the part."""
     return tuple(_expression(part.strip()) for part in _COMMA.split(text))
 
 

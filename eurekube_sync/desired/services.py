@@ -1,7 +1,4 @@
-"""`mode: service`: each Service is an instance, or one per address of it, UP while an endpoint behind it is ready.
-
-Where a Service is reached from outside its cluster follows its own fields and the Nodes: one `Site` per address.
-"""
+"""`mode: service`: each address of each Service is an instance, which is UP while an endpoint behind it is ready."""
 
 from __future__ import annotations
 
@@ -11,7 +8,15 @@ from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
-from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, healthy, one_per_pod, untold
+from eurekube_sync.desired.endpoints import (
+    Backend,
+    backends,
+    choose_port,
+    chosen_ports,
+    healthy,
+    missing_slices,
+    one_per_pod,
+)
 from eurekube_sync.desired.instance import Builder, Site, family_of
 from eurekube_sync.desired.spec import ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -20,20 +25,20 @@ from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.model.values import dataclass
 
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
-"""The plain and the secure port of a Service that a syncer asks for; one of them is there."""
+"""The plain and the secure port of a Service that a syncer asks for, at least one of them."""
 
 _ALLOTTED = ("ClusterIP", "NodePort", "LoadBalancer")
-"""Addresses that the cluster gives, each to one Service; all others a person writes. The name of a load
-balancer is none: several cloud controllers copy it from an annotation of the Service."""
+"""The kinds of IP addresses that the cluster gives to one Service each. A load balancer's host name is not one of them,
+because several cloud controllers copy it from an annotation of the Service."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
     ready: bool
-    nodes: Mapping[str, bool]  # each node that has an endpoint, and whether one of them is ready
+    nodes: Mapping[str, bool]  # for each node with an endpoint, whether one of these is ready
 
     def serves(self, service: Service, node: Node | None) -> bool:
-        """Whether a call is answered, at this node's address or at one of no node."""
+        """Whether a call is answered at this node's address, or at an address without a node."""
         if node is None:
             return self.ready
         return node.ready and (self.nodes.get(node.name, False) if service.local else self.ready)
@@ -42,12 +47,12 @@ class _Behind:
 def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
-    """What each address of each Service comes to. Raises InvalidSyncer, SourceUnknown."""
+    """Yield the verdict of each address of each Service. Raises InvalidSyncer, SourceUnknown."""
     chosen = _chosen(spec, services)
     behind = _behind(spec, chosen, catalog)
     for service, ports in chosen:
         app = builder.app_name(service)
-        if why := untold(service, catalog.slices_of(service), family=None):
+        if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
             continue
         if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
@@ -62,7 +67,7 @@ def serve_services(
             continue
         if kind == "ClusterIP":
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
-        # A node without an endpoint of a Service whose nodes answer for their own only is no place of it.
+        # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
         on = behind[service.name].nodes if service.local else {}
         for site in found:
             if not site.node or not on or site.node in on:
@@ -70,8 +75,9 @@ def serve_services(
 
 
 def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
+    """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
-    # A headless Service has no address: it is the twin of another, or stands behind a fixed host name.
+    # A headless Service has no address. It accompanies another Service, or callers reach it by a fixed host name.
     addressed = [service for service in named if not service.headless]
     host = spec.service.hostname
     if not addressed and host is None:
@@ -85,14 +91,14 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
         host = host or next((service.external_name for service in candidates if service.external_name), "")
         where = f"callers use at {host}" if host else "its pods listen on"
         for field, port in spec.ports.items():
-            chosen_ports(candidates, port, field=field, where=where)  # says which are there
+            chosen_ports(candidates, port, field=field, where=where)  # raises an error that lists the ports
         raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
     return found
 
 
 def _ports_of(service: Service, spec: Syncer) -> Ports | None:
-    """The ports to use; None when the Service lacks one of them. Behind a fixed host name, or an external one, a number
-    is the port that callers use there, such as an Ingress's 443. Raises InvalidSyncer(AmbiguousPort)."""
+    """Return the ports to register, or None if the Service lacks one of them. With a fixed or external host name, a
+    number is the port at that host, such as an Ingress's 443. Raises InvalidSyncer(AmbiguousPort)."""
     found = {
         field: ServicePort(name="", port=asked)
         if isinstance(asked, int) and _is_elsewhere(service, spec)
@@ -108,19 +114,20 @@ def _is_elsewhere(service: Service, spec: Syncer) -> bool:
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
-    """Which kind of address is meant; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown one."""
-    asked = spec.service.address
-    if asked is not None and asked != "Auto":
-        return asked
+    """Return the kind of address in the spec; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown
+    one."""
+    if spec.service.address not in (None, "Auto"):
+        return spec.service.address
     by_type: Sequence[ServiceAddress] = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
     for kind in by_type:
         if kind == service.type:
             return kind
-    raise _none(service, "no address that eurekube-sync knows")
+    raise _no_address(service, "no address that eurekube-sync knows")
 
 
 def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
-    """Where the Service is reached; never empty. A text says why it has no address yet. Raises InvalidSyncer."""
+    """Return the addresses of a Service, never none, or a clause that says why it has no address yet. Raises
+    InvalidSyncer."""
     plain, secure = (port.port if port else None for port in ports)
     host, label = spec.service.hostname, f"Service {service.name}"
     site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)
@@ -130,7 +137,7 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
     if kind == "NodePort":
         return _node_ports(service, ports, spec, nodes)
     if kind == "LoadBalancer" and service.type != "LoadBalancer":
-        raise _none(service, "no load balancer")
+        raise _no_address(service, "no load balancer")
     if kind == "LoadBalancer" and not service.load_balancer:
         return f"Service {service.name} waits for the address of its load balancer"
     hosts = {
@@ -142,13 +149,13 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
     families = _of_family(hosts, service, spec)
     if not families:
         asked = f"{spec.address_family} " if spec.address_family else ""
-        raise _none(service, f"no {asked}address of kind {kind}")
+        raise _no_address(service, f"no {asked}address of kind {kind}")
     allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
     return tuple(replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items())
 
 
 def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
-    """Host names, and the addresses of one family: the asked one, or the Service's first that there is any of."""
+    """Return the host names, and the addresses of one family: that of the spec, or the first one with an address."""
     families = {host: family_of(host) for host in hosts if host}
     wished = [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
     chosen = next((family for family in wished if family and family in families.values()), None)
@@ -156,9 +163,9 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[
 
 
 def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...]:
-    # Kubernetes checks the number, and gives it to one Service alone, for these types only.
+    # Only for these types does Kubernetes check the node port, and give it to one Service alone.
     if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in ports if port):
-        raise _none(service, "no node port")
+        raise _no_address(service, "no node port")
     plain, secure = (port.node_port if port else None for port in ports)
     family: str = spec.address_family or next((one for one in service.ip_families), "IPv4")
     kind = spec.service.node_address
@@ -176,32 +183,31 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
     return tuple(found)
 
 
-def _none(service: Service, what: str) -> InvalidSyncer:
+def _no_address(service: Service, what: str) -> InvalidSyncer:
     return InvalidSyncer("NoAddress", f"Service {service.name} is of type {service.type} and has {what}")
 
 
 def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog) -> Mapping[str, _Behind]:
     found: dict[str, _Behind] = {}
-    same: list[Backend] = []
+    backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
     asked = next(iter(spec.ports.values()))
     for service, (plain, secure) in chosen:
-        # What is left of a Service that became a name elsewhere nobody looks at any more.
+        # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # that is no port of the Service
+        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # it is not the Service's port
             endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
             serving = [(one, healthy(one, service)) for one in endpoints]
         else:
-            backed = backends(service, port, slices, family=None)
-            same += backed
-            serving = [(b.endpoint, b.ready) for b in backed]
+            its_own = backends(service, port, slices, family=None)
+            backed += its_own
+            serving = [(b.endpoint, b.ready) for b in its_own]
         nodes: dict[str, bool] = {}
         for one, ready in serving:
             nodes[one.node] = ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
         found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
-    # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
-    one_per_pod(same)
+    one_per_pod(backed)  # raises an error for the same pods on another port, such as a Service for metrics
     return found
 
 
@@ -219,6 +225,6 @@ def _found(
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
     drain = catalog.drains.of((service,), None, site.node)
     builder.warn(*drain.ignored)
-    if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # a cancel would forget the drain
+    if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the drain's mark would be lost
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -1,7 +1,7 @@
-"""What one EurekaSyncer asks for: `parse` makes a `Syncer` of its raw spec, or raises an `InvalidSyncer`.
+"""Reads the spec of a EurekaSyncer: `parse` makes a `Syncer` of it, or raises an `InvalidSyncer`.
 
-The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. A field
-that this version does not know is refused by name: a syncer is never silently served without one.
+The API server has checked the spec against a CRD that may be older, so all is checked again. An unknown field is
+refused by name, because a syncer must not be served without a field that somebody relies on.
 """
 
 from __future__ import annotations
@@ -24,25 +24,23 @@ DRAIN_ANNOTATION = "eurekube.io/drain"
 
 ZONE = "zone"  # metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
 MANAGEMENT_PORT = "management.port"  # metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
-MOST_METADATA = 4096
-"""Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
+MOST_METADATA = 4096  # bytes of an instance's metadata without our marks, because every Eureka client downloads it
 TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
-"""The API server does not say it: a rule that adds them up would cost too much."""
+"""The CRD has no such rule, because its cost would be over the API server's limit."""
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _FIXED_HOST = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
-HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")
-"""`hostName`: what it begins with, and a suffix."""
+HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")  # base and suffix of `hostName`
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _PATH = re.compile(r"/[!-~]*")
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ACTED_ON = re.compile(r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*")
-"""Spring Cloud LoadBalancer chooses by the zone, Spring Cloud Config and Spring Boot Admin where and as whom they call.
-Whoever writes a label of a pod must not decide that."""
+"""Keys that `metadataFrom` must not set, because users who may label a pod must not decide how others call it. By the
+zone Spring Cloud LoadBalancer chooses, by the others Spring Cloud Config and Spring Boot Admin call and log in."""
 _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
@@ -50,17 +48,14 @@ ServiceAddress: TypeAlias = Literal["Auto", "ClusterIP", "LoadBalancer", "NodePo
 
 
 class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """`service`: where the Service is reached."""
+    """`spec.service`: the address at which a Service is registered."""
 
     address: ServiceAddress | None = None
-    node_address: Literal["InternalIP", "ExternalIP"] | None = None
-    """When it is not said, the external one of a node that has one."""
+    node_address: Literal["InternalIP", "ExternalIP"] | None = None  # None: the external one if the node has one
     hostname: str | None = None
 
 
 class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """`paths`; None for none."""
-
     home: str | None = None
     status: str | None = None
     health: str | None = None
@@ -68,14 +63,14 @@ class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class Zone(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """`zone`: whether it is the endpoint's, and what the zones are called in Eureka."""
+    """`spec.zone`: whether an instance has its endpoint's zone, and the names of the zones in Eureka."""
 
     from_endpoint: bool
     map: dict[str, str] = {}
 
 
 class MetadataFrom(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One entry of `metadataFrom`: a label or annotation, by its name."""
+    """One entry of `spec.metadataFrom`: the name of a label or annotation."""
 
     key: str
     pod_label: str | None = None
@@ -88,11 +83,11 @@ NO_PATHS, NO_ZONE = Paths(), Zone(from_endpoint=False)
 
 
 class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """`spec` as it is written; None where the Service decides."""
+    """The `spec` of a manifest. None: the default depends on the Service."""
 
     selector: Selector
-    syncer_class: str | None = None  # which installation is to serve it; None: the one without a class
-    mode: Literal["pod", "service"] = "pod"  # what becomes an instance: each pod behind the Services, or each Service
+    syncer_class: str | None = None  # None: an installation without a class serves it
+    mode: Literal["pod", "service"] = "pod"  # an instance for each pod, or for each Service
     app_name: str | None = None
     vip_address: str | None = None
     secure_vip_address: str | None = None
@@ -108,11 +103,11 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
     service: At = At()
     limit: Any = None
-    max_removal_percent: int | None = None  # more of its UP instances than this go in one pass with evidence only
+    max_removal_percent: int | None = None  # of its UP instances in one pass; with evidence there is no limit
 
 
 class Syncer(Spec, frozen=True, kw_only=True):
-    """A spec with its meaning: it can be served. `app_name` may be that of the selector."""
+    """A valid spec. `app_name` may be that of the selector."""
 
     ref: SyncerRef
     namespace: str
@@ -120,20 +115,20 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
     @property
     def ports(self) -> Mapping[str, str | int | None]:
-        """The ports that it asks for, the main one first, by field. Beside a secure one alone the plain one is off."""
+        """The values of `port` and `securePort`, the main one first. With `securePort` alone, the plain port is off."""
         secure = {} if self.secure_port is None else {"securePort": self.secure_port}
         return secure if secure and self.port is None else {"port": self.port, **secure}
 
     @property
     def needs_pods(self) -> bool:
-        """Whether Pods have to be read for its metadata."""
+        """Whether Pods have to be read for the metadata."""
         asked = self.metadata_from
         return bool(asked) and any(one.pod_label is not None or one.pod_annotation is not None for one in asked)
 
 
 def parse(syncer: SyncerObject) -> Syncer:
-    """The syncer's spec with its meaning. Raises InvalidSyncer."""
-    raw, wrong = _written(syncer.spec), Faults()
+    """Read and check the syncer's spec. Raises InvalidSyncer."""
+    raw, wrong = _normal(syncer.spec), Faults()
     try:
         spec = msgspec.convert(raw, Spec)
     except msgspec.ValidationError as error:
@@ -148,27 +143,27 @@ def parse(syncer: SyncerObject) -> Syncer:
     limit = parse_limit(spec.limit, wrong)
     if wrong:
         raise wrong.refusal()
-    asked, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
-    asked["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)
-    asked["limit"] = limit
-    return Syncer(**asked, ref=syncer.ref, namespace=selected_namespace(syncer))
+    fields, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
+    fields["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)
+    fields["limit"] = limit
+    return Syncer(**fields, ref=syncer.ref, namespace=selected_namespace(syncer))
 
 
 def class_of(syncer: SyncerObject) -> str | None:
-    """The class that its spec names, whether the rest of it can be served or not."""
+    """Return the class in a raw spec, which may be invalid otherwise."""
     named = syncer.spec.get("syncerClass")
     return named if isinstance(named, str) and named else None
 
 
 def selected_namespace(syncer: SyncerObject) -> str:
-    """The namespace of its Services: its own, unless the spec names another."""
+    """Return the namespace of a syncer's Services: its own, unless the spec has another."""
     selector = syncer.spec.get("selector")
     named = selector.get("namespace") if isinstance(selector, Mapping) else None
     return named if isinstance(named, str) and named else syncer.namespace
 
 
 def ignored_value(annotations: Mapping[str, str], name: str) -> str:
-    """What is wrong with a switch that is neither "true" nor "false"; empty for one that is right, or not there."""
+    """Return why an annotation's value is neither "true" nor "false"; empty if it is, or if there is no annotation."""
     value = annotations.get(name, "false")
     if value in ("true", "false"):
         return ""
@@ -176,19 +171,19 @@ def ignored_value(annotations: Mapping[str, str], name: str) -> str:
 
 
 def abandoned(syncer: SyncerObject) -> bool:
-    """Whether a person lets the deletion go on without its clean-up."""
+    """Whether a person deleted the syncer without waiting for its instances."""
     return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
 def host_name_warning(name: str) -> str | None:
-    """A warning when Spring's Feign would refuse the name as a host, else None."""
+    """Return a warning if Spring's Feign refuses the name as a host."""
     if _HOST_OF_A_URL.fullmatch(name):
         return None
     return f"{name} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
 
 
 def check_app_name(field: str, name: str) -> str:
-    """The name, when Eureka and every reader of it can live with it. Raises InvalidSyncer."""
+    """Return the name if it is a valid app name. Raises InvalidSyncer."""
     if not _APP_NAME.fullmatch(name):
         raise InvalidSyncer(
             "InvalidName",
@@ -199,7 +194,7 @@ def check_app_name(field: str, name: str) -> str:
 
 
 def value_fault(value: str) -> str:
-    """Why a text cannot be a metadata value; empty when it can."""
+    """Return why a text cannot be a metadata value; empty if it can."""
     if _CONTROL_CHARACTER.search(value) or len(value) > _LONGEST_VALUE:
         return (
             f"the value has a control character or is longer than {_LONGEST_VALUE}, "
@@ -209,17 +204,17 @@ def value_fault(value: str) -> str:
 
 
 def size_of(metadata: Mapping[str, str]) -> int:
-    """Bytes of its keys and values."""
+    """Return the bytes of all keys and values."""
     texts = (text for pair in metadata.items() for text in pair)
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
-def _written(value: Any) -> Any:
-    """As the API server reads it: null is no value, and 8080.0, which it stores as it came, is the number 8080."""
+def _normal(value: Any) -> Any:
+    """Read a raw spec as the API server does: null is no value, and 8080.0 is the number 8080."""
     if isinstance(value, dict):
-        return {key: _written(item) for key, item in value.items() if item is not None}
+        return {key: _normal(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_written(item) for item in value]
+        return [_normal(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,1 +1,1 @@
-"""What everybody may import: values, ports and errors. Imports nothing but itself."""
+"""Values, interfaces and errors that every folder may import."""

@@ -1,10 +1,9 @@
-"""What a pass may do to Eureka, as values, each with its reason and its syncer; and what became of each. A failed
-one is an outcome, not an exception: the others go on."""
+"""The actions of a pass on Eureka, each with its reason and its syncer, and their outcomes. A failed action is an
+outcome and not an exception, so that the other actions are carried out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
@@ -12,33 +11,32 @@ from typing import TypeAlias
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Proof
-from eurekube_sync.model.values import dataclass, derive
+from eurekube_sync.model.values import dataclass
 
 
 class Grounds(StrEnum):
-    """What a removal rests on. The first limit of the brake does not count positive evidence."""
+    """The reason of a removal."""
 
-    ABSENCE = "Absence"  # The endpoint is not there any more, or not ready. It could be the cluster that errs.
-    TERMINATING = "Terminating"  # the endpoint says so itself
+    ABSENCE = "Absence"  # the endpoint is missing or not ready, which may be an error of the cluster
+    TERMINATING = "Terminating"  # the endpoint is marked as terminating
     SYNCER_DELETED = "SyncerDeleted"  # a person deletes the syncer
     DRAINED = "Drained"  # a person drains it, by annotation
     OVER_LIMIT = "OverLimit"  # a person lowered the syncer's limit
     REPLACED = "Replaced"  # another pod listens at its address and port
     POD_GONE = "PodGone"  # its pod is not in a complete list of its namespace's pods
     ORPHANED = "Orphaned"  # its namespace was listed completely and has no such syncer
-    SWEPT = "Swept"
-    """The same, and the CRD was installed after it was written: its syncer may have gone with an earlier CRD."""
+    SWEPT = "Swept"  # an orphan older than the CRD: its syncer may have been deleted with an earlier CRD
     DUPLICATE = "Duplicate"  # its pod registers itself, and callers need no more than that
 
     @property
     def positive(self) -> bool:
-        """Whether it is evidence that somebody wanted it so."""
+        """Whether this is evidence that the removal is wanted. The brake's first limit does not count such removals."""
         return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference between what is registered and what should."""
+    """One field in which a registered instance differs from the desired one."""
 
     field: str
     was: str
@@ -47,51 +45,50 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Renew the lease. On a 404 `if_gone` is registered; None: it is left alone, for we do not know that it lives."""
+    """Renew the lease. On a 404, register `if_gone`; with None register nothing, because its pod may be gone."""
 
     key: InstanceKey
     syncer: SyncerRef | None
     why: str
     if_gone: Instance | None = None
-    status: InstanceStatus | None = None  # what the list showed; None when the registry could not be read
+    status: InstanceStatus | None = None  # as listed; None when the registry could not be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
-    """Register an instance that an uncached read showed absent."""
+    """Register an instance that an uncached read did not find."""
 
     instance: Instance
     syncer: SyncerRef
     why: str
-    key: InstanceKey = field(init=False)  # the instance's
 
-    def __post_init__(self) -> None:
-        derive(self, "key", self.instance.key)
+    @property
+    def key(self) -> InstanceKey:
+        return self.instance.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Register anew an instance of ours that differs, as an uncached read showed."""
+    """Register an instance of ours again, because an uncached read showed that it differs."""
 
     instance: Instance
     syncer: SyncerRef
     why: str
     changes: tuple[Change, ...]
     was: InstanceStatus
-    stored_timestamp: int  # Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)
-    proof: Proof  # of the catalog that says how it should be: an UP to DOWN is a removal
-    grounds: Grounds = Grounds.ABSENCE  # of an UP to DOWN: a not-ready endpoint is no positive evidence
-    override: InstanceStatus = InstanceStatus.UNKNOWN
-    """A person's or a tool's status that Eureka keeps for it; UNKNOWN: none."""
-    key: InstanceKey = field(init=False)  # the instance's
+    stored_timestamp: int  # Unix milliseconds: a registration must be newer (AbstractInstanceRegistry.register)
+    proof: Proof  # of the catalog, because a change from UP to DOWN is a removal
+    grounds: Grounds = Grounds.ABSENCE  # of a change from UP to DOWN
+    override: InstanceStatus = InstanceStatus.UNKNOWN  # the overridden status in Eureka; UNKNOWN: none
 
-    def __post_init__(self) -> None:
-        derive(self, "key", self.instance.key)
+    @property
+    def key(self) -> InstanceKey:
+        return self.instance.key
 
     @property
     def becomes(self) -> InstanceStatus:
-        """What is registered afterwards. An override outlives a register of UP; a DOWN is trusted first
-        (InstanceStatusOverrideRule, and DownOrStartingRule before it)."""
+        """The status in Eureka afterwards. A registered DOWN wins over an override, an override over a registered UP
+        (DownOrStartingRule, InstanceStatusOverrideRule)."""
         if self.instance.status is not InstanceStatus.UP:
             return self.instance.status
         if self.was is InstanceStatus.OUT_OF_SERVICE:
@@ -105,9 +102,9 @@ class Cancel:
     syncer: SyncerRef
     why: str
     grounds: Grounds
-    proof: Proof  # of the source that shows that it should go
+    proof: Proof  # of the source that shows that it has to be removed
     was: InstanceStatus | None
-    """None: an uncached read showed it absent; the DELETE makes sure of it before a finalizer goes."""
+    """None: an uncached read did not find it. A DELETE makes sure of that before a finalizer is removed."""
 
 
 Action: TypeAlias = Renew | Register | Update | Cancel
@@ -115,32 +112,31 @@ Removal: TypeAlias = Update | Cancel
 
 
 def removes(action: Action) -> bool:
-    """Whether it takes an UP instance of ours from callers: a cancel of one, or UP to DOWN."""
+    """Whether the action is a removal: the cancel of an UP instance, or a change from UP to DOWN."""
     if isinstance(action, Update):
         return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
     return isinstance(action, Cancel) and action.was is InstanceStatus.UP
 
 
 def brings_up(action: Action) -> bool:
-    """Whether callers gain an UP instance by it. One that a person put out of service stays so, or becomes so again,
-    whatever else of it changes."""
+    """Whether callers gain an UP instance. An instance that a person put out of service stays out of service."""
     if isinstance(action, Update):
         return action.was is not InstanceStatus.UP and action.becomes is InstanceStatus.UP
     return isinstance(action, Register) and action.instance.status is InstanceStatus.UP
 
 
 def comes_last(action: Action) -> bool:
-    """Whether it belongs to the last stage of a pass: every cancel, and UP to DOWN."""
+    """Whether the action belongs to the last stage of a pass: every cancel, and every change from UP to DOWN."""
     return isinstance(action, Cancel) or removes(action)
 
 
 class Result(StrEnum):
     DONE = "Done"
-    REGISTERED_AGAIN = "RegisteredAgain"  # a renewal met a 404, and the instance was registered anew
-    GONE = "Gone"  # a renewal met a 404, and nothing says that the instance lives
+    REGISTERED_AGAIN = "RegisteredAgain"  # the renewal got a 404, and the instance was registered again
+    GONE = "Gone"  # the renewal got a 404, and nothing shows that the endpoint still exists
     CONFLICT = "Conflict"  # another owner's instance is registered under our id
     FAILED = "Failed"
-    HELD_BACK = "HeldBack"  # a removal that would have left no UP instance, after an add had failed
+    HELD_BACK = "HeldBack"  # a removal that would have left no UP instance, after a registration had failed
     NOT_TRIED = "NotTried"  # the pass ended before
 
 
@@ -149,12 +145,12 @@ class Outcome:
     action: Action
     result: Result
     detail: str = ""
-    status: InstanceStatus | None = None  # what is registered now, as far as we know; None: nothing
-    cause: Cause | None = None  # of a failure, where it has one of these
+    status: InstanceStatus | None = None  # the last known status in Eureka; None: not registered
+    cause: Cause | None = None  # of a failure
     lacking: bool = False  # it was renewed, and some Eureka servers lack it
 
     def of(self, action: Action) -> Outcome:
-        """The same end of another action on the same instance."""
+        """This outcome for another action on the same instance."""
         return Outcome(
             action=action,
             result=self.result,
@@ -166,12 +162,12 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the next pass has it to do again."""
+        """Whether the next pass has to try again."""
         return self.result in (Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED)
 
     @property
     def registered(self) -> Instance | None:
-        """What it registered; None where it only renewed, cancelled, or failed."""
+        """The instance that was registered; None for a renewal, a cancel or a failure."""
         match self.action:
             case Register() | Update() if not self.failed:
                 return self.action.instance
@@ -181,7 +177,7 @@ class Outcome:
                 return None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps how they divide
+@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
 class Outcomes:
     """All outcomes of a pass, one per key."""
 
@@ -189,12 +185,12 @@ class Outcomes:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Outcomes:
-        """A later outcome of the same key replaces an earlier one: such a registration follows its renewal."""
+        """Keep the last outcome of each key, such as that of a registration after a failed renewal."""
         return cls(by_key={outcome.action.key: outcome for outcome in outcomes})
 
     @cached_property
     def others(self) -> tuple[Outcome, ...]:
-        """All but the renewals that were done, which nearly all of a pass are."""
+        """All but the successful renewals, which are nearly all outcomes of a usual pass."""
         return tuple(o for o in self.by_key.values() if o.result is not Result.DONE or not isinstance(o.action, Renew))
 
     @property
@@ -203,7 +199,7 @@ class Outcomes:
 
     @cached_property
     def failures(self) -> tuple[Outcome, ...]:
-        """What the next pass has to do again, by key."""
+        """The outcomes that the next pass has to try again, sorted by key."""
         return tuple(sorted((one for one in self.others if one.failed), key=lambda one: one.action.key))
 
     @property

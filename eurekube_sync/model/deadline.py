@@ -1,4 +1,4 @@
-"""How long a pass may go on, and each of its stages; and what is done once in a stretch of the clock."""
+"""Time limits of a pass and its stages, the limit on calls in a row without an answer, and periodic tasks."""
 
 from __future__ import annotations
 
@@ -14,46 +14,45 @@ FAILURES_IN_A_ROW = 20
 
 
 class TimeLimit:
-    """Until when what runs now may go on: a pass sets it, and the adapters bound every call and every try by what is
-    left of it. Safe in several threads."""
+    """The end of the current stage, which bounds each call and each try of the adapters. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.end = inf  # in monotonic seconds; infinity is no limit
-        self._held: Callable[[], bool] = lambda: True  # whether what runs now may go on at all, whatever its time
+        self._allowed: Callable[[], bool] = lambda: True
 
-    def only_while(self, held: Callable[[], bool]) -> None:
-        """From now on no call begins unless this is true: a process that slept must not wake up and write."""
-        self._held = held
+    def only_while(self, allowed: Callable[[], bool]) -> None:
+        """Begin calls only while `allowed` is true: a process that slept and lost its lock must not write."""
+        self._allowed = allowed
 
     def left(self) -> float:
-        """Seconds; infinite while nothing is set, and never below zero."""
-        return max(0.0, self.end - self._clock.monotonic()) if self._held() else 0.0
+        """Return the seconds that are left, at least zero; infinity without a limit."""
+        return max(0.0, self.end - self._clock.monotonic()) if self._allowed() else 0.0
 
 
 class Deadline:
-    """When to begin nothing new: the stage's time is over, the program was asked to stop, or it lost the lock."""
+    """Whether to begin nothing new: the stage's time is over, the program was asked to stop, or it lost the lock."""
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
         self._clock = clock
         self.begun = clock.monotonic()  # when the pass began, in monotonic seconds
         self._seconds = seconds
         self._limit = limit or TimeLimit(clock)
-        self.cut_short = False  # whether something was not begun because of it
+        self.cut_short = False  # whether something was not begun because the deadline had passed
         self.stage(1.0)
 
     def stage(self, share: float) -> None:
-        """From now on, what is begun has to end before this share of the pass's time is over."""
+        """Let the current stage end when this share of the pass's time is over."""
         self._limit.end = self.begun + share * self._seconds
 
     def stage_of_rest(self, part: float, share: float) -> None:
-        """The same, for a part of what is left until that share: a later stage of the same time gets the rest."""
+        """Let the current stage end after this part of the time that is left until `share`."""
         now = self._clock.monotonic()
         self._limit.end = now + part * max(0.0, self.begun + share * self._seconds - now)
 
     @property
     def passed(self) -> bool:
-        """Whether it has passed; to be asked only by who then leaves something undone."""
+        """Whether the deadline has passed. It is to be asked only before something that is then left undone."""
         passed = self._clock.stopping() or not self._limit.left()
         self.cut_short = self.cut_short or passed
         return passed
@@ -61,7 +60,7 @@ class Deadline:
 
 @dataclass(slots=True)
 class Streak:
-    """Counts the calls in a row that got no answer from one server, over all threads."""
+    """Count the calls in a row that got no answer from one server, over all threads."""
 
     most: float = FAILURES_IN_A_ROW
     failures: int = 0
@@ -73,19 +72,21 @@ class Streak:
 
     @property
     def broken(self) -> bool:
-        return self.failures >= self.most  # the rest is not tried
+        """Whether the server counts as down, so that no further call is tried."""
+        return self.failures >= self.most
 
 
 class Schedule:
-    """Remembers, from pass to pass, in which stretch it was due last."""
+    """A task that is due once in each period of the clock, such as once in each hour."""
 
     def __init__(self, seconds: float, *, first_part: float = inf) -> None:
-        """The first time in a process it is due only in the `first_part`: a CronJob begins one each minute."""
+        """The first call of `due` in a process gives True only in the first seconds (`first_part`) of a period, so
+        that of the processes that a CronJob starts each minute only one does the task."""
         self._seconds = seconds
         self._first_part = first_part
-        self._stretch: int | None = None
+        self._period: int | None = None
 
     def due(self, now: float) -> bool:
-        """Whether it is to be done now, in Unix seconds. Asking counts as doing it."""
-        before, self._stretch = self._stretch, int(now // self._seconds)
-        return now % self._seconds < self._first_part if before is None else before != self._stretch
+        """Whether the task is due at this time, in Unix seconds. Each call counts as doing the task."""
+        before, self._period = self._period, int(now // self._seconds)
+        return now % self._seconds < self._first_part if before is None else before != self._period

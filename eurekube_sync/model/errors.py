@@ -1,7 +1,7 @@
-"""Our own errors, one tree; no third-party exception leaves an adapter.
+"""The errors of the program. Adapters turn each third-party exception into one of these.
 
-`cause` and `server` say what kind of trouble it is; `controller/exit_codes` has a code for each.
-A message is one sentence for a person and says what to do; it never holds a credential or a whole body.
+`controller/exit_codes` derives the exit code from `cause` and `server`. A message is one sentence for a person and says
+what to do. It never contains a credential or a whole response body.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.wording import Fault, Path, counted, written
 
-_SHOWN = 3  # how many faults a sentence has
+_SHOWN = 3  # how many faults a message lists
 
 
 class EurekubeError(Exception):
-    """The root: `str(error)` is the sentence to print."""
+    """The base class. `str(error)` is the sentence to print."""
 
-    cause: Cause | None = None  # None: one object or instance was refused, which says nothing of the others
-    server: Server | None = None  # who refused, or cannot be read; None: neither server
+    cause: Cause | None = None  # None: only one object or instance was refused
+    server: Server | None = None  # the server that refused or cannot be read; None: neither server
 
 
 class ConfigurationError(EurekubeError):
@@ -24,8 +24,8 @@ class ConfigurationError(EurekubeError):
 
 
 class InvalidSyncer(EurekubeError):
-    """A syncer that cannot be served as it is. `reason` is the CamelCase reason of its condition; `faults` are the
-    fields of its spec that are wrong, where the fault is in the spec alone."""
+    """A syncer that cannot be served. `reason` is the reason of its condition; `faults` are the invalid fields of its
+    spec, and empty if the spec is valid by itself."""
 
     def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
@@ -34,21 +34,21 @@ class InvalidSyncer(EurekubeError):
 
 
 class Faults(dict[Fault, str]):
-    """What is wrong with a spec, each fault with its reason: all of it, so that a person hears of it at once."""
+    """All faults of a spec, each with its reason."""
 
     def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
-        """`path` leads from the spec to the field."""
+        """Add a fault of the field at `path`, which begins below `spec`."""
         self[("spec", *path), fault] = reason
 
     def refusal(self) -> InvalidSyncer:
-        """Its reason is that of the first fault."""
-        told = []
+        """Return the error for all faults, with the reason of the first one."""
+        clauses = []
         for path, fault in list(self)[:_SHOWN]:
             between = " " if fault.startswith("must ") else ": "
-            told.append(f"{written(path).removeprefix('.')}{between}{fault}")
+            clauses.append(f"{written(path).removeprefix('.')}{between}{fault}")
         more = len(self) - _SHOWN
-        told += [f"and {counted(more, 'more fault')}"] if more > 0 else []
-        return InvalidSyncer(next(iter(self.values())), "; ".join(told), faults=tuple(self))
+        clauses += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+        return InvalidSyncer(next(iter(self.values())), "; ".join(clauses), faults=tuple(self))
 
 
 class ClusterError(EurekubeError):
@@ -60,7 +60,7 @@ class ClusterUnavailable(ClusterError):
 
 
 class ClusterCredentialsLate(ClusterUnavailable):
-    """What gives the credentials has not ended: another try would wait as long."""
+    """The credential plugin did not end in time. Another try would wait as long."""
 
 
 class ClusterDenied(ClusterError):
@@ -68,15 +68,15 @@ class ClusterDenied(ClusterError):
 
 
 class ClusterConflict(ClusterError):
-    """The object kept changing; the next pass will see it as it is then."""
+    """The object kept changing. The next pass reads it again."""
 
 
 class ClusterRejected(ClusterError):
-    """Any other refusal, or an answer that makes no sense."""
+    """Any other refusal, or an answer that cannot be understood."""
 
 
 class ClusterTooLarge(ClusterRejected):
-    """The answer has more bytes than are taken. A smaller page of the same list may not."""
+    """The answer is larger than the limit. A smaller page of the same list may be below the limit."""
 
 
 class RegistryError(EurekubeError):
@@ -96,15 +96,15 @@ class RegistryRejected(RegistryError):
 
 
 class RegistryStumbled(RegistryRejected):
-    """Eureka broke down over this one instance (500), or is broken itself: another peer may take it."""
+    """Eureka answered 500 for this one instance. Another peer may accept the instance."""
 
 
 class RegistryUnusable(RegistryError):
-    cause = Cause.UNUSABLE  # an answer that is no Eureka answer: HTML, empty, cut, wrong URL
+    cause = Cause.UNUSABLE  # the answer is not one of Eureka's: HTML, empty, truncated, or a wrong URL
 
 
 class SourceUnknown(EurekubeError):
-    """A command needs a source that could not be read."""
+    """A source could not be read, and a command or a syncer needs it."""
 
     def __init__(self, server: Server, unknown: Unknown) -> None:
         super().__init__(unknown.message)
@@ -113,15 +113,15 @@ class SourceUnknown(EurekubeError):
 
 
 class Stopped(EurekubeError):
-    cause = Cause.STOPPED  # a signal came before anything was changed; or it ended the story that `demo` tells
+    cause = Cause.STOPPED  # a signal came before anything was changed, or during `demo`
 
 
 class LockLost(EurekubeError):
-    cause = Cause.LOCK_LOST  # another copy has the lock that this one had, or worked without while it was unreadable
+    cause = Cause.LOCK_LOST  # another copy has the lock now; this copy had it, or worked while it could not be read
 
 
 class Refused(EurekubeError):
-    cause = Cause.REFUSED  # a command would do harm, or what it names is not there: nothing was changed
+    cause = Cause.REFUSED  # a command would do harm, or its argument names nothing: nothing was changed
 
 
 class OwnerClash(Refused):
@@ -129,5 +129,5 @@ class OwnerClash(Refused):
 
 
 def unknown_from(error: ClusterError | RegistryError) -> Unknown:
-    """Why a source is Unknown, from the error of the call that reads it."""
+    """Return the Unknown source of a failed read."""
     return Unknown(cause=error.cause or Cause.UNUSABLE, message=str(error))

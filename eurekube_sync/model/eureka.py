@@ -1,5 +1,5 @@
-"""What a Eureka server holds, as immutable values: instances, their keys, statuses, ports and leases. Names are ours:
-camelCase lives in the adapters."""
+"""Instances of Eureka and their keys, statuses, ports and leases, as immutable values. Only the adapters know Eureka's
+own field names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Batching:
     """Whether renewals, first registrations and cancels go to Eureka in batches."""
 
     on: bool
-    why: str  # one sentence for a person; where it could be otherwise, it says how
+    why: str  # one sentence for a person, which says how to change it where that is possible
 
 
 class InstanceKey(NamedTuple):
-    """What an instance is known by: its app, upper case, and its id. One id in two apps shares one override."""
+    """An instance's app, in upper case, and its id. Two instances with one id in two apps share one override."""
 
     app: str
     id: str
@@ -41,34 +41,33 @@ class InstanceStatus(StrEnum):
 
 
 class Port(NamedTuple):
-    """A port of an instance. Eureka always holds two; a client uses the enabled one, the secure one first."""
+    """A port of an instance. Each instance has two; a client uses the secure one if it is enabled, else the other."""
 
     number: int
     enabled: bool
 
 
 class LeaseTimes(NamedTuple):
-    """Seconds. A lease expires after `duration` from a register, and after twice that from a renew (Lease.renew)."""
+    """Seconds. A lease expires `duration` after a registration, and twice that after a renewal (Lease.renew)."""
 
     renewal: int
     duration: int
 
 
 RENEWAL_INTERVAL = 30
-"""Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
-OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)  # what our instances get, unless `--lease-duration` says otherwise
-CACHE_SECONDS = 45.0
-"""How old a list of Eureka may be, unless `--registry-cache` says otherwise: 30 s in the server, and some."""
-DEFAULT_LEASE = LeaseTimes(30, 90)  # what a server takes for a lease without times (LeaseInfo)
+"""Seconds between two renewals of a lease of ours. Eureka's self-preservation expects this interval."""
+OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)  # of our instances, by default of `--lease-duration`
+CACHE_SECONDS = 45.0  # how old a list of Eureka may be, by default of `--registry-cache`
+DEFAULT_LEASE = LeaseTimes(30, 90)  # a server's default for a lease without times (LeaseInfo)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """All that a registration says of an instance. We register UP or DOWN; another status only where an `owner` command
-    moves an instance as it is."""
+    """All fields of a registration. We register UP or DOWN; only the `owner` commands, which move an instance
+    unchanged, register another status."""
 
     key: InstanceKey
-    host_name: str  # what Spring clients call: an IPv6 address is bracketed here and bare in `ip_addr`
+    host_name: str  # Spring clients call it. An IPv6 address has brackets here, and none in `ip_addr`.
     ip_addr: str
     port: Port
     secure_port: Port
@@ -81,12 +80,12 @@ class Instance:
     status_page_url: str = ""
     health_check_url: str = ""
     override: InstanceStatus = InstanceStatus.UNKNOWN
-    """What a person or tool set by `PUT .../status`; UNKNOWN for none. Registered only with one that moves to another
-    id."""
+    """The status set by `PUT .../status`; UNKNOWN for none. Only an instance that moves to another id is registered
+    with it."""
 
     @property
     def main_port(self) -> int:
-        """The plain port; the secure one where only that is on."""
+        """The plain port, or the secure one if only that is enabled."""
         return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
 
 
@@ -96,12 +95,12 @@ class ObservedInstance:
 
     instance: Instance  # with the effective status: overrides are applied
     last_dirty_timestamp: int = 0
-    """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
+    """Unix milliseconds. Eureka ignores a registration with an older one (AbstractInstanceRegistry.register)."""
     last_renewal: int = 0
-    """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
-    (Lease.renew). Two uncached reads that differ in it show that somebody renews."""
+    """Milliseconds of the server's clock: of the last registration, or of the last renewal **plus** the duration
+    (Lease.renew)."""
 
-    key: InstanceKey = field(init=False)  # the instance's, as the two below
+    key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
     status: InstanceStatus = field(init=False)
     metadata: Mapping[str, str] = field(init=False)
 
@@ -112,11 +111,11 @@ class ObservedInstance:
 
     @property
     def renewed(self) -> float:
-        """When it was last renewed, in Unix seconds of the server's clock. One that was registered and not renewed
-        since seems older by its duration."""
+        """When it was last renewed, in Unix seconds of the server's clock. An instance that was registered and not yet
+        renewed seems older by its duration."""
         return self.last_renewal / 1000 - (self.instance.lease.duration or DEFAULT_LEASE.duration)
 
     def unchanged(self) -> Instance:
-        """What would be registered to leave it as it is: UP, or DOWN, because Eureka keeps an override by itself."""
+        """The registration that changes nothing. It is UP or DOWN, because Eureka keeps an override by itself."""
         status = InstanceStatus.UP if self.status is InstanceStatus.UP else InstanceStatus.DOWN
         return replace(self.instance, status=status, override=InstanceStatus.UNKNOWN)

@@ -1,6 +1,5 @@
-"""What somebody else wrote, made fit to be shown: without control characters, and without credentials. A server's words
-reach terminals, logs, conditions and events. A terminal obeys escape sequences, a bidirectional override turns a
-sentence around, and a server or a proxy may repeat the login that it was sent."""
+"""Removes control characters and credentials from texts of servers, before they reach terminals, logs, conditions and
+events. Escape sequences control a terminal, and a server or a proxy may repeat the login that it was sent."""
 
 from __future__ import annotations
 
@@ -16,43 +15,41 @@ _UNSAFE = re.compile(
     r"\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
 )
-"""Unicode's categories Cc, control characters; Cf, what has no width or turns the direction of a text; Zl and Zp, what
-ends a line; Cs, halves of characters, which no stream takes."""
+"""Unicode's categories Cc (control characters), Cf (invisible, or changes the direction of a text), Zl and Zp (ends a
+line), and Cs (surrogates, which cannot be encoded)."""
 _SECRET_KEY = re.compile(
     r"pass.?(word|wd|phrase|code|key)|(?<!com)(?<!by)(?<!sur)(?<!tres)(?<!over)(?<!under)pass[0-9]*$|pwd"
     r"|secret|token|credential|creds|authorization|bearer|cookie|signature|jwt|(?<!ob)(?<!pos)session(.?(id|key))?$"
     r"|connection.?string|(access|account|api|encryption|master|private|shared|signing).?key"
     r"|(?<![a-z])(auth|dsn|sig)(?![a-z])"
 )
-"""Of a name in lower case; the words of the last line only as a whole."""
+"""Matches a name in lower case. The words of the last line match only as whole words."""
 _NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # as in `dbPass` and `DBAuth`
 HIDDEN = "***"
 _HEADER = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE
 )
 _SCHEME = re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9+/._~=-]{16,}", re.IGNORECASE)
-"""Also without the header's name. Shorter words are prose, such as "Basic authentication"."""
-_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")  # to the last `@`: a password may have one
-LOOKED_AT = 4096  # characters of a text: what a person is shown is less
-_AT_THE_CUT = 512  # characters that are not shown where a text is cut: half a login would not be known
-_WHOLE_WORD = 8
-"""A shorter secret is hidden where it is registered alone: the letters of `eureka` may be part of any word."""
-_SHORTEST = 3
+"""A login without the header's name. Shorter words are prose, such as "Basic authentication"."""
+_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")  # to the last `@`, because a password may contain one
+LOOKED_AT = 4096  # the characters of a text that are searched for secrets
+_AT_THE_CUT = 512  # characters before a cut that are dropped, because they may be the start of a secret
+_WHOLE_WORD = 8  # a secret with fewer characters is hidden only as a whole word
+_SHORTEST = 3  # a secret with fewer characters is not hidden
 
 
 def printable(text: str) -> str:
-    """The text with each character that a terminal would obey, or that nobody would see, written out, as `\\x1b`."""
+    """Escape each control character and invisible character, for example as `\\x1b`."""
     return _UNSAFE.sub(_written_out, text)
 
 
 def json_printable(text: str) -> str:
-    """The same for a JSON document, which means the same after it; its own line ends and indentation stay."""
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found[0]), text)
+    """Escape the same characters of a JSON document, without a change of its meaning. Line ends and tabs stay."""
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _json_escaped(found[0]), text)
 
 
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
-    """The beginning of what a server said, on one line: no control characters, none of these secrets, and nothing that
-    looks like a login."""
+    """Return the start of a server's text on one line, without control characters, secrets, and likely logins."""
     shown = _without(text[:LOOKED_AT], secrets)
     if len(text) > LOOKED_AT:
         shown = shown[: -max((_AT_THE_CUT, *map(len, _all_forms(secrets))))]
@@ -61,17 +58,17 @@ def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
 
 
 def sounds_secret(key: str) -> bool:
-    """Whether what has this name is a password or the like: `user.password`, `apiKey`."""
+    """Whether this is the name of a secret, such as `user.password` or `apiKey`."""
     return any(_SECRET_KEY.search(one.lower()) for one in (key, _NEXT_WORD.sub("-", key)))
 
 
 def login_secrets(user: str, password: str) -> tuple[str, ...]:
-    """What of a login must not be shown: the password, and both as basic authentication sends them."""
+    """The secrets of a login: the password, and the token of basic authentication."""
     return (base64.b64encode(f"{user}:{password}".encode()).decode(), password) if password else ()
 
 
 def header_secrets(value: str) -> tuple[str, ...]:
-    """What of an Authorization header must not be shown."""
+    """The secrets of an Authorization header."""
     scheme, _, token = value.strip().rpartition(" ")
     if scheme.lower() != "basic":
         return (token,)
@@ -87,10 +84,9 @@ def _written_out(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _escaped(character: str) -> str:
-    """As JSON has it: in units of UTF-16."""
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return re.sub("....", r"\\u\g<0>", units)
+def _json_escaped(character: str) -> str:
+    utf16 = character.encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", utf16)
 
 
 def _without(text: str, secrets: Collection[str]) -> str:
@@ -102,6 +98,6 @@ def _without(text: str, secrets: Collection[str]) -> str:
 
 
 def _all_forms(secrets: Collection[str]) -> Collection[str]:
-    """As each is, and as a URL and JSON hold it."""
+    """Each secret as it is, as in a URL, and as in JSON."""
     in_json = [json.dumps(one, ensure_ascii=ascii_alone)[1:-1] for one in secrets for ascii_alone in (True, False)]
     return {*secrets, *(quote(one, safe="") for one in secrets), *in_json}

@@ -1,5 +1,5 @@
-"""What a cluster holds, as immutable values: syncers, Services, slices, pods, nodes, the lock; and what one pass reads
-of it. Names are ours: camelCase lives in the adapters."""
+"""Objects of Kubernetes as immutable values, and `ClusterView`, which has all that one pass reads. Only the adapters
+know the API's own field names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from eurekube_sync.model.values import dataclass, derive
 
 
 class SyncerRef(NamedTuple):
-    """A syncer's `namespace/name`, as it is in `eurekube.syncer`."""
-
     namespace: str
     name: str
 
@@ -37,7 +35,7 @@ class Condition:
     reason: str
     message: str
     observed_generation: int
-    last_transition: int  # Unix seconds; moves only when `status` flips
+    last_transition: int  # Unix seconds of the last change of `status`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ class SyncerStatus:
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
-    ready: str = ""  # `UP/desired`, such as `2/2`: printer columns do no arithmetic
+    ready: str = ""  # `UP/desired`, such as `2/2`, for `kubectl get`
     desired: int = 0
     registered: int = 0
     up: int = 0
@@ -54,12 +52,10 @@ class SyncerStatus:
     app_name: str = ""
     vip_address: str = ""
     apps: tuple[str, ...] = ()  # the first 10 app names
-    errors: tuple[str, ...] = ()  # a capped sample
-    unconfirmed_removal: str = ""
-    """The mark of the removal that waits for a second pass to see it too; equal marks are the same removal."""
-    unconfirmed_since: int | None = None  # when a pass first saw that removal, in Unix seconds; None: none waits
-    eureka_unknown_since: int | None = None
-    """Since when no pass could read Eureka, in Unix seconds; None: the last one could."""
+    errors: tuple[str, ...] = ()  # a sample
+    unconfirmed_removal: str = ""  # identifies the removal that a second pass has to confirm
+    unconfirmed_since: int | None = None  # when a pass first wanted that removal, in Unix seconds; None: none waits
+    eureka_unknown_since: int | None = None  # Unix seconds; None: the last pass could read Eureka
 
     def condition(self, type_: str) -> Condition | None:
         return next((c for c in self.conditions if c.type == type_), None)
@@ -67,7 +63,7 @@ class SyncerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerObject:
-    """A EurekaSyncer as the cluster holds it. `spec` is raw: `syncer.parse` gives it meaning."""
+    """A EurekaSyncer. `spec` is raw; `desired/spec.parse` reads it."""
 
     namespace: str
     name: str
@@ -75,13 +71,13 @@ class SyncerObject:
     generation: int
     resource_version: str
     created: float  # Unix seconds
-    deleted: float | None = None  # Unix seconds of the deletion; None while it lives
+    deleted: float | None = None  # Unix seconds of the deletionTimestamp
     finalizers: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
     status: SyncerStatus | None = None
-    ref: SyncerRef = field(init=False)  # its `namespace/name`
+    ref: SyncerRef = field(init=False)
 
     def __post_init__(self) -> None:
         derive(self, "ref", SyncerRef(self.namespace, self.name))
@@ -89,7 +85,7 @@ class SyncerObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePort:
-    """One port of a Service. `target` is a number, a container port's name, or None when it equals `port`."""
+    """One port of a Service. `target` is a number, a container port's name, or None if it equals `port`."""
 
     name: str
     port: int
@@ -107,14 +103,12 @@ class Service:
     ip_families: tuple[str, ...] = ()  # `IPv4`, `IPv6`, in the Service's order
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready: bool = False
-    selects: bool = True
-    """It has a selector, so the cluster makes its slices, one for each address family at least. Else people do."""
+    selects: bool = True  # it has a selector, so the cluster makes its slices, at least one for each address family
     annotations: Mapping[str, str] = field(default_factory=dict)
-    load_balancer: tuple[str, ...] = ()
-    """What its load balancer is reached at, IP addresses and host names; empty while it waits for one."""
+    load_balancer: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
     external_ips: tuple[str, ...] = ()
     external_name: str = ""
-    local: bool = False  # `externalTrafficPolicy: Local`: a node answers only for endpoints of its own
+    local: bool = False  # `externalTrafficPolicy: Local`: a node serves only its own endpoints
 
     @property
     def headless(self) -> bool:
@@ -122,7 +116,7 @@ class Service:
 
     @property
     def is_external_name(self) -> bool:
-        """Whether it is a name elsewhere: no controller makes slices of it, nor looks at those that it had before."""
+        """Whether it is of type ExternalName: no controller makes its slices, or updates those it had before."""
         return self.type == "ExternalName"
 
 
@@ -150,13 +144,13 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReadiness:
-    """How ready a Pod is but for our readiness gate, which stays shut until Eureka holds its instance."""
+    """The readiness of a Pod without our readiness gate, which stays closed until its instance is registered."""
 
     namespace: str
     name: str
     uid: str
-    ready: bool  # its containers are, every other gate of its own is open, and nobody took Ready back since ours opened
-    registered: bool  # the condition `eurekube.io/registered` is True, which it stays
+    ready: bool  # its containers are ready, its other gates are open, and it stayed Ready since our gate opened
+    registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,33 +161,30 @@ class Node:
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
     zone: str = ""  # label `topology.kubernetes.io/zone`
     drained: bool = False  # annotation `eurekube.io/drain`
-    ignored: str = ""  # what is wrong with one that says neither
-    excluded: bool = False
-    """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
+    ignored: str = ""  # what is wrong with an invalid annotation
+    excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drainable:
-    """Whether a person drains a Pod or a Node by annotation."""
+    """Whether a Service, Pod or Node is drained by annotation."""
 
-    id: str  # UID of a Pod, name of a Node
+    id: str  # the UID of a Pod, the name of a Service or Node
     drained: bool
-    ignored: str = ""  # what is wrong with an annotation that says neither
+    ignored: str = ""  # what is wrong with an invalid annotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = true,
-    terminating nil = false."""
+    """One endpoint of a slice. As in the API, the default of `ready` and `serving` is True, of `terminating` False."""
 
-    address: str  # `addresses[0]`: the API says that the others are to be ignored
+    address: str  # `addresses[0]`, as the API ignores the others
     ready: bool = True
     serving: bool = True
     terminating: bool = False
     pod: PodRef | None = None
     node: str = ""
-    zone: str | None = ""
-    """Of its node, empty when that has none; None where the source does not say, as Endpoints objects do not."""
+    zone: str | None = ""  # empty if its node has none; None if read from an Endpoints object, which has no zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,54 +197,51 @@ class EndpointPort:
 class EndpointSlice:
     namespace: str
     name: str
-    service: str  # label `kubernetes.io/service-name`; slices without it belong to no Service and are not read
+    service: str  # label `kubernetes.io/service-name`; slices without it are not read
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
-    truncated: bool = False
-    """There are more endpoints than were written down: only of an Endpoints object, which ends at 1000."""
+    truncated: bool = False  # made from an Endpoints object that leaves out all endpoints after the first 1000
     of_endpoints: bool = False
-    """Made from an Endpoints object, which tells of one family where the cluster writes it, the Service's first."""
+    """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the Service's first family."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A Kubernetes Event about one syncer. Written on flips only, under a name made of uid, reason and `key`."""
+    """A Kubernetes Event about one syncer, written only when a condition changes."""
 
     syncer: SyncerRef
     uid: str
     warning: bool
     reason: str  # CamelCase
     message: str
-    key: str  # the class of the message: two events with the same uid, reason and key are one, counted
+    key: str  # events with the same uid, reason and key are one Event with a count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """All that one pass reads from Kubernetes."""
+    """All that one pass reads from Kubernetes. None: not read, because no syncer or option needs it."""
 
     identity: Source[str]  # UID of the namespace kube-system
     syncers: Listed[SyncerObject]
     services: Listed[Service]
     slices: Listed[EndpointSlice]
-    pods: Listed[Pod] | None = None  # None while nobody needs to know which pods live, or what their labels are
-    nodes: Source[tuple[Node, ...]] | None = None  # None while nobody needs them
-    namespaces: Listed[Namespace] | None = None  # None where they need not grant what their syncers register
-    readiness: Listed[PodReadiness] | None = None  # None while no syncer has a readiness gate
-    pod_drains: Listed[Drainable] | None = None  # None while nobody asks for their annotations
-    node_drains: Source[tuple[Drainable, ...]] | None = None  # the same
+    pods: Listed[Pod] | None = None
+    nodes: Source[tuple[Node, ...]] | None = None
+    namespaces: Listed[Namespace] | None = None  # for the grants in their annotations
+    readiness: Listed[PodReadiness] | None = None
+    pod_drains: Listed[Drainable] | None = None
+    node_drains: Source[tuple[Drainable, ...]] | None = None
     crd_live: Source[bool]
-    """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes, or was
-    installed after one of them."""
-    crd_installed: float = 0.0  # when the CRD that lives was installed, in Unix seconds; 0 when nobody asked
+    """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING) if the CRD is being
+    deleted, or was installed after a syncer's deletion."""
+    crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
 
 
-Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods of a namespace, by its name
+Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods, by namespace
 
 
-LOCK_SECONDS = 15.0
-"""Without a renewal, after which another copy may take the lock: a Lease object of `coordination.k8s.io`, where it is
-written as `leaseDurationSeconds`. Elsewhere the word lease always means an instance's lease in Eureka."""
+LOCK_SECONDS = 15.0  # `leaseDurationSeconds` of the lock: after that time without a renewal another copy may take it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,26 +255,25 @@ class LockName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodPass:
-    """The last pass that did all that it had to do, as the lock's annotations show it."""
+    """The last successful pass, as in the lock's annotations."""
 
     at: float  # Unix seconds
     holder: str
     owner: str
-    scope: str  # `all`, or the options that give it
-    result: str  # the summary of its report
+    scope: str  # `all`, or the options that set it
+    result: str  # the summary in its report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockRecord:
-    """What the object says, or is to say."""
+    """The fields of the lock. The program decides nothing by its times, which people read."""
 
-    holder: str  # who has it; empty when nobody does
-    duration: float = LOCK_SECONDS  # seconds, as the holder wrote it, for people to read
-    acquired: float | None = None
-    """Unix seconds by the holder's clock, for people to read; so is the next. Nothing is decided by them."""
-    renewed: float | None = None
-    transitions: int = 0  # how often it went from one holder to another
-    good: GoodPass | None = None  # None in a record to write: what is there stays
+    holder: str  # empty: nobody
+    duration: float = LOCK_SECONDS  # seconds
+    acquired: float | None = None  # Unix seconds by the holder's clock
+    renewed: float | None = None  # the same
+    transitions: int = 0  # how often the holder changed
+    good: GoodPass | None = None  # None in a record to write: the annotations stay as they are
     version: str = ""  # the resourceVersion that was read
 
 
@@ -301,7 +288,7 @@ class PodCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDetail:
-    """Why a Pod is not ready, and how it ends: for a person who asks, as what follows. A pass decides without it."""
+    """Why a Pod is not ready, and how it ends. Only `explain` and `check` use this class and the next two."""
 
     name: str
     uid: str
@@ -312,11 +299,10 @@ class PodDetail:
     terminating: bool = False
     conditions: tuple[PodCondition, ...] = ()
     waiting: tuple[str, ...] = ()  # why containers do not run, such as `app: CrashLoopBackOff`
-    controller: str = ""  # what made it, such as `ReplicaSet rating-6c9f`; empty for a bare pod
+    controller: str = ""  # its owner, such as `ReplicaSet rating-6c9f`; empty for a bare pod
     containers: tuple[str, ...] = ()
     grace: float = 30.0  # `terminationGracePeriodSeconds`
-    pre_stops: tuple[float | None, ...] = ()
-    """The seconds that each `preStop` sleeps; None for one whose time nobody can read."""
+    pre_stops: tuple[float | None, ...] = ()  # the seconds that each `preStop` sleeps; None: unknown
 
     def condition(self, type_: str) -> PodCondition | None:
         return next((one for one in self.conditions if one.type == type_), None)
@@ -324,12 +310,12 @@ class PodDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """What RBAC allows or does not."""
+    """A right that RBAC may grant."""
 
     verb: str
-    resource: str  # with its subresource: `eurekasyncers/status`
+    resource: str  # with a subresource `eurekasyncers/status`
     group: str = ""
-    name: str = ""  # of the one object; empty for all
+    name: str = ""  # of one object; empty for all
 
     def __str__(self) -> str:
         whole, slash, part = self.resource.partition("/")
@@ -339,8 +325,8 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSelector:
-    """Which pods a Service selects; empty for one without a selector."""
+    """The labels of a Service, and its selector, which may be empty."""
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)  # its own
+    labels: Mapping[str, str] = field(default_factory=dict)
     selector: Mapping[str, str] = field(default_factory=dict)

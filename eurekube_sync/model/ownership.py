@@ -1,5 +1,5 @@
-"""Whose an instance is: the marks we write into its metadata, the id we give it, and how both are read back. The id
-format can never change: a new one would register everything twice."""
+"""The marks in an instance's metadata, and the format of its id. That format can never change: with a new one, each
+instance would be registered twice."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"
 SYNCER = "eurekube.syncer"
 CLASS = "eurekube.class"
-"""The class that the syncer named when it was written: it tells two installations of one owner whose lease it is before
-either has asked its cluster."""
+"""The syncer's class. By it, two installations with one owner know their instances before they have read Kubernetes."""
 POD = "eurekube.pod"
 KEYS = "eurekube.keys"
-"""Names of the user's metadata keys that we wrote, so that one taken out of the spec is taken out of Eureka, while a
-key that somebody else added stays."""
+"""The user's metadata keys. A key that is removed from the spec is removed from Eureka, and a foreign key stays."""
 
 OWNER_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
-CLUSTER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""A UID: wider than those of Kubernetes are today, and neither markup nor white space."""
+CLUSTER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # a UID; wider than those of today's Kubernetes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """Who we are: the installation's owner name and the UID of its cluster."""
+    """The installation's owner name and the UID of its cluster."""
 
     owner: str
     cluster: str
@@ -40,7 +37,7 @@ class Ownership:
         return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) == self.cluster
 
     def clashes(self, instance: ObservedInstance) -> bool:
-        """Whether it carries our owner name but another cluster's UID: two clusters were given one name."""
+        """Whether the instance has our owner name and another cluster's UID: two clusters have the same owner name."""
         cluster = instance.metadata.get(CLUSTER)
         return instance.metadata.get(OWNER) == self.owner and bool(cluster) and cluster != self.cluster
 
@@ -53,7 +50,8 @@ class Ownership:
         pod_namespace: str = "",
         syncer_class: str | None = None,
     ) -> dict[str, str]:
-        """The user's metadata with our marks beside it. The pod's namespace is written where it is not the syncer's."""
+        """Return the user's metadata and our marks. The pod's namespace is a part of its mark if it is not the
+        syncer's."""
         marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: _mark(syncer)}
         if syncer_class is not None:
             marks[CLASS] = syncer_class
@@ -66,37 +64,38 @@ class Ownership:
 
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
-    """`owner:namespace:app:address:port` in `[A-Za-z0-9._:-]`: unique where clusters reuse pod networks, and the same
-    after the syncer was renamed. The colons of an IPv6 address become `-`. The namespace is the syncer's, also where
-    its Services are in another: so nobody but the syncers of a namespace can claim its ids, and an id alone tells which
-    installation's scope it falls into."""
+    """Return `owner:namespace:app:address:port`, in `[A-Za-z0-9._:-]`.
+
+    With the owner, an id is unique even if clusters reuse pod networks. Without the syncer's name, a renamed syncer
+    keeps its ids. `namespace` is the syncer's, even if its Services are in another one, so that only the syncers of a
+    namespace can claim its ids."""
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 
-@lru_cache(maxsize=65_536)  # a pass asks for the few syncers of its many instances again and again
+@lru_cache(maxsize=65_536)  # called for each instance, and there are few syncers
 def _mark(syncer: SyncerRef) -> str:
     return intern(str(syncer))
 
 
 def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
-    """The syncer that its mark names, or None without a readable mark."""
-    return _named(instance.metadata.get(SYNCER, ""))
+    """Return the syncer in an instance's mark, or None without a readable mark."""
+    return _read(instance.metadata.get(SYNCER, ""))
 
 
 @lru_cache(maxsize=65_536)
-def _named(mark: str) -> SyncerRef | None:
+def _read(mark: str) -> SyncerRef | None:
     namespace, slash, name = mark.partition("/")
     return SyncerRef(namespace, name) if slash and namespace and name else None
 
 
 def pod_uid_of(instance: ObservedInstance | Instance) -> str | None:
-    """UID of the pod that its mark names, or None."""
+    """Return the pod's UID in an instance's mark, or None."""
     _, slash, uid = instance.metadata.get(POD, "").rpartition("/")
     return uid if slash and uid else None
 
 
 def pod_namespace_of(instance: ObservedInstance) -> str | None:
-    """The namespace of the pod that its mark names: the syncer's, unless the mark has its own; None without a mark."""
+    """Return the namespace of the pod in an instance's mark, or None. Without one in the mark it is the syncer's."""
     syncer, parts = syncer_of(instance), instance.metadata.get(POD, "").split("/")
     if len(parts) == 3:
         return parts[0]
@@ -104,5 +103,5 @@ def pod_namespace_of(instance: ObservedInstance) -> str | None:
 
 
 def our_keys(metadata: Mapping[str, str]) -> frozenset[str]:
-    """The user's keys that we wrote beside the marks."""
+    """Return the user's keys that we wrote beside the marks."""
     return frozenset(key for key in metadata.get(KEYS, "").split(",") if key)

@@ -1,7 +1,6 @@
-"""What the pass needs from the world, as protocols: time, chance, the cluster, the registry.
+"""The interfaces to the world outside: time, random numbers, threads, Kubernetes and Eureka.
 
-`adapters` implements them; the simulation gives its own. Every outgoing call of the program goes through here, so that
-it can be counted, delayed, failed or cut before and after.
+`adapters` implements them. The simulation replaces some of them, to count, delay or fail each call.
 """
 
 from __future__ import annotations
@@ -15,91 +14,90 @@ from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, Observed
 from eurekube_sync.model.kubernetes import LockRecord, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.sources import Complete, Listed, Source
 
-EndpointsSource = Literal["slices", "endpoints"]
-"""Where endpoints are read from: EndpointSlices, or in an old cluster Endpoints."""
+EndpointsSource = Literal["slices", "endpoints"]  # EndpointSlices, or Endpoints for an old cluster
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
 class Clock(Protocol):
-    """Time, and waiting. Everything that waits does it here."""
+    """The only source of time, and the only way to wait."""
 
     def now(self) -> float: ...  # Unix seconds; may jump
-    def monotonic(self) -> float: ...  # seconds that only grow
-    def sleep(self, seconds: float) -> None: ...  # returns early when the program was asked to stop
-    def stopping(self) -> bool: ...  # the program was asked to stop (SIGTERM): begin nothing new
+    def monotonic(self) -> float: ...  # seconds
+    def sleep(self, seconds: float) -> None: ...  # returns early if the program is asked to stop
+    def stopping(self) -> bool: ...  # the program was asked to stop (SIGTERM)
 
 
 class Random(Protocol):
-    """Chance, for jitter; `random.Random` is one."""
+    """Random numbers for jitter, such as `random.Random`."""
 
     def random(self) -> float: ...
 
 
 class Workers(Protocol):
-    """Runs calls side by side, a bounded number at a time. In the simulation: one after the other."""
+    """Runs a bounded number of calls in parallel. In the simulation: one after the other."""
 
     def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """The answers in the order of the items; an exception of a call is raised here."""
+        """Return the answers in the order of the items. Raises the exception of a call."""
 
 
 class Batched(Enum):
-    """What became of one item of a batch."""
+    """The result for one item of a batch."""
 
-    DONE = "Done"  # On every server that could be reached. Of a cancel also: it was not there.
+    DONE = "Done"  # on each server that could be reached; also the cancel of an absent instance
     PARTLY = "Partly"  # some servers hold the lease, and some that could be reached do not
     ABSENT = "Absent"  # of a renewal: no server that could be reached holds the lease
     CONFLICT = "Conflict"  # another owner's instance is registered there
-    UNSETTLED = "Unsettled"  # the batch does not tell: the single call has to be made
+    UNSETTLED = "Unsettled"  # unknown: the single call has to be made
 
 
 class Dated(NamedTuple):
-    """An instance to register, and the `lastDirtyTimestamp` that decides which of two writes wins (Unix ms)."""
+    """An instance to register, and its `lastDirtyTimestamp` (Unix ms), the newest of which wins in Eureka."""
 
     instance: Instance
     dirty_timestamp: int
 
 
 class Elsewhere(NamedTuple):
-    """What is registered on other Eureka servers than the one that gave a list."""
+    """Instances on other Eureka servers than the one that was listed."""
 
-    instances: tuple[ObservedInstance, ...]  # what bears an owner's mark and is not in that list
-    unseen: tuple[str, ...]  # addresses of servers that did not show what they hold
+    instances: tuple[ObservedInstance, ...]  # with an owner's mark, and not in that list
+    unseen: tuple[str, ...]  # addresses of servers that could not be listed
 
 
 class Batches(Protocol):
-    """Many writes in one call to every Eureka server. A shortcut only: the single calls of `Registry` are the truth,
-    and are made for each item that a batch leaves UNSETTLED. Each method gives one answer per item, in their order,
-    never raises, and is safe to repeat and to call from several threads."""
+    """Many writes in one call to each Eureka server. For each item with the result UNSETTLED, the single call of
+    `Registry` has to be made. Each method returns one result per item, in their order, never raises, and is safe to
+    repeat and to call from several threads."""
 
-    size: int  # the most items of a call
+    size: int  # the maximum number of items of a call
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Those that no server holds, of all that can be reached; uncached, and nothing is renewed by it."""
+        """Return the keys that no reachable server holds. This reads uncached and renews nothing."""
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """Renew each lease on every server that holds it: DONE, PARTLY, ABSENT or UNSETTLED."""
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
-        """Register each on every server, and renew it there, which verifies it: DONE or UNSETTLED."""
+        """Register each instance on every server, and renew it there to verify that: DONE or UNSETTLED."""
 
     def returned(self) -> bool:
-        """Whether a server is written to that was not before, and has not been asked yet what it lacks."""
+        """Whether a server is in use again and was not yet asked which leases it lacks."""
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Renew each on such servers alone, and give those that one of them lacks. One that does not answer for all of
-        them is asked again."""
+        """Renew each lease on the servers that returned, and return the keys that one of them lacks. A server that
+        does not answer for all keys is asked again."""
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """Bring each to the servers alone that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED. It is read
-        everywhere first, uncached; what is not `ours` stays. PARTLY: it has another status where it is, and stays."""
+        """Register each instance only on the servers that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED.
+        Before, read it uncached on all servers. PARTLY: a server has it with another status, so nothing is written."""
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""
+        """Cancel each on every server, read before as in `Registry.cancel`: DONE or UNSETTLED."""
 
 
 class EurekaServer(Protocol):
-    """One Eureka server by itself. The first three are those of `Registry`."""
+    """A single Eureka server. The first three methods are those of `Registry`."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]: ...
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None: ...
@@ -108,122 +106,118 @@ class EurekaServer(Protocol):
 
 
 class Registry(Protocol):
-    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`. What
-    has a body here is that of a single server that takes no batches."""
+    """Eureka. Calls are safe to repeat and to make from several threads, and raise a `RegistryError`. The methods with
+    a body are those of a single server without batches."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises. Anything
-        but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer. Of several
-        servers it is one's list, and once in a while also what is registered on another alone."""
+        """List all instances (`GET /apps`), as they were up to 30 s ago; never raises. Any answer but a well-formed
+        list is Unknown, such as the 403 of a server that warms up, HTML, or an empty body. Of several servers this is
+        the list of one; from time to time, instances that only another server holds are added."""
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """As `read_instance`, but None only when no server that can be reached holds one: to be asked before an id is
-        registered that may be another's."""
+        """As `read_instance`, but return None only if no reachable server holds the instance. To be called before an
+        id is registered that may be another owner's."""
         return self.read_instance(key)
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """What the other servers hold beside the last list, which is `listed`: each that can be reached is listed now.
-        Never raises."""
+        """List the other servers, and return their instances that are not in `listed`. Never raises."""
         return Elsewhere((), ())
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """One instance, uncached (`InstanceResource.getInstanceInfo`); None when the server answers 404."""
+        """Read one instance, uncached (`InstanceResource.getInstanceInfo`); None on a 404."""
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """POST the whole instance; `dirty_timestamp` in Unix milliseconds decides which of two writes wins."""
+        """POST the instance. Of two registrations, that with the newer `dirty_timestamp` (Unix ms) wins."""
 
     def renew(self, key: InstanceKey) -> bool:
-        """PUT the lease, without `lastDirtyTimestamp`; False when the server answers 404."""
+        """PUT the lease, without `lastDirtyTimestamp`; False on a 404."""
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        """DELETE; False when the server answers 404, which is as good. The caller has read the instance uncached; on
-        each other of several servers it is read before, and stays unless it is `ours`."""
+        """DELETE the instance; False on a 404. The caller has read it uncached. Each other server is read first, and
+        keeps an instance that is not `ours`."""
 
     def batches(self) -> Batches | None:
-        """The way to write many at a time, while it is safe; None: call by call. To be asked again for each batch."""
+        """Return the way to write in batches, or None while that is not safe. To be called again for each batch."""
         return None
 
     def batching(self) -> Batching | None:
-        """Whether writes go out in batches, as found with the last list, and why; None where they are off."""
+        """Return whether writes go in batches, and why, as of the last list; None if they are off."""
         return None
 
     def unreached(self) -> tuple[str, ...]:
-        """Addresses of servers that the last list, or a cancel since, could not reach. They may hold instances that no
-        list showed, or that were cancelled on the others. None of a single server: its calls fail."""
+        """Return the addresses of the servers that the last list, or a cancel since, could not reach. They may hold
+        instances that are in no list, or that were cancelled on the others."""
         return ()
 
 
 class Cluster(Protocol):
-    """Kubernetes. Lists never raise; writes raise a `ClusterError` of `errors`. `namespaces` None means the whole
-    cluster in one walk; else each namespace is walked, and Unknown, by itself. A walk that is not whole is Unknown: a
-    failed page, 410 twice, a denied list, an answer of another kind."""
+    """Kubernetes. Lists never raise; writes raise a `ClusterError`.
+
+    With `namespaces` None the whole cluster is listed; else each namespace by itself, and one of them may be Unknown
+    alone. An incomplete list is Unknown: a failed page, 410 twice, a denied list, an answer of another kind."""
 
     def identity(self, *, anew: bool = False) -> Source[str]:
-        """UID of the namespace kube-system: which cluster this is. Asked for until it is known; `anew`, once more, for
-        a kubeconfig or a name may lead to another cluster now. What a first call told stays what others tell."""
+        """Return the UID of the namespace kube-system, which identifies the cluster. The first one read is remembered.
+        With `anew` it is read again, because a kubeconfig or a host name may lead to another cluster by now."""
 
-    # Without the CRD, which is a 404, the syncers are Unknown(CRD_MISSING). Slices belong to a Service, or are what an
-    # old cluster has in their place.
+    # Without the CRD the syncers are Unknown(CRD_MISSING). The slices are those of Services, or are made from the
+    # Endpoints of an old cluster.
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.SyncerObject]: ...
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Service]: ...
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.EndpointSlice]: ...
 
-    # The next are asked for only where somebody needs them: nodes where a syncer registers node ports.
+    # The following are listed only if something needs them, such as nodes for node ports.
     def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
-        """As metadata-only lists, where some syncer takes metadata from Pods, or while instances of a syncer that is
-        not served stand: a pod that is gone is the evidence that takes one out."""
+        """List Pods' metadata only: for labels and annotations, and as evidence that a kept instance's pod is gone."""
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Drainable]:
-        """Which Pods a person drains by annotation, from metadata-only lists, where the Pods are not listed anyhow."""
+        """List which Pods are drained by annotation, if the Pods themselves are not listed."""
 
-    def list_node_drains(self) -> Source[tuple[kubernetes.Drainable, ...]]:
-        """The same of Nodes."""
-
+    def list_node_drains(self) -> Source[tuple[kubernetes.Drainable, ...]]: ...
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
-        """How ready all Pods of these namespaces are but for our gate, where a syncer has one: it takes whole Pods."""
+        """List whole Pods, for their readiness without our readiness gate."""
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
-        """The annotations of these, each by itself, or of all, where a Namespace has to grant what is registered."""
+        """Read these Namespaces, each by itself, or list all of them, for the grants in their annotations."""
 
     def open_gate(self, pod: kubernetes.PodReadiness, *, reason: str, message: str, at: float) -> None:
-        """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. A Pod that is gone, or
-        another one of the same name, is fine and is left alone."""
+        """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. Do nothing if the Pod is
+        gone, or if another Pod has its name."""
 
     def crd_live(self) -> Source[float]:
-        """When the CRD was created, in Unix seconds, if it is there and not being deleted; Unknown(CRD_TERMINATING)
-        when it is: then a LIST of its objects is 200 with every item deleting, and such deletions are nobody's wish."""
+        """Return when the CRD was created, in Unix seconds. Unknown(CRD_TERMINATING) while the CRD is being deleted:
+        then each of its objects is listed as deleted, although nobody deleted that object."""
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """Asked for only to say more of what is not there than that."""
+        """Whether the namespace exists, for a more precise message."""
 
     def add_finalizer(self, syncer: kubernetes.SyncerObject) -> kubernetes.SyncerObject:
-        """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
-        when it is being deleted now, or changed its spec."""
+        """Add `eurekube.io/cleanup` and return the new object. Raises ClusterConflict if the object is being deleted
+        now, or has another spec."""
 
     def remove_finalizer(self, syncer: kubernetes.SyncerObject) -> None:
-        """Take `eurekube.io/cleanup` off, keeping others'; an object that is gone is fine."""
+        """Remove `eurekube.io/cleanup`, and no other. The object may be gone."""
 
     def write_status(self, syncer: kubernetes.SyncerObject, status: kubernetes.SyncerStatus) -> None:
-        """Replace the status. On a conflict: read again, and write only if uid and generation are still those of
-        `syncer`, at most three times; else ClusterConflict. An object that is gone is fine."""
+        """Replace the status. On a conflict, read again, and write only if uid and generation are still those of
+        `syncer`. Raises ClusterConflict otherwise, and after three tries. The object may be gone."""
 
     def record_event(self, event: kubernetes.EventRecord, *, at: float) -> None:
-        """Write or count an Event; `at` in Unix seconds. A terminating namespace refuses events: that is no error."""
+        """Write or count an Event; `at` in Unix seconds. It is no error that a terminating namespace refuses it."""
 
 
 class LockStore(Protocol):
-    """The object that is the lock. Each call takes a few seconds at most, and raises a `ClusterError` of `errors`."""
+    """The lock object. Each call takes a few seconds at most, and raises a `ClusterError`."""
 
-    def read(self) -> LockRecord | None: ...  # None when it does not exist
-    def create(self, record: LockRecord) -> LockRecord | None: ...  # None when somebody else did first
+    def read(self) -> LockRecord | None: ...  # None if it does not exist
+    def create(self, record: LockRecord) -> LockRecord | None: ...  # None if it exists
     def replace(self, record: LockRecord) -> LockRecord | None:
-        """Write it over the version that the record was read as; None when it was changed or deleted since."""
+        """Replace the lock of the version that `record` has; None if the lock was changed or deleted since."""
 
 
 class Details(Protocol):
-    """What Kubernetes tells a person who asks why, or whether an installation can work there. Never raises and writes
-    nothing."""
+    """Reads of Kubernetes for `explain` and `check`. They never raise and write nothing."""
 
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]: ...
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]: ...
@@ -231,4 +225,4 @@ class Details(Protocol):
     def schema(self) -> Source[Mapping[str, Any]]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
     def ahead(self) -> Source[float]: ...  # seconds that its clock is ahead of ours, to a second
     def may(self, right: Right, namespace: str) -> Source[bool]:
-        """Whether the caller has it in the namespace; an empty one stands for the whole cluster."""
+        """Whether the caller has the right in the namespace; an empty name stands for the whole cluster."""

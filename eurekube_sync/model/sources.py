@@ -1,4 +1,4 @@
-"""How sure we are of what a server said: a source is Complete, or Unknown with a cause. An error never looks empty."""
+"""A source, such as a list, is Complete, or Unknown with a cause. An error is never treated as an empty list."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ class Server(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a source is Unknown, or something failed. `controller/exit_codes` has the exit code of each."""
+    """Why a source is Unknown, or why something failed. `controller/exit_codes` has the exit code of each."""
 
-    UNAVAILABLE = "Unavailable"  # no connection, a timeout, 5xx, or a registry that is still warming up
+    UNAVAILABLE = "Unavailable"  # no connection, a timeout, 5xx, or a Eureka that is still warming up
     DENIED = "Denied"  # 401 or 403
-    UNUSABLE = "Unusable"  # an answer that is not what was asked for: HTML, empty, cut, another kind
+    UNUSABLE = "Unusable"  # an answer that is not of the expected kind: HTML, empty, truncated, another object
     CRD_MISSING = "CRDMissing"
     CRD_TERMINATING = "CRDTerminating"
-    NOT_READ = "NotRead"  # outside what this pass was asked to read
+    NOT_READ = "NotRead"  # this pass did not read it
     CONFIGURATION = "Configuration"  # an option, a file or a variable is wrong
     STOPPED = "Stopped"  # by a signal
-    REFUSED = "Refused"  # by this program: nothing was changed
+    REFUSED = "Refused"  # this program refused, and changed nothing
     OWNER_CLASH = "OwnerClash"
     LOCK_LOST = "LockLost"  # another copy has the lock now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete(Generic[T]):
-    """All of a source, as it was at one moment. The only thing a removal may be built from."""
+    """A source that was read completely. Only such a source allows a removal."""
 
     data: T
 
     @property
     def proof(self) -> Proof:
-        """That it was read whole. `Unknown` has none to give."""
         return Proof(self)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """That a source was read whole: what takes something away cannot be built without one, and only a `Complete` makes
-    one. The type checker refuses an `Unknown` here, and so does the program."""
+    """The proof that a source was read completely, which each removal needs. The type checker and `__post_init__`
+    refuse a proof of anything but a `Complete`."""
 
     source: InitVar[Complete[Any]]
 
@@ -58,7 +57,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """A source that could not be read whole. Never the same as an empty one."""
+    """A source that could not be read completely."""
 
     cause: Cause
     message: str  # one sentence for a person, which says what to do
@@ -69,11 +68,10 @@ Source: TypeAlias = Complete[T] | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(Generic[T]):
-    """What was listed, namespace by namespace: each is Complete or Unknown by itself."""
+    """A list by namespace. Each part is Complete or Unknown by itself."""
 
     by_namespace: Mapping[str, Source[tuple[T, ...]]]
-    elsewhere: Source[tuple[T, ...]]
-    """What holds for a namespace that has no entry: `Complete(())` after a complete list of the whole cluster."""
+    elsewhere: Source[tuple[T, ...]]  # of all other namespaces: `Complete(())` if the whole cluster was listed
 
     def of(self, namespace: str) -> Source[tuple[T, ...]]:
         return self.by_namespace.get(namespace, self.elsewhere)

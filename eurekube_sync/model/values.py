@@ -1,7 +1,7 @@
-"""Values: immutable dataclasses to whoever reads or checks the code, structs of msgspec when it runs.
+"""A decorator `dataclass` whose classes are dataclasses to the type checker and structs of msgspec at run time.
 
-To make an `Instance` takes 1.8 µs as a frozen dataclass, which sets each field by a call, and 0.1 µs as a struct. To
-make a class takes 1.0 ms, and 0.1 ms as a struct: a process makes 140 of them before its first pass.
+A struct is faster. An `Instance` takes 0.1 µs instead of 1.8 µs to create. Each class takes 0.1 ms instead of 1.0 ms
+to define, and a process defines 140 of them before its first pass.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
-        """As that of `dataclasses`, whose `replace` and `fields` know it. What no struct can be is a real dataclass, as
-        is a class with a password that `repr=False` hides."""
+        """As `dataclasses.dataclass`; `dataclasses.replace` and `dataclasses.fields` work, too. A class that cannot be
+        a struct, such as one with `repr=False` for a password, becomes a usual dataclass."""
 
         def made(cls: type[T]) -> type[T]:
             marked = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)
-            if issubclass(cls, msgspec.Struct):  # as its base is, whose fields are all that it has
+            if issubclass(cls, msgspec.Struct):  # because of its base, to which it adds no field
                 return marked(cls)
             fields = [value for value in vars(cls).values() if isinstance(value, dataclasses.Field)]
             derives = any(not one.init for one in fields)
@@ -41,7 +41,7 @@ else:
 
 
 derive: Callable[[Any, str, Any], None] = msgspec.structs.force_setattr
-"""Sets, in `__post_init__`, a field with `init=False`: one that is made of the others."""
+"""Sets a field with `init=False` in `__post_init__`."""
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

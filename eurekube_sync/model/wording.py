@@ -1,5 +1,4 @@
-"""Numbers, times, lists, and values that a spec may not have, in the words of a sentence. Knows no Eureka and no
-Kubernetes."""
+"""Words for messages: numbers, times, lists, and invalid values."""
 
 from __future__ import annotations
 
@@ -14,33 +13,33 @@ from msgspec import inspect
 
 
 def counted(number: float, noun: str, more: str | None = None) -> str:
-    """`1 instance`, `2 instances`; `more` is the noun for every other number than one, by default with an s."""
+    """Return `1 instance`, `2 instances`; `more` is the plural, by default the noun with an s."""
     return f"{number:.12g} {one_or_more(number, noun, more or f'{noun}s')}"
 
 
 def one_or_more(number: float, one: str, more: str) -> str:
-    """The words that go with this number, such as `is` or `are`."""
+    """Return the singular or the plural for a number, such as `is` or `are`."""
     return one if number == 1 else more
 
 
 def listed(words: Sequence[str], last: str) -> str:
-    """`a`, `a or b`, `a, b or c`; `last` is the word before the last one."""
+    """Return `a`, `a or b`, `a, b or c`; `last` is the conjunction."""
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def some_of(words: Sequence[str], most: int = 3) -> str:
-    """`a, b, c and 4 more`."""
+    """Return `a, b, c and 4 more`."""
     shown = ", ".join(words[:most])
     return f"{shown} and {len(words) - most} more" if len(words) > most else shown
 
 
 def and_more(number: int) -> str:
-    """What follows a sentence about the first of so many."""
+    """Return ` (and 3 more)` for a sentence about the first of 4 things."""
     return f" (and {number - 1} more)" if number > 1 else ""
 
 
 def duration(seconds: float) -> str:
-    """`30s`, `20m`, `1h30m`, as an option takes it; parts of a second stay as they are."""
+    """Return `30s`, `20m`, `1h30m`, as in an option; a fraction of a second stays."""
     if seconds < 60 or seconds != int(seconds):
         return f"{seconds:g}s"
     minutes, rest = divmod(int(seconds), 60)
@@ -49,17 +48,16 @@ def duration(seconds: float) -> str:
 
 
 def rfc_3339(unix_seconds: float) -> str:
-    """A time to the second, in UTC: `2026-01-31T12:00:00Z`."""
+    """Return `2026-01-31T12:00:00Z`: the time in UTC, to the second."""
     return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def cut(text: str, most: int) -> str:
-    """No more than so many characters of it."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def span(seconds: float) -> str:
-    """`12 s`, `41 min`, `3 h`, `5 d`: one unit, rounded down."""
+    """Return `12 s`, `41 min`, `3 h`, `5 d`: one unit, rounded down."""
     whole = max(0, int(seconds))
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if whole >= (2 * size if size > 60 else size):
@@ -68,7 +66,7 @@ def span(seconds: float) -> str:
 
 
 Path: TypeAlias = tuple[str | int, ...]  # keys and indexes from an object's root
-Fault: TypeAlias = tuple[Path, str]  # where a value is that may not be, and one clause that says why
+Fault: TypeAlias = tuple[Path, str]  # the path of an invalid value, and one clause that says why
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TYPES: Mapping[str, tuple[str, type, tuple[type[inspect.Type], ...]]] = {
@@ -78,11 +76,11 @@ _TYPES: Mapping[str, tuple[str, type, tuple[type[inspect.Type], ...]]] = {
     "object": ("a mapping", dict, (inspect.DictType, inspect.StructType)),
     "array": ("a list", list, (inspect.VarTupleType, inspect.FrozenSetType)),
 }
-"""By their names in JSON Schema: the words, the type of a value, and what msgspec reads such values into."""
+"""By the name of a type in JSON Schema: its words, the type of a JSON value, and msgspec's types for such values."""
 
 
 def written(path: Path) -> str:
-    """A path as `.spec.matchLabels['app.kubernetes.io/name'][0]`."""
+    """Return a path as `.spec.matchLabels['app.kubernetes.io/name'][0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -96,20 +94,20 @@ def written(path: Path) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut."""
+    """Return a value as JSON, cut to 60 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?`, or nothing."""
+    """Return `; did you mean "x"?`, or nothing if no known word is similar."""
     lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
     return f'; did you mean "{lower[close[0]]}"?' if close else ""
 
 
 def wrong_type(value: Any, wanted: Collection[str]) -> str:
-    """What the type should be, in the words of JSON Schema, and how to write it."""
+    """Return a clause that names the wanted types of JSON Schema, and how to write such a value."""
     types = [words for name, (words, _, _) in _TYPES.items() if name in wanted]
     text = f"must be {' or '.join(types)}, not {shown(value)}"
     if "string" in wanted and isinstance(value, bool):
@@ -122,27 +120,25 @@ def wrong_type(value: Any, wanted: Collection[str]) -> str:
 
 
 def not_one_of(value: Any, choices: Iterable[Any]) -> str:
-    """Which values there are, and which one is the nearest."""
     known = sorted(choice if isinstance(choice, str) else shown(choice) for choice in choices)
     hint = did_you_mean(value, known) if isinstance(value, str) else ""
     return f"must be {listed(known, 'or')}, not {shown(value)}{hint}"
 
 
 def unknown_field(name: str, unused: Iterable[str]) -> str:
-    """`unused` are the fields that there are and that are not given yet."""
+    """Return a clause about an unknown field; `unused` are the known fields that the object does not have."""
     return f'unknown field "{name}"{did_you_mean(name, unused)}'
 
 
 def missing_field(name: str) -> str:
-    """A field that has to be given."""
     return f'field "{name}" is missing'
 
 
 def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
-    """What of a value cannot be read as this type of msgspec: unknown and missing fields, wrong types and words."""
+    """Yield why a value is not of this type of msgspec: unknown and missing fields, wrong types and words."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     named = {name: one for one in kinds for name, (_, _, types) in _TYPES.items() if isinstance(one, types)}
-    if not named:  # anything is right here
+    if not named:  # any value is valid
         return
     match found := next((one for name, one in named.items() if type(value) is _TYPES[name][1]), None):
         case None:
