@@ -57,7 +57,7 @@ class Plan:
         return self.of(Renew)
 
     @cached_property
-    def changes(self) -> tuple[Action, ...]:
+    def changes(self) -> tuple[Register | Update | Cancel, ...]:
         """All actions but the renewals."""
         return tuple(action for action in self.actions if not isinstance(action, Renew))
 
