@@ -222,8 +222,8 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
 
 
 def _differences(claim: Serving, tally: Tally) -> list[str]:
-    """Return the differences between Eureka and the cluster, one phrase each. An instance that was never ready is not
-    registered, and does not count."""
+    """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
+    count."""
     registered, wanted = tally.registered, {key: one.instance.status for key, one in claim.wanted.items()}
     put_out = sum(registered.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
     lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())

@@ -13,7 +13,7 @@ from itertools import chain, compress
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar, assert_never
+from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
 from eurekube_sync.desired.conduct import GONE
@@ -288,20 +288,13 @@ class Applier:
         return _outcome_of_renewal(action, lacking=lacking)
 
     def _change(self, action: Register | Update | Renew) -> Outcome:
-        """Register the instance; for a Renew only if an uncached read shows no instance, or ours."""
-        match action:
-            case Register():
-                self._register(action.instance, stored=0)
-                return _outcome_of_registration(action)
-            case Update():
-                self._register(action.instance, stored=action.stored_timestamp)
-                return Outcome(action=action, result=Result.DONE, status=action.becomes)
-            case Renew():
-                return self._register_again(action)
-            case _:  # pragma: no cover
-                assert_never(action)
+        if isinstance(action, Renew):
+            return self._register_again(action)
+        self._register(action.instance, stored=action.stored_timestamp if isinstance(action, Update) else 0)
+        return _outcome_of_registration(action)
 
     def _register_again(self, action: Renew) -> Outcome:
+        """Register the instance if an uncached read shows no instance, or ours."""
         assert action.if_gone is not None  # only such renewals are registered again
         try:
             registered = self._registry.read_everywhere(action.key)
@@ -339,9 +332,9 @@ def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:
     return Outcome(action=action, result=Result.DONE, status=status, lacking=lacking)
 
 
-def _outcome_of_registration(action: Register | Renew) -> Outcome:
-    """Return the outcome of a first registration, or of an expired instance that was registered again."""
-    if isinstance(action, Register):
-        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
-    assert action.if_gone is not None  # only such renewals are registered again
-    return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
+def _outcome_of_registration(action: Register | Update | Renew) -> Outcome:
+    if isinstance(action, Renew):
+        assert action.if_gone is not None  # only such renewals are registered again
+        return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
+    status = action.becomes if isinstance(action, Update) else action.instance.status
+    return Outcome(action=action, result=Result.DONE, status=status)

@@ -95,8 +95,8 @@ def _opening(
     itself: str | None,
     now: float,
 ) -> Opening | None:
-    """Return the opening that one syncer of the pod allows; None if it waits. `itself` says why the pod's own instance
-    is enough."""
+    """Return the opening that one syncer allows; None if it waits. `itself` says why the pod's own instance is
+    enough."""
     because, verdict = partial(Opening, pod=pod), claim.verdicts[key]
     if key in claim.rivals:
         ours = f"so syncer {claim.syncer.ref} does not register the pod"

@@ -27,8 +27,7 @@ from eurekube_sync.observe.eureka import Observed
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
-    """Return the syncers of these actions that lack our finalizer; a syncer that is being deleted cannot get it any
-    more."""
+    """Return the syncers of these actions that lack our finalizer, and are not being deleted."""
     syncers = {ref: claim.syncer for ref, claim in desired.claims.items()}
     lacking = [ref for ref, one in syncers.items() if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers]
     meant = {action.syncer for action in actions} if lacking else frozenset()
@@ -107,8 +106,7 @@ def unsettled(
 def settle(
     cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Sequence[Write]
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Write statuses and events, and remove the finalizers of finished deletions, in turn. Return the statuses that
-    were written, and the errors."""
+    """Write statuses and events, and end finished deletions, in turn. Return the statuses written, and the errors."""
     now, writes = clock.now(), in_turn(due, attrgetter("syncer.ref"))
 
     def write(one: Write) -> ClusterError | None:
@@ -199,8 +197,8 @@ def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> s
 
 
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
-    """Return the keys that the syncer may have registered, or that have its mark, without a successful DELETE;
-    sorted."""
+    """Return, sorted, the keys that the syncer may have registered, or that have its mark, without a successful
+    DELETE."""
     keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     wanted_by = result.desired.wanted_by
     return sorted(key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by))

@@ -91,7 +91,7 @@ _GOLDEN_RATIO = 0.6180339887498949
 
 
 def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T]:
-    """Return the items in turn; `whose` gives the namespace, and the syncer or app. Items of one owner keep their
+    """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's items keep their
     order."""
     owned = [(whose(item), item) for item in items]
     within = _first_of_each(owned, lambda one: one[0])
@@ -131,8 +131,8 @@ def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 def oldest_first(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
-    """Return the renewals by the last renewal in the list, the oldest first. Without a time in the list, begin at
-    another one each time."""
+    """Return the renewals by their last renewal in the list, the oldest first; those without one from another start
+    each time."""
     last: Mapping[InstanceKey, int] = {instance.key: instance.last_renewal for instance in listed}
     return sorted(rotated(due, now), key=lambda action: last.get(action.key, 0))
 

@@ -57,8 +57,7 @@ class EarlierStatuses:
     _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
 
     def tallies(self, result: PassResult) -> dict[SyncerRef, Tally]:
-        """Gather the tallies of this pass. If the plan is the same, and all it did was renew, the registered instances
-        are the same, too."""
+        """Gather the tallies. If the same plan was only renewed, the registered instances are the same as before."""
         plain = isinstance(result.registry, Complete) and not result.outcomes.others
         found = tallies(result, self._registered if plain and result.plan is self._plan else None)
         self._plan = result.plan if plain else None
@@ -69,8 +68,8 @@ class EarlierStatuses:
 def statuses(
     result: PassResult, waiting: Mapping[SyncerRef, str], *, earlier: EarlierStatuses | None = None
 ) -> dict[SyncerRef, SyncerStatus]:
-    """Return the status of every syncer after the pass. `waiting` says why a deletion waits. `earlier` keeps what the
-    previous pass computed."""
+    """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the previous pass's
+    result."""
     earlier = earlier or EarlierStatuses()
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""

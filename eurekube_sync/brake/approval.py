@@ -66,8 +66,7 @@ def is_plan_id(text: str) -> bool:
 
 
 def from_dry_run(data: Any, name: str) -> SavedDryRun:
-    """Read a saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError with the end of a sentence about the
-    file."""
+    """Read a saved dry run. Raises ConfigurationError with the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
     lists = (data.get("actions"), data.get("held"))
@@ -85,8 +84,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Return why the release cannot be meant for a pass of this owner and cluster, as the end of a sentence, or None.
-    `now` in Unix seconds."""
+    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence. `now` in Unix
+    seconds."""
     if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
         ago = f"{(now - approval.given) / 60:.0f} minutes ago"
         return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"

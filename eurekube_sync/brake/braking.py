@@ -23,8 +23,7 @@ from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Grounds for removing the last instance of an app at once: callers use the pod's own instance, or would reach another
-pod."""
+"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +124,7 @@ class Scales:
         return Counter(key.app for key in self.registered if key not in self.moved)
 
     def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
-        """Return the apps that would lose their last UP instance. A duplicate is no loss: the pod's own instance
-        stays."""
+        """Return the apps that would lose their last UP instance. A duplicate is no loss."""
         lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
         return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
@@ -176,8 +174,7 @@ def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """Return the held removals that would go if their pods were dead. Those that await confirmation would wait
-    anyway."""
+    """Return the held removals that dead pods would release. Those that await confirmation wait anyway."""
     holds = held.holds if held else ()
     return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
 
@@ -199,8 +196,7 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold what is too much for the whole pass, or for one app. A person's deletions have their own limit, and the
-    ceiling."""
+    """Hold what is too much for the whole pass, or for one app. Deletions by a person have limits of their own."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
     total, apps = len(scales.registered), len(scales.now)
     left_up = counted(total, "UP instance")

@@ -20,8 +20,8 @@ from eurekube_sync.model.wording import counted, one_or_more
 
 
 def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
-    """Return the removals that a pass saw long enough ago: one by one, if this process saw them, or all of a syncer, by
-    the mark in its status."""
+    """Return the removals that a pass saw long enough ago: by their keys in this process, or by a syncer's mark in its
+    status."""
     found: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
         together = _seen(brake, syncer, mark_of(own))
@@ -116,8 +116,7 @@ class Sightings:
         return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
-        """Remember the removals that await confirmation, and those that were `confirmed` but failed; forget all
-        others."""
+        """Remember the removals that await confirmation, and the `confirmed` ones that failed; forget all others."""
         awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
         self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}

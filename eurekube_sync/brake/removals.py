@@ -78,8 +78,8 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
 
 
 def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
-    """Return the removals of the plan after its renewals and adds, whose outcomes are `done`. A removal that must wait
-    for a successor is not weighed."""
+    """Return the removals left after the plan's renewals and adds (`done`). Removals without a successor are not
+    weighed."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)

@@ -96,8 +96,7 @@ class Observed:
         return replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed)) if mine else self
 
     def narrowed(self, scope: Scope) -> Observed:
-        """Return the list divided by a scope that knows the syncers' labels: instances of other scopes move to
-        `others`."""
+        """Move instances whose syncers `scope` does not cover to `others`; `scope` knows the syncers' labels."""
         if scope == self.scope:
             return self
         theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
@@ -169,8 +168,7 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
 
 
 def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
-    """Return the UID of the only cluster in which the owner has instances, or "" for no cluster, several, or no valid
-    UID."""
+    """Return the UID of the only cluster in which the owner has instances; "" if there is no such cluster."""
     listed = registry.data if isinstance(registry, Complete) else ()
     found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
     uid = found.pop() if len(found) == 1 else ""
@@ -180,8 +178,7 @@ def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, o
 def held_by_owner(
     registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
 ) -> tuple[ObservedInstance, ...]:
-    """Return the instances with the owner's name in scope, of any cluster: they may be renewed while our cluster is
-    unknown."""
+    """Return the instances with the owner's name in scope, of any cluster."""
     return tuple(
         instance
         for instance in registry.data
@@ -244,16 +241,14 @@ def interval_of(pass_interval: float, *, slack: float) -> float:
 
 
 class OwnWrites:
-    """Our writes of the last `seconds`, which Eureka's cached lists may not show yet; all times in monotonic
-    seconds."""
+    """Our writes of the last `seconds`, which Eureka's cached lists may not show yet; times in monotonic seconds."""
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
         self._writes: dict[InstanceKey, tuple[float, ObservedInstance | None]] = {}
 
     def note(self, outcomes: Outcomes, now: float) -> None:
-        """Remember what a pass wrote; forget a key whose call failed, because the call may have had its effect or
-        not."""
+        """Remember what a pass wrote; forget the key of a failed call, which may have had its effect or not."""
         for outcome in outcomes.others:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):

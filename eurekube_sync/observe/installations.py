@@ -76,8 +76,7 @@ class OtherOwner:
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
-    """Return the owners that renew instances at addresses where our syncers would register theirs. `now` in Unix
-    seconds."""
+    """Return the owners that renew instances at addresses of our syncers' instances. `now` in Unix seconds."""
     theirs: dict[str, list[ObservedInstance]] = {}
     for one in _of_others(observed):
         moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # its syncer came from another class
@@ -136,8 +135,8 @@ def nothing_of(
     where: str = "this cluster",
     to_read: str = "--owner",
 ) -> str | None:
-    """Return a warning that the owner's name (or the option `to_read`) may be wrong, if the owner has no instance in
-    the cluster, with the instances that exist instead; else None."""
+    """Return a warning that `to_read` may be wrong, if the owner has no instance in the cluster, with those that
+    exist."""
     owners, clusters = Counter[str](), Counter[str]()
     for one in registered:
         owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")

@@ -118,8 +118,7 @@ def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stay
 
 
 def warned(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims, with a warning for pods that register themselves where `onDuplicate` asks only for a
-    warning."""
+    """Return the claims, with a warning where pods register themselves and `onDuplicate` is Warn."""
     doubles: dict[SyncerRef, list[str]] = {}
     for key, other in registered_by_themselves(desired, observed).items():
         text = f"the pod of {key.id} registers itself as {other.key.id} as well"

@@ -55,8 +55,7 @@ def is_suspended(claim: Claim | None) -> bool:
 
 
 def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """Return the ready instances of suspended syncers that this process saw UP and Eureka lost: they are registered
-    again."""
+    """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
     return frozenset(
         key
         for key in last_up
@@ -68,8 +67,7 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
 
 
 def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
-    """Replace an action on a suspended syncer's instance by a renewal. On a 404 it registers only an instance that this
-    process last saw UP."""
+    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process last saw UP."""
     if isinstance(action, Renew):
         return action if seen_up else replace(action, if_gone=None)
     assert registered is not None  # only a deleting syncer cancels unlisted instances, and it is not suspended
@@ -106,8 +104,7 @@ def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
 
 
 def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted | None) -> Action:
-    """Keep only changes of the status and of our own marks, unless another pod has the address: that is another
-    instance."""
+    """Keep only changes of the status and of our marks, unless another pod has the address."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
     changes = tuple(c for c in action.changes if c.field == "status" or _is_mark(c.field.removeprefix("metadata.")))

@@ -166,8 +166,7 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
 def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: Callable[[], _Callers], held: Collection[InstanceKey]
 ) -> tuple[Serving, list[InstanceKey]]:
-    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept without being
-    wanted."""
+    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
     ready = [key for key in up if not wanted[key].rival or _stands(key, observed)]

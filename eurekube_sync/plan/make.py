@@ -59,8 +59,8 @@ def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Bl
 
 
 def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """Return the plan, with a `Blocked` for each change of ours that a failed uncached read prevents. `otherwise` is
-    the plan without the failed reads."""
+    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan without failed reads,
+    has."""
     unread = (observed.ours.keys() & observed.unread.keys()) - {one.key for one in plan.blocked}
     left = (_unread_again(one.key, one.syncer, observed) for one in otherwise.changes if one.key in unread)
     return sorted_plan(plan.actions, (*plan.blocked, *left))
@@ -109,8 +109,8 @@ def _of_registered(
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """Return the older syncer of an instance, from which a younger one may not take it over, because the older one may
-    be served again."""
+    """Return the older syncer of an instance that a younger one must not take over, because the older may be served
+    again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
     held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))

@@ -106,8 +106,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
-    """Cancel the instance, unless a person set it OUT_OF_SERVICE: its pod lives and may be wanted again, and a cancel
-    would delete that status."""
+    """Cancel the instance, unless a person set it OUT_OF_SERVICE: its pod may be wanted again."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
         return renewal(instance, f"{why}; it is kept, because a person set it OUT_OF_SERVICE")
     return cancel(instance, why, grounds, proof)
@@ -133,8 +132,7 @@ def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
 
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
-    """Return the fields that a registration would change. It keeps metadata that others added, and a person's
-    override."""
+    """Return the fields that a registration would change. Metadata of others, and a person's override, are kept."""
     there = observed.instance
     if instance is there or instance == there:  # nearly all are, in nearly every pass
         return ()
@@ -166,8 +164,7 @@ def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
 
 
 def override_of(observed: ObservedInstance) -> InstanceStatus | None:
-    """Return the status that a person or a tool set, and that a cancel would delete, even if a DOWN of ours hides
-    it."""
+    """Return the status that a person or a tool set, and a cancel would delete, even if a DOWN of ours hides it."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return observed.status
     kept = observed.instance.override
@@ -213,8 +210,7 @@ class EarlierPlan:
         return known[2]
 
     def planned(self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed) -> Plan:
-        """Return the plan of these actions: the last plan itself, if the actions are the same. Forget all other
-        renewals."""
+        """Return the plan of these actions; the last plan itself, if they are the same. Forget other renewals."""
         known = [self.renewals.get(one.key) for one in found]
         plain = all(was is not None and was[2] is one for was, one in zip(known, found, strict=True))
         self._made_of = _made_of(desired, observed) if plain and not observed.unread else None

@@ -82,8 +82,7 @@ _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
-    """Return the plan of these actions in its order: renewals, registrations, updates, changes from UP to DOWN,
-    cancels."""
+    """Return the actions as a plan: renewals, registrations, updates, changes from UP to DOWN, cancels."""
     parts: tuple[list[Action], ...] = ([], [], [], [], [])
     for action in actions:
         to_down = isinstance(action, Update) and removes(action)
