@@ -55,8 +55,8 @@ def openings(
         if isinstance(source, Complete)
     }
     coming = {action.key for action in plan.changes if isinstance(action, Register)}
-    themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
-    themselves = {key: why for key, why in themselves.items() if key not in coming}
+    duplicates = (one for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE)
+    themselves = {one.key: one.why for one in duplicates if one.key not in coming}
     found: dict[str, list[Opening | None]] = defaultdict(list)
     for claim in desired.claims.values() if shut_in else ():
         shut = shut_in.get(selected_namespace(claim.syncer), {})  # only syncers that select the pod count
@@ -152,7 +152,7 @@ def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]
     readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
         found = [readings.get(key) for key in opening.confirm]
-        # A person sets OUT_OF_SERVICE on purpose, so a rollout must not wait for it for ever.
+        # A person sets OUT_OF_SERVICE on purpose, so a rollout must not wait for UP.
         if all(
             isinstance(one, ObservedInstance)
             and ownership.holds(one)

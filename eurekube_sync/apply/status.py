@@ -82,13 +82,13 @@ def statuses(
             steady[ref], found[ref] = basis, before
             continue
         found[ref] = _status(claim, tally, result, release, waiting.get(ref, ""))
-        if calm and _stands(claim, found[ref]):
+        if calm and _is_steady(claim, found[ref]):
             steady[ref] = basis
     earlier.steady = steady
     return found
 
 
-def _stands(claim: Claim, status: SyncerStatus) -> bool:
+def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
     """Say whether the status stays the same while the claim and the registered instances do. It contains no time then,
     and no kept instances, and is already written."""
     timeless = APPROVE_ANNOTATION not in claim.syncer.annotations

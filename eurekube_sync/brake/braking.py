@@ -148,16 +148,16 @@ _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
     """Return the removals whose pod the same syncer registers at the same address and port under another app. The
     address alone proves nothing, because several Services may share a host name."""
-    going = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
+    pods = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
     losing = {one.syncer for one in plan.removals}
     served: set[_PodAt | None] = set()
     for action in (one for one in plan.actions if one.syncer in losing):
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
-        elif action.key in registered and action.key not in going:
+        elif action.key in registered and action.key not in pods:
             served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
     served.discard(None)
-    return frozenset(key for key, pod in going.items() if pod in served)
+    return frozenset(key for key, pod in pods.items() if pod in served)
 
 
 def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
@@ -218,13 +218,13 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     last = [one for one in removals if one.key.app in emptied]
     serving = [one for one in last if one.key not in scales.dead]
     unasked = [one for one in serving if not _asked_for(one)]
-    going = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
-    if len(going) > max(limits.apps_floor, apps * limits.apps_percent / 100):
-        yield _hold(_last_ones(len(going), apps), unasked)
+    losing_apps = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
+    if len(losing_apps) > max(limits.apps_floor, apps * limits.apps_percent / 100):
+        yield _hold(_last_ones(len(losing_apps), apps), unasked)
     deleted = [one for one in serving if _asked_for(one)]
-    going = {one.key.app for one in deleted}
-    if len(going) > limits.deleted_floor and len(going) * 100 > limits.deleted_percent * apps:
-        yield _hold(f"{_last_ones(len(going), apps)}, because their syncers are being deleted", deleted)
+    losing_apps = {one.key.app for one in deleted}
+    if len(losing_apps) > limits.deleted_floor and len(losing_apps) * 100 > limits.deleted_percent * apps:
+        yield _hold(f"{_last_ones(len(losing_apps), apps)}, because their syncers are being deleted", deleted)
     # A person may delete all syncers; nothing else may remove the last instance of every app.
     unasked = [one for one in last if not _asked_for(one)]
     if emptied and len(emptied) == apps and not renamed(removals, scales.plan):

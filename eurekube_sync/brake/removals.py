@@ -116,7 +116,7 @@ def failed_adds(
 ) -> dict[InstanceKey, str]:
     """Return the removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance
     of it would be left. A removal after which its app and all its VIPs still have an UP instance, even another
-    syncer's, goes on, or a refused add would keep a dead pod for ever. Exceptions: the same pod could not be added
+    syncer's, is made, or a refused add would keep a dead pod for ever. Exceptions: the same pod could not be added
     under another name, or the pod lives and is only over a limit. If the same pod, or an endpoint without a pod at the
     same address and port, could not be added under another key because a call failed or a quota is full, the removal
     waits in any case, unless the pod has another address now. An instance at another pod's address is never held back:

@@ -301,7 +301,7 @@ class LastSeen:
             up, one = self._up.get(key), desired.wanted(key)
             if up and one and not one.elsewhere:
                 now, then = one.instance.metadata, up.metadata
-                if all(now.get(mark) == then.get(mark) for mark in (POD, LIMIT)):
+                if now.get(POD) == then.get(POD) and now.get(LIMIT) == then.get(LIMIT):
                     found.add(key)
         return frozenset(found)
 

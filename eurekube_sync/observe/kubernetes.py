@@ -269,11 +269,11 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
 
 
 def pods_behind(
-    cluster: Cluster, view: ClusterView, going: Iterable[Removal], observed: Observed, scope: Scope
+    cluster: Cluster, view: ClusterView, removals: Iterable[Removal], observed: Observed, scope: Scope
 ) -> Pods:
     """Return the pod UIDs of each namespace that may have the pods of these removals, as far as their syncers may
     select there. Namespaces that were read before are not read again."""
-    marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in going)
+    marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in removals)
     namespaces = {name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)}
     read = view.pods or _NOTHING
     rest = {name for name in namespaces if _is_unread(read.of(name))}
@@ -315,9 +315,9 @@ def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
 def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unknown]]]:
     """Group the same sources by what was listed, in any namespace."""
     needed = list(_failed(view, _NEEDED))
-    told = {source for *_, source in needed}
+    reported = {source for *_, source in needed}
     found: dict[str, list[tuple[str, Unknown]]] = {}
-    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in told)):
+    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in reported)):
         found.setdefault(kind, []).append((name, source))
     return found
 

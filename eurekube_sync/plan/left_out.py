@@ -159,8 +159,8 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
         return desired
     owners = desired.wanted_by.items()  # a key that one syncer leaves out another may want
     wanted_by = {key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)}
-    claims, to_read = {**desired.claims, **limited}, [*desired.to_read, *to_read]
-    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=tuple(to_read))
+    claims = {**desired.claims, **limited}
+    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
 
 
 def _choose(
@@ -169,12 +169,12 @@ def _choose(
     """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
-    ready = [key for key in up if not wanted[key].rival or _stands(key, observed)]
+    ready = [key for key in up if not wanted[key].rival or _has_place(key, observed)]
     # The same order in every pass and after every restart, with no preference for low addresses.
     ready.sort(key=lambda key: (crc32(key.id.encode()), key))
-    registered = [key for key in ready if _stands(key, observed)]
+    registered = [key for key in ready if _has_place(key, observed)]
     # A kept instance has a place, or the limit would be exceeded once its endpoint is seen again.
-    unwanted = (key for key in held if not claim.wanted_at(key) and _stands(key, observed))
+    unwanted = (key for key in held if not claim.wanted_at(key) and _has_place(key, observed))
     kept_count = sum(claim.keeps(observed.ours[key]) is not None for key in unwanted)
     pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
     others = callers().others(claim) if limit.measure is Measure.SHARE else 0
@@ -208,7 +208,7 @@ def _is_up(key: InstanceKey, observed: Observed) -> bool:
     return observed.ours[key].status is InstanceStatus.UP
 
 
-def _stands(key: InstanceKey, observed: Observed) -> bool:
+def _has_place(key: InstanceKey, observed: Observed) -> bool:
     return key in observed.ours and observed.ours[key].status in HAS_PLACE
 
 

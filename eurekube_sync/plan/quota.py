@@ -110,12 +110,12 @@ def _without_place(
     place. For another, all instances that stay count. But in an app with instances that are not UP, or whose removal is
     held, pods are being replaced: there only UP instances count, and apps of which one turns DOWN now come first. Such
     instances may stay for ever, so a namespace has at most twice its quota."""
-    going, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
+    freed, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
     for key, status in held.items():
         action = changes.get(key)
         after = action.instance.status if isinstance(action, Update) else status
         if key in cancelled:
-            going[key.app] += 1
+            freed[key.app] += 1
             continue
         stay += 1
         if after not in HAS_PLACE or isinstance(action, Cancel):
@@ -124,8 +124,8 @@ def _without_place(
     replacing: list[InstanceKey] = []
     others: list[InstanceKey] = []
     for key in coming:
-        (replacing if going[key.app] > 0 else others).append(key)
-        going[key.app] -= 1
+        (replacing if freed[key.app] > 0 else others).append(key)
+        freed[key.app] -= 1
     up, stay = stay - idle.total() + len(replacing), stay + len(replacing)
     for key in sorted(others, key=lambda key: turning[key.app] == 0):
         turns, turning[key.app] = turning[key.app] > 0, turning[key.app] - 1
