@@ -1,8 +1,9 @@
-"""The conditions of a syncer: what is true of it after a pass, with a reason and a sentence each. They are decided by
-what the pass gathered about it, its tally. Pure."""
+"""The conditions of a syncer after a pass, each with a reason and a sentence. They follow from what the pass gathered
+about the syncer, its tally. Pure."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, assert_never
@@ -25,11 +26,11 @@ from eurekube_sync.plan.value import Obstacle, Plan
 REGISTRY_UNKNOWN = "RegistryUnknown"  # the reason of Synced while Eureka cannot be read
 PARTLY_FAILED = "PartlyFailed"  # the reason of Synced while calls for the syncer fail
 _SUSPENDED = "Suspended"
-_UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to say what should be registered
+_UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide what should be registered
 _DIFFERS = "Differs"
-"""Eureka and the cluster are not equal, and nobody has to do anything: a policy, or a person's override."""
+"""Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
 _BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
-"""Reasons of Synced that do not keep a syncer from being Ready."""
+"""Reasons of Synced with which a syncer may be Ready."""
 
 
 @dataclass(slots=True)
@@ -41,16 +42,16 @@ class Tally:
     duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unreached: dict[Cause, int] = field(default_factory=dict)
-    """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
+    """Calls that failed with the whole server: counted by cause, because their texts differ from pass to pass."""
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
-    hold: Hold | None = None  # the first that has some of its removals
-    awaited: Hold | None = None  # the first of those that await their confirmation
-    confirmed: list[Removal] = field(default_factory=list)  # those that were confirmed, and failed
+    hold: Hold | None = None  # the first hold with some of its removals
+    awaited: Hold | None = None  # the first such hold that awaits confirmation
+    confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
 
     @property
     def troubled(self) -> bool:
-        """Whether anything went wrong, or waits."""
+        """Whether something failed, conflicts or is held."""
         return bool(self.conflicts or self.duplicates or self.failures or self.held)
 
     def count(self, status: InstanceStatus) -> int:
@@ -59,7 +60,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassResult:
-    """What a pass found, planned and did: all that its statuses rest on. Times in seconds."""
+    """What a pass found, planned and did, as far as statuses need it. Times in seconds."""
 
     desired: Desired
     registry: Complete[Observed] | Unknown
@@ -69,8 +70,8 @@ class PassResult:
     outcomes: Outcomes
     now: float  # Unix
     unseen: Sequence[str] | None = None
-    """The other Eureka servers that did not show what they hold; None when they were not asked."""
-    options: Sequence[str] = ()  # what a command to paste has to say of its scope
+    """The other Eureka servers that could not be listed; None if none was asked."""
+    options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
 
@@ -78,17 +79,18 @@ class PassResult:
 def tallies(
     result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
 ) -> dict[SyncerRef, Tally]:
-    """By syncer. `registered` is what is registered of each, if that is known."""
+    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if already known."""
     desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
-    tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
+    tallies = defaultdict[SyncerRef, Tally](Tally, {ref: Tally() for ref in desired.claims})
 
     def of(syncer: SyncerRef | None) -> Tally:
-        return tallies.get(syncer) or tallies.setdefault(syncer, Tally()) if syncer else Tally()
+        return tallies[syncer] if syncer else Tally()
 
-    for ref, those in registered.items() if registered is not None else ():
-        of(ref).registered = those
-    if registered is None:
-        # Whether its lease was due in this pass or not: the plan says whose it is.
+    if registered is not None:
+        for ref, statuses in registered.items():
+            of(ref).registered = statuses
+    else:
+        # The plan says to which syncer an instance belongs, also if its lease was not due.
         planned = {action.key: action.syncer for action in result.plan.actions}
         for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
             if key not in outcomes.by_key:
@@ -106,12 +108,12 @@ def tallies(
         elif outcome.failed:
             tally.failures.append(f"{key}: {outcome.detail}")
     for blocked in result.plan.blocked:
-        if blocked.obstacle is Obstacle.DUPLICATE:
-            of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
-        elif blocked.obstacle is Obstacle.TAKEN:
-            of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
+        tally = of(blocked.syncer)
+        if blocked.obstacle is Obstacle.UNREAD:
+            tally.unread += 1
         else:
-            of(blocked.syncer).unread += 1
+            found = tally.duplicates if blocked.obstacle is Obstacle.DUPLICATE else tally.conflicts
+            found.append(f"{blocked.key}: {blocked.why}")
     for hold in held.holds if held else ():
         for removal in hold.removals:
             tally = of(removal.syncer)
@@ -143,17 +145,17 @@ class Aspect(NamedTuple):
 def conditions(
     claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str, desired: int, up: int
 ) -> Mapping[str, Aspect]:
-    """All four, by type. `release` is the command that releases what is held, `waiting` says why a deletion has to
-    wait. Ready and Synced tell what is wrong with an annotation of the syncer, too."""
+    """Return all four conditions by type. `release` is the command that releases held removals, `waiting` says why a
+    deletion waits. Ready and Synced also report an annotation that is ignored."""
     ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
 
-    def telling(aspect: Aspect) -> Aspect:
-        told = not ignored or ignored in aspect.message
-        return aspect if told else aspect._replace(message=f"{aspect.message}; {ignored}")
+    def with_ignored(aspect: Aspect) -> Aspect:
+        said = not ignored or ignored in aspect.message
+        return aspect if said else aspect._replace(message=f"{aspect.message}; {ignored}")
 
     held, conflict = _removal_held(claim, tally, release, result.now), _conflict(tally)
-    synced = telling(_synced(claim, tally, result.registry, waiting))
-    ready = telling(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
+    synced = with_ignored(_synced(claim, tally, result.registry, waiting))
+    ready = with_ignored(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
@@ -166,7 +168,6 @@ def _conflict(tally: Tally) -> Aspect:
 
 
 def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
-    """`release` is the command that releases all that is held."""
     why = annotation_refused(claim.syncer, now)
     refused = f"annotation {APPROVE_ANNOTATION} has no effect: {why}" if why else ""
     if tally.hold is None:
@@ -179,7 +180,7 @@ def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspec
 def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Aspect:
     match claim:
         case Deleting():
-            # What a deletion that waits for nothing of ours leaves behind.
+            # The deletion does not wait for these instances.
             left = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it" if tally.registered else ""
             if isinstance(registry, Unknown):
                 left = f"it is not known whether its instances are gone: {registry.message}"
@@ -221,8 +222,8 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
 
 
 def _differences(claim: Serving, tally: Tally) -> list[str]:
-    """What sets Eureka apart from the cluster, a phrase each; empty where they are equal. An instance that was never
-    ready is not registered, and nobody misses it."""
+    """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
+    count."""
     registered, wanted = tally.registered, {key: one.instance.status for key, one in claim.wanted.items()}
     put_out = sum(registered.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
     lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())
@@ -263,7 +264,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
 
 
 def nothing_wanted(claim: Serving) -> tuple[str, str]:
-    """Why there is nothing to register, as a machine word and in words."""
+    """Return the reason, and the message, why there is nothing to register."""
     names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
@@ -276,5 +277,5 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
 
 
 def _sample(troubles: Sequence[str], noun: str) -> str:
-    """The first of them; of several also how many there are, with the noun for one."""
+    """Return the first text; if there are several, also their number, with `noun`."""
     return troubles[0] if len(troubles) == 1 else f"{counted(len(troubles), noun)}; the first: {troubles[0]}"

@@ -1,18 +1,19 @@
-"""Carries a plan out against Eureka: renewals, then adds and other changes, then removals.
+"""Carry out a plan in Eureka: renewals, then adds and other changes, then removals.
 
-Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
-itself; after many failures in a row, or when the pass's time is over, the rest is not tried. Where the registry takes
-batches, renewals, first registrations and cancels go in these first, and singly where a batch does not tell."""
+A pass may be repeated or cut off: between any two calls Eureka is no worse than before. Each call may fail without the
+others; after many failures in a row, or at the deadline, the rest is not tried. Where Eureka takes batches, renewals,
+first registrations and cancels go in batches first, and singly if the batch gives no clear answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, compress
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar, assert_never
+from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
 from eurekube_sync.desired.conduct import GONE
@@ -28,12 +29,14 @@ from eurekube_sync.observe.eureka import Unread
 A = TypeVar("A")
 R = TypeVar("R")
 C = TypeVar("C", bound=Action)
-Reading: TypeAlias = ObservedInstance | Unread | None  # of an uncached read; None: it is not there
+Reading: TypeAlias = (
+    ObservedInstance | Unread | None
+)  # the result of an uncached read; None: Eureka has no such instance
 _ANOTHERS = "another owner's instance is registered under our id"
 
 
 class Applier:
-    """One pass's calls to Eureka. Holds no state of its own but the failures in a row."""
+    """The calls of one pass to Eureka. Its only state are the failures in a row."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Applier:
         ours: Callable[[ObservedInstance], bool] | None,
         deadline: Deadline,
     ) -> None:
-        """`ours` tells whose an instance is that is registered under an id of ours; None: nothing may be changed."""
+        """`ours` says whether an instance that is registered under our id is ours; None: nothing may be changed."""
         self._registry = registry
         self._clock = clock
         self._workers = workers
@@ -52,7 +55,7 @@ class Applier:
         self._ours = ours
         self._deadline = deadline
         self._reads, self._changes = Streak(), Streak()
-        self._renewing = Streak(most=inf)  # goes on to the deadline
+        self._renewing = Streak(most=inf)  # renewals go on to the deadline
 
     def read(
         self,
@@ -60,9 +63,9 @@ class Applier:
         unlisted: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
     ) -> dict[InstanceKey, Reading]:
-        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Those that no
-        list shows, `unlisted`, are read on every server: most are free, and batches tell which. Another owner's
-        instance is read in the turn of the one that it is `in_the_way_of`."""
+        """Read each key uncached, in turn, from another start each time; a failure is an `Unread`. Keys that no list
+        shows (`unlisted`) are read on every server; a batch may show that they are absent. Another owner's instance is
+        read together with the instance that it is `in_the_way_of`."""
         free = frozenset(unlisted)
 
         def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
@@ -86,22 +89,22 @@ class Applier:
         return dict(self._shortened(wanted, free.__contains__, absent, read, self._reads, as_given=True))
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
-        """Renews each lease that is due, to the deadline whatever fails; the others have no outcome. Begins with what
-        the list says was renewed longest ago, whoever owns it: passes that are cut short would starve the same ones by
-        a rotation that fits their time, and those of a large namespace by turns. Leases are counted from pass to pass:
-        one that a slow pass renews late must not seem too fresh to the next."""
+        """Renew each lease that is due, up to the deadline, whatever fails; the others have no outcome. The oldest
+        renewal in the list comes first, of any namespace: with a rotation, or with turns, passes that are cut off could
+        always miss the same leases. A lease counts as renewed when the pass began, so that a slow pass does not make it
+        look too fresh."""
         due = frozenset(self.due(action.key for action in renewals))
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
         return self.renew_now(oldest_first(renewals, listed, self._clock.now())) if due else []
 
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
-        """Which of these leases are due in this pass."""
+        """Return the leases that are due in this pass."""
         self._renewals.forget(self._deadline.begun)
         return self._renewals.due(keys, self._deadline.begun)
 
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
-        """Renews each of these leases, due or not."""
+        """Renew each of these leases, due or not."""
 
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._renewing)
@@ -109,19 +112,19 @@ class Applier:
         return self._shortened(renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True)
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Registers and updates; a Renew here is one that met a 404 and is to be registered again. `barred` are
-        syncers that must not register, with the reason: their finalizer could not be set."""
+        """Register and update; a Renew here met a 404 and is registered again. `barred` are syncers that must not
+        register, with the reason: their finalizer could not be set."""
 
         def change(action: Register | Update | Renew) -> Outcome:
-            standing = action.was if isinstance(action, Update) else None
-            if action.syncer is not None and action.syncer in barred:
+            before = action.was if isinstance(action, Update) else None
+            if action.syncer and (why := barred.get(action.syncer)):
                 result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
-                return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
-            return self._guard(action, self._change, standing, self._changes)
+                return Outcome(action=action, result=result, detail=why, status=before)
+            return self._guard(action, self._change, before, self._changes)
 
         free: set[InstanceKey] = set()
         if self._registry.batches() is not None:
-            may = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
+            may = [action for action in actions if action.syncer not in barred]
             gone = [action.key for action in may if isinstance(action, Renew)]
             readings = self.read(gone, unlisted=gone)
             free.update(action.key for action in may if isinstance(action, Register))
@@ -129,8 +132,8 @@ class Applier:
         return self._shortened(actions, lambda one: one.key in free, self._register_many, change, self._changes)
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
-        """Of what was not due in this pass, what a Eureka server lacks that was away: an instance that came meanwhile
-        has to be there before the one that it replaced goes there. No other server is asked."""
+        """Return outcomes for leases that were not due, and that a Eureka server lacks that was unreachable. A new
+        instance must be on that server before the old one is cancelled there. Only that server is asked."""
         batches = self._registry.batches()
         if batches is None or not batches.returned():
             return []
@@ -139,9 +142,9 @@ class Applier:
         return [_outcome_of_renewal(asked[key], lacking=True) for key in sorted(batches.lacking(list(asked)))]
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
-        the outcomes that this changes. What a person overrode is renewed singly: its server replicates it as it is
-        (`PeerEurekaNode.heartbeat`). The next pass renews again what is not done, and so finds whether it has come."""
+        """Register renewed instances on the Eureka servers that lack them, if the pass wants them; return the outcomes
+        that change. An instance with an override is renewed singly, because its server then replicates it unchanged
+        (`PeerEurekaNode.heartbeat`). The next pass renews the rest again, and sees the result."""
         batches, ours = self._registry.batches(), self._ours
         lacking = [
             (outcome, action, action.if_gone)
@@ -159,7 +162,7 @@ class Applier:
 
         lacking = keys_in_turn(lacking, lambda one: one[1].key)
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
-        answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
+        answers = chain.from_iterable(self._workers.each(level, chunked))
         changed, overridden = [], []
         for (outcome, action, _), answer in zip(lacking, answers, strict=True):
             if answer is Batched.DONE:
@@ -175,7 +178,7 @@ class Applier:
         return changed
 
     def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
-        """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""
+        """Cancel, and update from UP to DOWN. `blocked` are keys that must stay, with the reason."""
 
         def remove(action: Update | Cancel) -> Outcome:
             if action.key in blocked:
@@ -187,8 +190,8 @@ class Applier:
         def cancels(action: Update | Cancel) -> bool:
             return isinstance(action, Cancel) and action.key not in blocked
 
-        first = sorted(actions, key=cancels, reverse=True)
-        return self._shortened(first, cancels, self._cancel_many, remove, self._changes)
+        cancels_first = sorted(actions, key=cancels, reverse=True)
+        return self._shortened(cancels_first, cancels, self._cancel_many, remove, self._changes)
 
     def _shortened(
         self,
@@ -200,8 +203,8 @@ class Applier:
         *,
         as_given: bool = False,
     ) -> list[R]:
-        """What comes of each, in turn or in the order given: by `many` of what `fits` into batches, while the registry
-        takes them, and by a `single` call of the others and where a batch gives None; batches delay no single call."""
+        """Return the result of each item, in turn or `as_given`: by `many` for items that `fit` into batches, and by a
+        `single` call for all others, and where a batch gives None. Batches and single calls alternate."""
 
         def ordered(some: Sequence[A]) -> Sequence[A]:
             return some if as_given else keys_in_turn(some, attrgetter("key"))
@@ -220,7 +223,7 @@ class Applier:
             [partial(together, chunk) for chunk in chunks(ordered([one for one in items if fits(one)]), batches.size)],
             [partial(alone, one) for one in ordered([one for one in items if not fits(one)])],
         )
-        ended = [pair for pairs in self._workers.each(lambda call: call(), calls) for pair in pairs]
+        ended = list(chain.from_iterable(self._workers.each(lambda call: call(), calls)))
         left = [item for item, result in ended if result is None]
         return [*(result for _, result in ended if result is not None), *self._workers.each(single, left)]
 
@@ -237,12 +240,12 @@ class Applier:
         wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
         answers = batches.register([self.dated(instance) for instance in wanted if instance is not None])
         done = [answer is Batched.DONE for answer in answers]
-        for action in (action for action, ends in zip(chunk, done, strict=True) if ends):
+        for action in compress(chunk, done):
             self._renewals.note(action.key, self._deadline.begun)
         return [_outcome_of_registration(action) if ends else None for action, ends in zip(chunk, done, strict=True)]
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
-        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
+        assert self._ours is not None  # a pass that does not know its cluster only renews
         for action in chunk:
             self._renewals.drop(action.key)
         answers = batches.cancel([action.key for action in chunk], ours=self._ours)
@@ -254,27 +257,25 @@ class Applier:
     # --- One call for one instance ------------------------------------------------------------------------------------
 
     def dated(self, instance: Instance, *, stored: int = 0) -> Dated:
-        """With a timestamp of now, or one newer than what is `stored`."""
+        """Return the instance with a timestamp of now, or one newer than the `stored` one."""
         return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
 
     def _give_up(self, streak: Streak) -> str | None:
-        """Why no further call is made; None: it is."""
+        """Return why no further call is made; None if one is."""
         if self._deadline.passed:
             return "the pass ended first"
         return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
 
-    def _guard(
-        self, action: C, call: Callable[[C], Outcome], standing: InstanceStatus | None, streak: Streak
-    ) -> Outcome:
-        """What became of the action. `standing` is what is registered if the call fails or is not made."""
+    def _guard(self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak) -> Outcome:
+        """Make the call, and return its outcome; if it fails or is not made, with the status from `before`."""
         if why := self._give_up(streak):
             cause = None if self._deadline.passed else Cause.UNAVAILABLE
-            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing, cause=cause)
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=before, cause=cause)
         try:
             outcome = call(action)
         except RegistryError as error:
             streak.note(unreachable=isinstance(error, RegistryUnavailable))
-            return Outcome(action=action, result=Result.FAILED, detail=str(error), status=standing, cause=error.cause)
+            return Outcome(action=action, result=Result.FAILED, detail=str(error), status=before, cause=error.cause)
         streak.note(unreachable=False)
         return outcome
 
@@ -282,50 +283,43 @@ class Applier:
         return self._renewed(action) if self._registry.renew(action.key) else _outcome_of_404(action)
 
     def _renewed(self, action: Renew, *, lacking: bool = False) -> Outcome:
-        """Of a renewal that a server took: the lease has been renewed in this pass."""
+        """Note that a server renewed the lease in this pass."""
         self._renewals.note(action.key, self._deadline.begun)
         return _outcome_of_renewal(action, lacking=lacking)
 
     def _change(self, action: Register | Update | Renew) -> Outcome:
-        """POST; of a Renew only where an uncached read shows nothing, or ours."""
-        match action:
-            case Register():
-                self._register(action.instance, stored=0)
-                return _outcome_of_registration(action)
-            case Update():
-                self._register(action.instance, stored=action.stored_timestamp)
-                return Outcome(action=action, result=Result.DONE, status=action.becomes)
-            case Renew():
-                return self._register_again(action)
-            case _:  # pragma: no cover
-                assert_never(action)
+        if isinstance(action, Renew):
+            return self._register_again(action)
+        self._register(action.instance, stored=action.stored_timestamp if isinstance(action, Update) else 0)
+        return _outcome_of_registration(action)
 
     def _register_again(self, action: Renew) -> Outcome:
-        assert action.if_gone is not None  # only such renewals are handed back
+        """Register the instance if an uncached read shows no instance, or ours."""
+        assert action.if_gone is not None  # only such renewals are registered again
         try:
             registered = self._registry.read_everywhere(action.key)
         except RegistryError:
             if action.status is not None:
                 raise
-            registered = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
+            registered = None  # Eureka cannot be read at all, but the 404 of the renewal was an uncached answer, too
         if registered is not None and not (self._ours and self._ours(registered)):
             return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
         self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
         return _outcome_of_registration(action)
 
     def _register(self, instance: Instance, *, stored: int) -> None:
-        # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
+        # The renewal makes the lease last twice its duration (Lease.renew), and proves that the instance is registered.
         self._registry.register(instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp)
         self._renewals.note(instance.key, self._deadline.begun)
         if GONE in instance.metadata:
-            self._renewals.drop(instance.key)  # its policy leaves it to expire
+            self._renewals.drop(instance.key)  # its policy lets it expire
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
 
     def _cancel(self, action: Cancel) -> Outcome:
-        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
+        assert self._ours is not None  # a pass that does not know its cluster only renews
         self._renewals.drop(action.key)
-        self._registry.cancel(action.key, ours=self._ours)  # a 404 is as good
+        self._registry.cancel(action.key, ours=self._ours)  # a 404 counts as cancelled
         return Outcome(action=action, result=Result.DONE)
 
 
@@ -338,9 +332,9 @@ def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:
     return Outcome(action=action, result=Result.DONE, status=status, lacking=lacking)
 
 
-def _outcome_of_registration(action: Register | Renew) -> Outcome:
-    """Of a Renew: it was expired, and is registered again."""
-    if isinstance(action, Register):
-        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
-    assert action.if_gone is not None  # only such renewals are handed back
-    return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
+def _outcome_of_registration(action: Register | Update | Renew) -> Outcome:
+    if isinstance(action, Renew):
+        assert action.if_gone is not None  # only such renewals are registered again
+        return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
+    status = action.becomes if isinstance(action, Update) else action.instance.status
+    return Outcome(action=action, result=Result.DONE, status=status)

@@ -1,8 +1,8 @@
-"""The readiness gates of pods: each a latch that opens once, and is never shut again.
+"""The readiness gates of pods. A gate opens once, and is never closed again.
 
-Open once Eureka holds the pod's instance UP, as an uncached read shows, so that a rolling update waits for it; or when
-it is not to be registered on purpose; or when Eureka could not be read for five minutes. A gate that were shut again
-would take the app down inside the cluster."""
+A gate opens when an uncached read shows the pod's instance UP in Eureka, so that a rolling update waits for it. It also
+opens if the pod is deliberately not registered, or if Eureka could not be read for five minutes. To close a gate again
+would make the pod unready inside the cluster."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Opening:
     pod: PodReadiness
     reason: str
     message: str
-    confirm: tuple[InstanceKey, ...] = ()  # what has to be UP first, by uncached reads
+    confirm: tuple[InstanceKey, ...] = ()  # instances that have to be UP first, by uncached reads
 
 
 def openings(
     desired: Desired, view: ClusterView, registry: Complete[Observed] | Unknown, plan: Plan, *, now: float
 ) -> tuple[Opening, ...]:
-    """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
-    for all that have something to wait for."""
+    """Return the gates that may open after a pass, each once; `now` in Unix seconds. The gate of a pod with several
+    syncers waits for all that have something to wait for."""
     sources = view.readiness.by_namespace if view.readiness else {}
     shut_in = {
         namespace: {pod.uid: pod for pod in source.data if not pod.registered}
@@ -55,11 +55,11 @@ def openings(
         if isinstance(source, Complete)
     }
     coming = {action.key for action in plan.changes if isinstance(action, Register)}
-    themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
-    themselves = {key: why for key, why in themselves.items() if key not in coming}
+    duplicates = (one for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE)
+    themselves = {one.key: one.why for one in duplicates if one.key not in coming}
     found: dict[str, list[Opening | None]] = defaultdict(list)
     for claim in desired.claims.values() if shut_in else ():
-        shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
+        shut = shut_in.get(selected_namespace(claim.syncer), {})  # only syncers that select the pod count
         if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
                 found[uid].append(Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted"))
@@ -76,7 +76,7 @@ def openings(
 
 
 def _together(openings: Sequence[Opening | None]) -> Opening | None:
-    """What the syncers of one pod ask for; None when one of them waits."""
+    """Combine what the syncers of one pod ask for; None if one of them waits."""
     agreed = sorted((one for one in openings if one), key=lambda one: not one.confirm)
     if len(agreed) < len(openings):
         return None
@@ -95,7 +95,8 @@ def _opening(
     itself: str | None,
     now: float,
 ) -> Opening | None:
-    """`itself`: why the pod's own instance is enough."""
+    """Return the opening that one syncer allows; None if it waits. `itself` says why the pod's own instance is
+    enough."""
     because, verdict = partial(Opening, pod=pod), claim.verdicts[key]
     if key in claim.rivals:
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
@@ -111,7 +112,7 @@ def _opening(
     if itself is not None:
         return because(reason="RegistersItself", message=itself)
     if isinstance(registry, Unknown):
-        # As the syncer's status has it: a one-shot remembers nothing.
+        # From the syncer's status, because a CronJob's process remembers nothing.
         since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
         waited = now - since if since is not None else 0
         why = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
@@ -131,8 +132,8 @@ def open_gates(
     share: float,
     now: float,
 ) -> tuple[ClusterError, ...]:
-    """Opens them until that `share` of the pass is over, after a look at Eureka where one is needed; looking takes at
-    most half of the time. What fails is done by the next pass."""
+    """Open the gates until that `share` of the pass is over, after uncached reads where they are needed; these take at
+    most half of the time. The next pass opens those that failed."""
     deadline.stage_of_rest(0.5, share)
 
     def open_one(opening: Opening) -> ClusterError | None:
@@ -151,7 +152,7 @@ def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]
     readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
         found = [readings.get(key) for key in opening.confirm]
-        # A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever.
+        # A person sets OUT_OF_SERVICE on purpose, so a rollout must not wait for UP.
         if all(
             isinstance(one, ObservedInstance)
             and ownership.holds(one)

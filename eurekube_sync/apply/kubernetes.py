@@ -1,5 +1,5 @@
-"""What a pass writes to Kubernetes: finalizers on before anything is registered, and off when all is gone; status where
-it changed; events for what flipped. A write that fails is reported, and the next pass does it again."""
+"""The writes to Kubernetes: finalizers before anything is registered, and their removal when all is gone; changed
+statuses; events for changed conditions. A write that fails is reported, and tried again by the next pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from eurekube_sync.observe.eureka import Observed
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
-    """The syncers of these actions that lack our finalizer; those that are being deleted cannot get it any more."""
+    """Return the syncers of these actions that lack our finalizer, and are not being deleted."""
     syncers = {ref: claim.syncer for ref, claim in desired.claims.items()}
     lacking = [ref for ref, one in syncers.items() if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers]
     meant = {action.syncer for action in actions} if lacking else frozenset()
@@ -37,8 +37,8 @@ def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Re
 def put_finalizers_on(
     cluster: Cluster, workers: Workers, deadline: Deadline, desired: Desired, adds: Iterable[Register | Update | Renew]
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
-    """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
-    failed must not register, with the reason. A server that hangs is not asked for all of them."""
+    """Add our finalizer to each syncer that is about to register, or has instances without it. Return the syncers for
+    which it failed, with the reason: they must not register. A server that hangs is not called for all of them."""
     without = without_finalizer(desired, adds)
     streak = Streak()
 
@@ -62,20 +62,20 @@ def put_finalizers_on(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """What is to be written of one syncer."""
+    """The writes of one syncer."""
 
     syncer: SyncerObject
-    status: SyncerStatus | None = None  # None: its finalizer goes, because its deletion may end
+    status: SyncerStatus | None = None  # None: the finalizer is removed, because the deletion may end
     events: Sequence[EventRecord] = ()
-    """Of conditions that flipped; of a deletion that a person abandoned, what it leaves."""
+    """Of conditions that changed; for an abandoned deletion, what is left in Eureka."""
 
 
 def unsettled(
     result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None
 ) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
-    """What a pass has to write to the cluster, and the statuses of all syncers that go on, changed or not. `words`: a
-    failure that goes on is reported in its latest words. What the last pass made of the same is taken from `earlier`.
-    """
+    """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed or not. With
+    `words`, a failure that continues is reported in its latest words. `earlier` keeps what the previous pass
+    computed."""
     claims, waiting = result.desired.claims, {}
     finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
@@ -85,8 +85,8 @@ def unsettled(
             left: Collection[InstanceKey] | None = None
             if isinstance(result.registry, Complete):
                 observed = result.registry.data
-                theirs = observed.keys_by_syncer.get(ref, frozenset())
-                left = still_there(claim, observed, result) if isinstance(claim, Deleting) else theirs
+                marked = observed.keys_by_syncer.get(ref, frozenset())
+                left = still_there(claim, observed, result) if isinstance(claim, Deleting) else marked
             event = abandoned_event(claim.syncer, left, result.expires_after)
             finished[ref] = Write(syncer=claim.syncer, events=(event,))
         elif isinstance(claim, Deleting):
@@ -96,8 +96,8 @@ def unsettled(
                 finished[ref] = Write(syncer=claim.syncer)
     due = statuses(result, waiting, earlier=earlier)
     others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
-    stood = [(claims[ref].syncer, status) for ref, status in others.items()]
-    changed = [(one, status) for one, status in stood if worth_writing(one.status, status, words=words)]
+    afterwards = ((claims[ref].syncer, status) for ref, status in others.items())
+    changed = [(one, status) for one, status in afterwards if worth_writing(one.status, status, words=words)]
     events = events_of(in_turn(changed, lambda one: one[0].ref))
     writes = [Write(syncer=one, status=status, events=events[one.ref]) for one, status in changed]
     return [*finished.values(), *writes], others
@@ -106,8 +106,7 @@ def unsettled(
 def settle(
     cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Sequence[Write]
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
-    were written."""
+    """Write statuses and events, and end finished deletions, in turn. Return the statuses written, and the errors."""
     now, writes = clock.now(), in_turn(due, attrgetter("syncer.ref"))
 
     def write(one: Write) -> ClusterError | None:
@@ -115,16 +114,16 @@ def settle(
         if deadline.passed:
             undone = f"status of {ref} was not written" if one.status else f"finalizer of {ref} was not removed"
             return ClusterUnavailable(f"the {undone}: the pass ended first")
-        # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
-        # written at all must not keep the status from being true, nor one of a deletion the deletion from its end.
-        unsaid: ClusterError | None = None
+        # Events come first, because after a status is written the next pass does not see the change. But a missing
+        # right to write events must not prevent the status, and no failed event the end of a deletion.
+        failed: ClusterError | None = None
         for event in one.events:
-            unsaid = failure(partial(cluster.record_event, event, at=now)) or unsaid
-            if isinstance(unsaid, ClusterUnavailable) and one.status:
-                return unsaid
+            failed = failure(partial(cluster.record_event, event, at=now)) or failed
+            if isinstance(failed, ClusterUnavailable) and one.status:
+                return failed
         if one.status:
-            return failure(partial(cluster.write_status, one.syncer, one.status)) or unsaid
-        return failure(partial(cluster.remove_finalizer, one.syncer)) or unsaid
+            return failure(partial(cluster.write_status, one.syncer, one.status)) or failed
+        return failure(partial(cluster.remove_finalizer, one.syncer)) or failed
 
     ended = list(zip(writes, workers.each(write, writes), strict=True))
     written = {one.syncer.ref: one.status for one, error in ended if error is None and one.status}
@@ -132,7 +131,7 @@ def settle(
 
 
 def failure(call: Callable[[], object]) -> ClusterError | None:
-    """Makes the call; the error that kept it from its work."""
+    """Make the call, and return its error."""
     try:
         call()
     except ClusterError as error:
@@ -143,8 +142,9 @@ def failure(call: Callable[[], object]) -> ClusterError | None:
 def look_elsewhere(
     deleting: Collection[SyncerObject], observed: Observed, *, cache_seconds: float
 ) -> frozenset[SyncerRef]:
-    """The deleted syncers that the other servers have to be asked about: all, as soon as one may come to its end. What
-    is registered there alone no list shows, and its ids are nobody's once its endpoints are gone."""
+    """Return the deleted syncers for which the other Eureka servers must be listed: all, as soon as one deletion may
+    end. No other list shows instances that only those servers hold, and nothing owns their ids once the endpoints are
+    gone."""
     ends = any(
         CLEANUP_FINALIZER in syncer.finalizers
         and not abandoned(syncer)
@@ -156,9 +156,10 @@ def look_elsewhere(
 
 
 def waits_for(claim: Deleting, result: PassResult) -> str | None:
-    """Why the finalizer has to stay, as a sentence; None when it may go: nothing of the syncer is listed on any server,
-    every id it could have written answered a DELETE, and the deletion is older than the server's cache, which could
-    hide a late register. A server that does not show what it holds is waited for until that has expired."""
+    """Return why the finalizer has to stay, as a sentence; None if it may be removed. Then no server lists an instance
+    of the syncer, every id that it could have registered answered a DELETE, and the deletion is older than the server's
+    cache, which could hide a late registration. A server that could not be listed counts until its instances have
+    expired."""
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
@@ -184,7 +185,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
 
 
 def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:
-    """The same in every pass, whether the lease of what stays was due or not."""
+    """Return the reason, which is the same in every pass, whether the instance's lease was due or not."""
     outcome = result.outcomes.by_key.get(key)
     if outcome and outcome.detail:
         return outcome.detail
@@ -196,16 +197,17 @@ def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> s
 
 
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
-    """What it may have written, or has its mark, and did not answer a DELETE; sorted."""
+    """Return, sorted, the keys that the syncer may have registered, or that have its mark, without a successful
+    DELETE."""
     keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     wanted_by = result.desired.wanted_by
     return sorted(key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by))
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
-    """How old the deletion was when the list was asked for, and what its policy left to expire: a pass may have been
-    paused since, and other servers may still show that UP."""
-    assert syncer.deleted is not None  # a `Deleting` claim is made of a deletion
+    """Return the seconds from the deletion, or the syncer's last instance that was left to expire, to the request for
+    the list. A pass may have paused since the request, and other servers may still show that instance UP."""
+    assert syncer.deleted is not None  # a `Deleting` claim has a deletion time
     changed = (one.last_dirty_timestamp / 1000 for one in _left_to_expire(syncer, observed))
     return observed.asked - max((syncer.deleted, *changed))
 
@@ -216,23 +218,19 @@ def _left_to_expire(syncer: SyncerObject, observed: Observed) -> list[ObservedIn
 
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
-    outcome = outcomes.by_key.get(key)
-    if (registered := observed.ours.get(key)) and is_gone(registered):
-        return True  # its policy lets nothing be cancelled: it is DOWN, and expires
-    if (
-        registered
-        and syncer_of(registered) == claim.syncer.ref
-        and (outcome is None or isinstance(outcome.action, Renew))
-    ):
-        return False  # also where a successor claims it that is suspended, or whose own change is held
+    outcome, registered = outcomes.by_key.get(key), observed.ours.get(key)
+    if registered and is_gone(registered):
+        return True  # its policy allows no cancel: it is DOWN, and expires
+    marked = registered is not None and syncer_of(registered) == claim.syncer.ref
+    if marked and (outcome is None or isinstance(outcome.action, Renew)):
+        return False  # also if another syncer claims it that is suspended, or whose own change is held
     if outcome is None:
-        # Nothing was due: a successor's endpoint that was never ready, another owner's instance, or a policy that
-        # cancels nothing unseen.
+        # Nothing was due: another syncer's endpoint that was never ready, another owner's instance, or a policy under
+        # which unlisted instances are not cancelled.
         absent = claim.policy is not Policy.SYNC and registered is None
         return key not in observed.unread and (wanted or key in observed.others or absent)
     if isinstance(outcome.action, Cancel):
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:
         return False  # its removal is held, or could not be decided
-    # A successor's from now on, once it bears the successor's mark.
-    return not outcome.failed or registered is None or syncer_of(registered) != claim.syncer.ref
+    return not outcome.failed or not marked  # another syncer took it over

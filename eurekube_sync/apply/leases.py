@@ -1,18 +1,18 @@
-"""Which leases are due, and the order of calls. Pure.
+"""When leases are due, and the order of calls. Pure.
 
-Each lease is renewed every 30 s, however often a daemon looks: faster or slower would bend the server's
-self-preservation for everybody. A pass renews what would fall due before the next chance, at once. The memory only
-spares calls: after a restart all are due, which does no harm.
+Each lease is renewed every 30 s, however often a daemon makes a pass: other intervals would change Eureka's
+self-preservation for all its clients. A pass also renews what would fall due before the next chance. The memory only
+saves calls: after a restart all leases are due, which does no harm.
 
-A pass may end before all calls are made, so that whoever has many must not delay who has few: one call of each
-namespace is made, then the next of each; and in a namespace one of each syncer or app."""
+A pass may end before all calls are made, and a namespace with many must not delay others. So namespaces take turns, one
+call each, and in a namespace its syncers or apps do."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import zip_longest
-from math import ceil
+from math import ceil, inf
 from operator import itemgetter
 from typing import TypeVar
 from zlib import crc32
@@ -21,53 +21,51 @@ from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 
 _FORGOTTEN_AFTER = 20
-"""Periods: 10 minutes, as long as an instance lives by default that nobody renews. Eureka may be away as long, come
-back empty, and not be readable for a while."""
-_JITTER = 0.8  # of an interval: less than the whole, for passes do not begin to the second
+"""Periods: 10 minutes, for which an instance lives by default without a renewal. Eureka may be down as long, come back
+empty, and not be readable for some time."""
+_JITTER = 0.8  # of an interval: less than one, because passes do not begin to the second
 
 
 class RenewalLedger:
-    """When each lease was last renewed by this process; all times monotonic seconds."""
+    """When this process last renewed each lease; all times in monotonic seconds."""
 
     def __init__(self, *, period: float, slack: float) -> None:
-        """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
-        lease that would fall due right after a pass is not left for the next."""
+        """`period` is the time between two renewals. `slack`, half of the poll interval, is how much earlier a renewal
+        may come, so that a lease that falls due right after a pass does not wait for the next."""
         self.period = period
-        self.slack = slack  # may change from pass to pass: half the time to the next chance to renew
+        self.slack = slack  # may change from pass to pass: half of the time to the next chance to renew
         self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
         self._forgotten_at: float | None = None
-        self._again: set[InstanceKey] = set()  # of these, what the next pass renews in any case
+        self._again: set[InstanceKey] = set()  # the next pass renews these in any case
 
     def due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
-        """Which of these leases are to be renewed in this pass."""
+        """Return the leases to renew in this pass."""
         if self.slack >= self.period:
-            return list(keys)  # where every pass renews, the very next one does: a feigned age may lie ahead
+            return list(keys)  # every pass renews everything; a first time that `note` shifted may lie in the future
         last, again, age = self._last, self._again, self.period - self.slack
-        if not again:
-            return [key for key in keys if (at := last.get(key)) is None or now - at >= age]
-        return [key for key in keys if key in again or (at := last.get(key)) is None or now - at >= age]
+        return [key for key in keys if key in again or now - last.get(key, -inf) >= age]
 
     def falling_due(self, keys: Set[InstanceKey], moment: float) -> list[InstanceKey]:
-        """Those of these leases, renewed before by this process, that are a period old by then; the oldest first. What
-        is due again is left to the next pass."""
+        """Return the leases, renewed before by this process, that are a period old at that moment; the oldest first.
+        Those marked by `again` are left to the next pass."""
         latest = moment - self.period
         old = {key: at for key, at in self._last.items() if at <= latest}
         return sorted((key for key in old if key in keys and key not in self._again), key=old.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
-        """Remember a renewal. The first time counts as some other time, for each key its own: what came
-        in one pass then falls due in all the passes of a period alike, and all through the time between them."""
+        """Remember a renewal. The first one counts as if at another time, different for each key: else leases that were
+        registered in one pass would always fall due together."""
         self._again.discard(key)
-        if key not in self._last:  # some whole passes ago, more or less a part of one
+        if key not in self._last:  # some whole passes earlier, and a part of one earlier or later
             chance, passes = divmod(crc32(key.id.encode()), self._passes)
             part = chance % 1000 / 1000 - 0.5
             now -= self._interval * passes + _JITTER * part * min(self._interval, self.period)
         self._last[key] = now
 
     def again(self, key: InstanceKey) -> None:
-        """The next pass renews it, whenever its turn would be. It is not forgotten: it was registered."""
+        """Make the next pass renew the lease, whether it is due or not."""
         self._again.add(key)
 
     def drop(self, key: InstanceKey) -> None:
@@ -75,11 +73,11 @@ class RenewalLedger:
         self._last.pop(key, None)
 
     def renewed_lately(self) -> tuple[InstanceKey, ...]:
-        """The leases that this process renewed lately: what stood when Eureka could last be read."""
+        """Return the leases that this process renewed lately."""
         return tuple(self._last)
 
     def forget(self, now: float) -> None:
-        """Forget what was not renewed for long: it is gone, or due anyway."""
+        """Forget leases that were not renewed for long."""
         if now == self._forgotten_at:
             return  # a pass asks several times
         self._forgotten_at = now
@@ -93,14 +91,15 @@ _GOLDEN_RATIO = 0.6180339887498949
 
 
 def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T]:
-    """The items in turn; `whose` gives the namespace, and the syncer or app. Those of one keep their order."""
+    """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's items keep their
+    order."""
     owned = [(whose(item), item) for item in items]
     within = _first_of_each(owned, lambda one: one[0])
     return [item for _, item in _first_of_each(within, lambda one: one[0][0])]
 
 
 def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequence[T]:
-    """The first of each owner, then the second of each, and so on."""
+    """Return the first item of each owner, then the second of each, and so on."""
     ranks: Counter[Hashable] = Counter()
     ranked: list[tuple[int, T]] = []
     for item in items:
@@ -111,33 +110,34 @@ def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequen
 
 
 def whose_key(key: InstanceKey) -> tuple[str, str]:
-    """Namespace and app, as an id of ours has them (`model.ownership.instance_id`)."""
+    """Return the namespace and the app of an instance of ours, from its id (`model.ownership.instance_id`)."""
     return "".join(key.id.split(":", 2)[1:2]), key.app
 
 
 def keys_in_turn(items: Iterable[T], key: Callable[[T], InstanceKey]) -> list[T]:
-    """The same for what is about an instance, by its key."""
+    """Return items about instances in turn, by their keys."""
     return in_turn(items, lambda item: whose_key(key(item)))
 
 
 def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
-    """One of the first, one of the second, and so on."""
+    """Return one of the first, one of the second, and so on."""
     pairs = zip_longest(([one] for one in some), ([one] for one in others), fillvalue=())
     return [one for pair in pairs for either in pair for one in either]
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Of this size, the last one perhaps smaller."""
+    """Divide the items into parts of this size; the last may be smaller."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def oldest_first(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
-    """Begins with what the list says was renewed longest ago, and where it does not tell somewhere else each time."""
+    """Return the renewals by their last renewal in the list, the oldest first; those without one from another start
+    each time."""
     last: Mapping[InstanceKey, int] = {instance.key: instance.last_renewal for instance in listed}
     return sorted(rotated(due, now), key=lambda action: last.get(action.key, 0))
 
 
 def rotated(items: Sequence[T], now: float) -> list[T]:
-    """Begins somewhere else each time; `now` in Unix seconds."""
+    """Begin at another item each time; `now` in Unix seconds."""
     start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
     return [*items[start:], *items[:start]]

@@ -1,9 +1,9 @@
-"""What a pass reports of each syncer: counts and conditions, and the events of those that flipped.
+"""The status of each syncer after a pass: counts and conditions; and the events of conditions that changed.
 
-Pure: the same pass gives the same status, and one that changes nothing equals the one that is there.
+Pure: the same pass gives the same status, equal to the one in the cluster if nothing changed.
 
-A server that fails may say so differently each time, with a request id or the moment. To copy each of these sentences
-into every status would be a write per syncer and pass, to an API server that may be failing itself."""
+A server that fails may word its failure differently each time, with a request id or the time. To copy each wording into
+every status would be a write per syncer and pass, to an API server that may itself be failing."""
 
 from __future__ import annotations
 
@@ -32,33 +32,32 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan
 
 REWORDED_SECONDS = 300.0
-"""A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
-FIRST_PART_SECONDS = 60.0  # ... and by a process that begins, only in its first part.
+"""A failure that continues is reported in its latest words once in each such period of the wall clock ..."""
+FIRST_PART_SECONDS = 60.0  # ... and by a new process only in the first part of the period.
 
 MOST_GOOD_NEWS = 100
-"""Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
-and clients of the API are limited; its condition tells the same."""
+"""Events of one pass that are no warnings. When thousands of syncers register first, an event each would be a third
+write of each syncer, and clients of the API are limited. The condition says the same."""
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
-"""The CRD takes 1,024 of an error. The command that releases removals stands at the end of its condition."""
-_PATIENCE = frozenset({"AddressPending"})  # reasons that nobody has to see to: time will
+"""The CRD allows 1,024 characters in an error. The command that releases removals comes last in its condition."""
+_PATIENCE = frozenset({"AddressPending"})  # reasons that end by themselves
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
 @dataclass(slots=True)
 class EarlierStatuses:
-    """What the last pass made of syncers that stand as they did: changed by each pass."""
+    """The syncers whose status the last pass computed, and that may not have changed since. Each pass changes it."""
 
-    stood: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(default_factory=dict)
-    """All that a status rests on which stands in the cluster as it was worked out."""
+    steady: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(default_factory=dict)
+    """The basis of each status that is in the cluster as computed."""
     _plan: Plan | None = None
     _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
 
     def tallies(self, result: PassResult) -> dict[SyncerRef, Tally]:
-        """Of this pass. The same plan renews the same instances, so if that is all that was done, the same is
-        registered as before."""
+        """Gather the tallies. If the same plan was only renewed, the registered instances are the same as before."""
         plain = isinstance(result.registry, Complete) and not result.outcomes.others
         found = tallies(result, self._registered if plain and result.plan is self._plan else None)
         self._plan = result.plan if plain else None
@@ -69,36 +68,36 @@ class EarlierStatuses:
 def statuses(
     result: PassResult, waiting: Mapping[SyncerRef, str], *, earlier: EarlierStatuses | None = None
 ) -> dict[SyncerRef, SyncerStatus]:
-    """The status of every syncer after the pass. `waiting` says why a deletion has to wait. What the last pass made of
-    the same is taken from `earlier`."""
+    """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the previous pass's
+    result."""
     earlier = earlier or EarlierStatuses()
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
-    stands = {}
+    steady = {}
     for ref, claim in result.desired.claims.items():
-        tally, before = tallied.get(ref, Tally()), claim.syncer.status
-        alone, rests_on = isinstance(result.registry, Complete) and not tally.troubled, (claim, tally.registered)
-        if before is not None and alone and earlier.stood.get(ref) == rests_on:
-            stands[ref], found[ref] = rests_on, before
+        tally, before = tallied[ref], claim.syncer.status
+        calm, basis = isinstance(result.registry, Complete) and not tally.troubled, (claim, tally.registered)
+        if before is not None and calm and earlier.steady.get(ref) == basis:
+            steady[ref], found[ref] = basis, before
             continue
         found[ref] = _status(claim, tally, result, release, waiting.get(ref, ""))
-        if alone and _stands(claim, found[ref]):
-            stands[ref] = rests_on
-    earlier.stood = stands
+        if calm and _is_steady(claim, found[ref]):
+            steady[ref] = basis
+    earlier.steady = steady
     return found
 
 
-def _stands(claim: Claim, status: SyncerStatus) -> bool:
-    """Whether the status of a syncer without troubles is the same while its claim is, and what is registered: no clock
-    is in it, as in one that is yet to be written, or that tells of a release, and nothing that is merely kept."""
+def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
+    """Say whether the status stays the same while the claim and the registered instances do. It contains no time then,
+    and no kept instances, and is already written."""
     timeless = APPROVE_ANNOTATION not in claim.syncer.annotations
     return isinstance(claim, Serving) and not claim.keeps_any and timeless and status == claim.syncer.status
 
 
 def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]:
-    """An event for each condition that is new or changed its value, or holds removals for another reason; conditions
-    that begin in peace say nothing, and neither does Ready where it tells the trouble of another event."""
+    """Return an event for each condition that is new, changed its value, or holds removals for another reason. A new
+    condition without trouble has no event, and neither has a Ready with the reason of another event."""
     events = []
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None
@@ -107,12 +106,12 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
         another = held and before is not None and condition.reason != before.reason
         if (condition.status is value and not another) or condition.type == "Synced":
             continue
+        bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
         events.append(
             EventRecord(
                 syncer=syncer.ref,
                 uid=syncer.uid,
-                warning=(condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
-                and condition.reason not in _PATIENCE,
+                warning=bad and condition.reason not in _PATIENCE,
                 reason=condition.reason,
                 message=condition.message,
                 key=f"{condition.type}={condition.status.value}",
@@ -123,7 +122,7 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
 
 
 def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[SyncerRef, list[EventRecord]]:
-    """The events of each syncer: all warnings, and so much of the rest."""
+    """Return the events of each syncer: all warnings, and a limited number of others."""
     left, events = MOST_GOOD_NEWS, {}
     for syncer, status in changed:
         found = flips(syncer, status)
@@ -134,7 +133,7 @@ def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[Sync
 
 
 def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float) -> EventRecord:
-    """What an abandoned deletion leaves behind; `left` None: Eureka could not be read."""
+    """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be read."""
     may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
     fate = (
         f"An instance that no later pass cancels expires {counted(expires_after / 60, 'minute')} after its last renewal"
@@ -156,9 +155,8 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
     desired = 0 if isinstance(claim, Deleting) else before.desired
-    # What stood is the best that is known.
     unknown_since = None
-    if isinstance(registry, Unknown):
+    if isinstance(registry, Unknown):  # the counts before are the best that is known
         since = before.eureka_unknown_since
         unknown_since = now if since is None else min(since, now)
         registered, up, down = before.registered, before.up, before.down
@@ -167,11 +165,10 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
         ready_up = min(up, desired) if isinstance(claim, Serving) else up
     else:
         registered, up = len(tally.registered), tally.count(InstanceStatus.UP)
-        down = registered - up
-        meant = [*wanted, *_kept(claim, tally, registry.data)] if isinstance(claim, Serving) else []
-        desired = len(meant) if isinstance(claim, Serving) else desired
-        standing = sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
-        ready_up = standing if isinstance(claim, Serving) else up
+        down, ready_up = registered - up, up
+        if isinstance(claim, Serving):
+            meant = [*wanted, *_kept(claim, tally, registry.data)]
+            desired, ready_up = len(meant), sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     mark, seen = _unconfirmed(tally, before, now)
@@ -195,8 +192,8 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
 
 
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
-    """The mark of the removal that waits for a second pass, or of what is left of one that was confirmed, and when it
-    was first seen. Another removal begins its wait anew, and so does one whose time lies ahead, by another's clock."""
+    """Return the mark of the removals that await confirmation, or that were confirmed and failed, and when they were
+    first seen. For other removals, or after a time in the future (by another machine's clock), the wait begins anew."""
     since, awaited = before.unconfirmed_since, tally.awaited
     known = since is not None and since <= now
     if awaited is not None:
@@ -208,7 +205,7 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
-    """What is registered and is meant to, although nobody knows this time that it is wanted."""
+    """Give the instances that are kept although they are not wanted now."""
     for key in tally.registered if claim.keeps_any else ():
         instance = observed.ours.get(key) if not claim.wanted_at(key) else None
         if instance is not None and claim.keeps(instance):
@@ -234,15 +231,15 @@ def _short(message: str) -> str:
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:
-    """Whether a status says something new. Other `words` of a failure that goes on count only where they are asked
-    for; those about removals that are held, which name what releases them, always do."""
+    """Say whether a status says something new. Another wording of a failure that continues counts only with `words`;
+    the text about held removals always counts, because it names the command that releases them."""
     if before is None or words:
         return before != after
     return before != after and _without_words(before) != _without_words(after)
 
 
 def _without_words(status: SyncerStatus) -> SyncerStatus:
-    """Without the messages that may be a server's own."""
+    """Return the status without the messages that may be a server's own words."""
     theirs = [one for one in status.conditions if one.status is ConditionStatus.UNKNOWN or one.reason == PARTLY_FAILED]
     if not theirs:
         return status

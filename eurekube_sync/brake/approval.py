@@ -1,5 +1,5 @@
-"""What a person released: a plan by its id, what a saved dry run showed, or one syncer's removals for a while. One that
-cannot be meant for this pass (another cluster's, too old, written wrong) releases nothing, and says so. Pure."""
+"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some time. A release that
+cannot be meant for this pass (of another cluster, too old, malformed) releases nothing, and is reported. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases the very set of removals that has this checksum: all that are held, or all that are planned."""
+    """Releases exactly the set of removals with this checksum: all held ones, or all planned ones."""
 
     value: str
     given: float | None = None
-    """Unix seconds; a process that runs on must not keep it for another day's outage of the same pods."""
+    """Unix seconds; a daemon must not keep the release for another day's outage of the same pods."""
 
     def __str__(self) -> str:
         return self.value
@@ -40,13 +40,13 @@ class PlanId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDryRun:
-    """Releases what it showed, as far as this pass would still do the same to the same instance."""
+    """Releases the removals that it showed, if this pass would do the same to the same instances."""
 
     name: str  # the file's
     owner: str
     cluster: str
     at: float  # Unix seconds
-    removals: frozenset[tuple[str, InstanceKey]]  # `cancel` or `update`, and the instance
+    removals: frozenset[tuple[str, InstanceKey]]  # `cancel` or `update`, and the instance's key
 
     def __str__(self) -> str:
         return self.name
@@ -56,17 +56,17 @@ Approval: TypeAlias = PlanId | SavedDryRun
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
-    """The command that releases a plan, to be pasted: in another scope the plan is another one."""
+    """Return the command that releases a plan. It names the scope, because another scope has another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
 def is_plan_id(text: str) -> bool:
-    """Anything else that is given to `--approve` is a file."""
+    """Say whether the value of `--approve` is a plan id; else it is a file."""
     return _PLAN_ID.fullmatch(text) is not None
 
 
 def from_dry_run(data: Any, name: str) -> SavedDryRun:
-    """A saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError: the end of a sentence about the file."""
+    """Read a saved dry run. Raises ConfigurationError with the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
     lists = (data.get("actions"), data.get("held"))
@@ -84,7 +84,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
+    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence. `now` in Unix
+    seconds."""
     if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
         ago = f"{(now - approval.given) / 60:.0f} minutes ago"
         return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
@@ -103,7 +104,7 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
 def released_by(
     approval: Approval | None, planned: Iterable[Removal], held: Iterable[Removal]
 ) -> frozenset[InstanceKey]:
-    """The removals that it releases, of those that are planned and, among them, held."""
+    """Return the removals that the approval releases."""
     planned, held = tuple(planned), tuple(held)
     if isinstance(approval, SavedDryRun):
         return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
@@ -113,12 +114,12 @@ def released_by(
 
 
 def annotation_releases(syncer: SyncerObject, now: float) -> bool:
-    """Whether the syncer's annotation releases all of its removals now (Unix seconds)."""
+    """Say whether the syncer's annotation releases all its removals now (Unix seconds)."""
     return APPROVE_ANNOTATION in syncer.annotations and annotation_refused(syncer, now) is None
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Why the syncer's annotation releases nothing now (Unix seconds); None where it does, or there is none."""
+    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None
@@ -132,7 +133,7 @@ def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
 
 
 def _time(text: Any) -> float:
-    """Unix seconds of an RFC 3339 time. Raises ValueError."""
+    """Return the Unix seconds of an RFC 3339 time. Raises ValueError."""
     if not isinstance(text, str) or not _RFC_3339.fullmatch(text.upper()):
         raise ValueError(f"no RFC 3339 time: {text!r}")
     return datetime.fromisoformat(text.upper()).timestamp()

@@ -1,4 +1,4 @@
-"""The brakes in their order: what a plan may remove now, and what waits."""
+"""The tests of the brake in their order: which removals of a plan are held."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, unconfirmed, without_evidence
+from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more, some_of
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
+
+_AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
+"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Braked:
-    """What the brake leaves of a plan."""
+    """The plan after the brake."""
 
-    plan: Plan  # every removal that is held is a renewal
+    plan: Plan  # with a renewal in place of each held removal
     held: Held | None
     approved: frozenset[InstanceKey] = frozenset()  # the removals that `--approve` released
-    confirmed: frozenset[InstanceKey] = frozenset()  # those that an earlier pass saw
+    confirmed: frozenset[InstanceKey] = frozenset()  # the removals that an earlier pass saw
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """The plan, with every removal that has to wait turned into a renewal, and what is held. Neither weighed nor held
-    is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod that is served under
-    another app. Of the rest wait, one brake after the other: what may have lost its syncer to the end of an earlier
-    CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the last of an app, for
-    a confirmation. Dead pods go beside what is held, and wait for a confirmation where they are too much by
-    themselves."""
+    """Replace each removal that has to wait by a renewal. Not weighed are removals that a person released by
+    annotation, of dead pods that an earlier pass saw dead, and of pods that are registered under another app. The
+    others are held, test by test: if their syncers may have been deleted with an earlier CRD; if the whole pass, or one
+    app, loses too much; if a syncer loses more than its own limit; and, for confirmation, if an app loses its last
+    instance. Dead pods are removed although others are held, but wait for confirmation if they alone are too many."""
     planned = plan.removals
     if not planned:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
-    freed = {one.key for one in planned if one.syncer in brake.freed}
-    # Of the dead, what is at another pod's address never waits.
-    waiting = [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
-    confirmed = seen_before(waiting, brake)
-    unweighed = confirmed | freed
+    # A dead pod whose address another pod has never waits.
+    confirmed = seen_before((one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED), brake)
+    unweighed = confirmed | {one.key for one in planned if one.syncer in brake.freed}
     up = (key for key, one in observed.ours.items() if one.status is InstanceStatus.UP)
     registered = frozenset(key for key in up if key not in unweighed)
     elsewhere = moved(plan, observed, registered)
@@ -65,16 +66,18 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
             "CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
             "CustomResourceDefinition"
         )
-        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=why, removals=tuple(swept)))
+        holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in parted(holds, gone, brake)]
     left = _left(weighed, holds)
-    last = without_evidence(left, scales.emptied(left))
+    emptied = scales.emptied(left)
+    unexplained = (one for one in left if not one.grounds.positive and one.grounds not in _AT_ONCE)
+    last = [one for one in unexplained if one.key.app in emptied]
     confirmed |= (seen := seen_before(last, brake))
     holds += unconfirmed(last, seen, brake)
 
-    found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is reported
+    found = held_of(holds)  # a removal that two tests hold counts once, as in the plan id that is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())
     approved = meant | (brake.approved & {one.key for one in planned})
     held = held_of(hold.without(approved) for hold in holds)
@@ -84,7 +87,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 def _twice(
     test: Callable[[Collection[Removal]], Iterable[Hold]], removals: Collection[Removal], gone: Collection[InstanceKey]
 ) -> Iterator[Hold]:
-    """Of what is too much the living are held; and the dead, where they are too much by themselves."""
+    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
     yield from (hold.without(gone) for hold in test(removals))
     yield from test([one for one in removals if one.key in gone])
 
@@ -96,33 +99,32 @@ def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Remova
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
 class Scales:
-    """What the removals are weighed against."""
+    """The numbers against which removals are weighed."""
 
     plan: Plan
     registered: frozenset[InstanceKey]  # UP now, and weighed
-    unread: frozenset[InstanceKey]  # UP in the list, and not to be read again: as good as lost
-    unweighed: frozenset[InstanceKey]  # removals that a person released, or that were seen dead before: they go
-    moved: frozenset[InstanceKey]  # removals whose pods are served under another app
-    dead: frozenset[InstanceKey]  # removals that no pod serves any more
+    unread: frozenset[InstanceKey]  # UP in the list, but their uncached read failed: they count as lost
+    unweighed: frozenset[InstanceKey]  # removals that a person released, or of pods that an earlier pass saw dead
+    moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
+    dead: frozenset[InstanceKey]  # removals whose pods are gone
 
     @cached_property
     def gained(self) -> Counter[str]:
-        """UP instances that come, by app."""
+        """UP instances that the pass adds, by app."""
         return Counter(action.key.app for action in self.plan.changes if brings_up(action))
 
     @cached_property
     def replacing(self) -> Counter[str]:
-        """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
+        """Those of them that replace weighed removals, by app; unweighed removals are replaced first."""
         return self.gained - Counter(key.app for key in self.unweighed)
 
     @cached_property
     def now(self) -> Counter[str]:
-        """UP instances by app, but for those that move to another."""
+        """UP instances by app, without those that move to another app."""
         return Counter(key.app for key in self.registered if key not in self.moved)
 
     def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
-        """The apps that would lose their last UP instance. Beside a duplicate callers lose nobody: the pod's own
-        instance stays."""
+        """Return the apps that would lose their last UP instance. A duplicate is no loss."""
         lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
         return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
@@ -131,8 +133,8 @@ class Scales:
 def loss_of(
     removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Of each app UP now - UP after, where that is a loss; and of that what no evidence explains: what comes in a
-    rollout replaces what terminates in it, not what turned unready meanwhile."""
+    """Return each app's net loss of UP instances, and the part of it without evidence. New instances replace removals
+    with evidence first, such as terminating pods in a rollout."""
     unread_of = Counter(key.app for key in unread)
     lost = Counter(one.key.app for one in removals) + unread_of
     doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
@@ -144,54 +146,48 @@ _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 
 
 def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """The removals whose pod the same syncer still serves, or will, at the same address and port under another app.
-    The address alone would tell nothing: several Services may be registered behind one host name."""
-    going = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
+    """Return the removals whose pod the same syncer registers at the same address and port under another app. The
+    address alone proves nothing, because several Services may share a host name."""
+    pods = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
     losing = {one.syncer for one in plan.removals}
     served: set[_PodAt | None] = set()
     for action in (one for one in plan.actions if one.syncer in losing):
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
-        elif action.key in registered and action.key not in going:
+        elif action.key in registered and action.key not in pods:
             served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
     served.discard(None)
-    return frozenset(key for key, pod in going.items() if pod in served)
+    return frozenset(key for key, pod in pods.items() if pod in served)
 
 
 def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
-    """Whether every syncer that loses something gains something under another app: it changed its name."""
+    """Say whether every syncer that loses an instance gains one: then its app got another name."""
     losing = {one.syncer for one in removals}
     gaining = {action.syncer for action in plan.actions if brings_up(action)}
     return losing <= gaining
 
 
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
-    """None where the mark names no pod."""
+    """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
     uid = pod_uid_of(instance)
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """What is held unless its pod is dead. An app that waits for its confirmation waits for it either way."""
+    """Return the held removals that dead pods would release. Those that await confirmation wait anyway."""
     holds = held.holds if held else ()
     return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
 
 
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
-    """Those whose pod is not in a complete list, or whose address and port are another pod's. A pod that terminates may
-    still serve; so may whatever has no pod, and one whose list failed."""
-
-    def is_gone(one: Removal) -> bool:
-        instance = observed.ours[one.key]
-        uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
-        return uid is not None and isinstance(listed, Complete) and uid not in listed.data
-
-    at_once = (Grounds.REPLACED, Grounds.POD_GONE)
-    return frozenset(one.key for one in removals if one.grounds in at_once or is_gone(one))
+    """Return the removals whose pod is not in a complete list, or whose address and port another pod has. A terminating
+    pod may still serve, and so may an endpoint without a pod, or with an unknown list."""
+    known = (Grounds.REPLACED, Grounds.POD_GONE)
+    return frozenset(one.key for one in removals if one.grounds in known or pod_gone(observed.ours[one.key], pods))
 
 
 def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
-    """The hold, saying where it could not be read whether the pods live."""
+    """Add to the hold's sentence that the pods could not be read."""
     for one in hold.removals:
         listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
         if isinstance(listed, Unknown):
@@ -200,8 +196,7 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """What the whole pass would remove too much of, or of one app, however few of all that is. What a person deletes
-    has its own limit, and the ceiling."""
+    """Hold what is too much for the whole pass, or for one app. Deletions by a person have limits of their own."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
     total, apps = len(scales.registered), len(scales.now)
     left_up = counted(total, "UP instance")
@@ -216,30 +211,29 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
             why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
     if net.total() > limits.loss_ceiling:
-        yield _hold(
-            f"{net.total()} of our {left_up} would be removed, more than {limits.loss_ceiling:g} at once", losing
-        )
+        why = f"{net.total()} of our {left_up} would be removed, more than {limits.loss_ceiling:g} at once"
+        yield _hold(why, losing)
 
     emptied = scales.emptied(removals)
     last = [one for one in removals if one.key.app in emptied]
     serving = [one for one in last if one.key not in scales.dead]
     unasked = [one for one in serving if not _asked_for(one)]
-    going = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
-    if len(going) > max(limits.apps_floor, apps * limits.apps_percent / 100):
-        yield _hold(_last_ones(len(going), apps), unasked)
+    losing_apps = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
+    if len(losing_apps) > max(limits.apps_floor, apps * limits.apps_percent / 100):
+        yield _hold(_last_ones(len(losing_apps), apps), unasked)
     deleted = [one for one in serving if _asked_for(one)]
-    going = {one.key.app for one in deleted}
-    if len(going) > limits.deleted_floor and len(going) * 100 > limits.deleted_percent * apps:
-        yield _hold(f"{_last_ones(len(going), apps)}, because their syncers are being deleted", deleted)
-    # What a person deletes may be all there is; nothing else may take the last instance of everything.
+    losing_apps = {one.key.app for one in deleted}
+    if len(losing_apps) > limits.deleted_floor and len(losing_apps) * 100 > limits.deleted_percent * apps:
+        yield _hold(f"{_last_ones(len(losing_apps), apps)}, because their syncers are being deleted", deleted)
+    # A person may delete all syncers; nothing else may remove the last instance of every app.
     unasked = [one for one in last if not _asked_for(one)]
     if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
         yield _hold(f"all that we own would be removed: {left_up}", unasked)
 
 
 def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
-    """All of those syncers that would lose more than their `maxRemovalPercent`. Evidence exempts here as in the test of
-    sizes, or a syncer that has a limit could never be deleted."""
+    """Hold the removals of each syncer that would lose more than its `maxRemovalPercent`. Removals with evidence do not
+    count, as above, or a syncer with a limit could never be deleted."""
     own = by_syncer(one for one in removals if one.syncer in limits)
     actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
     for action in scales.plan.actions:

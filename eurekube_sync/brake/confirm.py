@@ -1,11 +1,9 @@
-"""What a second pass has to see, some time after the first: the last of an app that is removed without evidence, and
-the dead pods among too many removals.
+"""Confirmation: removals that a second pass has to see as well, some time after the first. These are the last instances
+of an app, removed without evidence, and dead pods among too many removals.
 
-What the pass before saw is in the memory of the process; a process that just began reads it from the status of the
-syncer. A pass that does not see the removal again forgets it, here and in the status; one that confirms it, and whose
-call fails, does not. An orphan has no status, so only a process that makes a second pass confirms it: a mark elsewhere
-would be a write to what nobody asks for any more, or would vanish with its namespace.
-"""
+A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not see
+the removal again forgets it, here and in the status; a pass that confirms it, and whose call fails, does not. An orphan
+has no status, so only a process that makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -20,13 +18,10 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 
-_AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Beside the pod's own instance ours is no loss, and at another pod's address it is a harm."""
-
 
 def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
-    """Those of them that a pass saw, long enough ago: each by itself, where the same process saw it, or all of a
-    syncer's together, by the mark in its status."""
+    """Return the removals that a pass saw long enough ago: by their keys in this process, or by a syncer's mark in its
+    status."""
     found: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
         together = _seen(brake, syncer, mark_of(own))
@@ -35,7 +30,7 @@ def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[Instance
 
 
 def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
-    """The holds, with the dead ones of each in holds of their own, one for each syncer."""
+    """Return the holds without dead pods, and one hold for each syncer's dead pods."""
     kept: list[Hold] = []
     waiting: dict[InstanceKey, tuple[str, Removal]] = {}
     for hold in holds:
@@ -51,16 +46,9 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     return kept
 
 
-def without_evidence(removals: Iterable[Removal], emptied: Collection[str]) -> list[Removal]:
-    """Of each app that would lose its last UP instance, what goes and has to be seen by a second pass."""
-    last = (one for one in removals if one.key.app in emptied)
-    return [one for one in last if not one.grounds.positive and one.grounds not in _AT_ONCE]
-
-
 def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake: Brake) -> Iterator[Hold]:
-    """Those of the last of their apps that wait, beside what was `seen` before. What goes in another way is the same
-    removal. An outage that comes back begins its wait anew, and one that grows waits for what is new. An app waits
-    until a pass saw all that it would lose."""
+    """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw everything that it
+    would lose, so an outage that grows or returns begins its wait anew."""
     apps = {one.key.app for one in last if one.key not in seen}
     for syncer, own in sorted(by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)
@@ -72,7 +60,7 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
 
 
 def mark_of(removals: Iterable[Removal]) -> str:
-    """Equal for the same removal."""
+    """Return a checksum that is equal for the same instances."""
     return hashlib.sha256("\n".join(sorted(str(one.key) for one in removals)).encode()).hexdigest()[:12]
 
 
@@ -84,7 +72,7 @@ def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
 
 
 def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
-    """Whether a pass saw it, long enough ago; none has to, where the wait is none."""
+    """Say whether a pass saw the removal long enough ago; always true without a wait."""
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
@@ -100,40 +88,40 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 
 
-Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by its syncer and mark
+Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark
 
 
 class Sightings:
-    """The memory of one process; all times monotonic seconds, which no change of the clock moves."""
+    """What the passes of one process saw; all times in monotonic seconds, which clock changes do not affect."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[SyncerRef, str], float] | None = None
         self._looked = 0.0
 
     def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
-        """What was seen before this pass; `now` in Unix seconds. A look `within` so many seconds counts: of a status,
-        which does not tell the last look, the first one."""
-        if self._first is None:  # before its first pass the statuses tell
+        """Return what was seen before this pass, and at most `within` seconds ago. `now` in Unix seconds. A status
+        holds only the time of the first sight, so that one counts."""
+        if self._first is None:  # in its first pass a process uses the statuses
             ages = {}
             for ref, claim in desired.claims.items():
-                told = claim.syncer.status
-                since = told.unconfirmed_since if told else None
-                # Whole seconds, so that one may be missing. In the future, by another machine's clock, it says nothing.
-                if told and told.unconfirmed_removal and since is not None and now - within - 1 < since < now:
-                    ages[ref, told.unconfirmed_removal] = now - since - 1
+                status = claim.syncer.status
+                since = status.unconfirmed_since if status else None
+                # Times in a status are whole seconds, so one may be missing. A time in the future, by another machine's
+                # clock, is ignored.
+                if status and status.unconfirmed_removal and since is not None and now - within - 1 < since < now:
+                    ages[ref, status.unconfirmed_removal] = now - since - 1
             return ages
         if monotonic - self._looked >= within:
             return {}
         return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
-        """Remember what awaits its confirmation after a pass, and what was `confirmed` and failed, which need not wait
-        anew; and forget all else."""
+        """Remember the removals that await confirmation, and the `confirmed` ones that failed; forget all others."""
         awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
         self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}
         self._looked = monotonic
 
     def nothing_seen(self) -> None:
-        """A pass ended before it could look: what was seen before it is not confirmed by what comes after it."""
+        """Forget everything, because a pass ended before it could look."""
         self._first = {}

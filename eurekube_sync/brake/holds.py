@@ -1,4 +1,4 @@
-"""What a pass holds, as values: which removals wait, for which reason, and the sentences that tell it."""
+"""The limits of the brake, and which removals a pass holds, why, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrakeLimits:
-    """Where the brake takes hold."""
+    """The thresholds of the brake."""
 
     loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
     loss_floor: float = 10  # ... and more than this many of all ...
@@ -29,12 +29,12 @@ class BrakeLimits:
     deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
     deleted_floor: float = 10  # ... and more than this many; both
     confirm_after: float = 20
-    """Seconds from the first pass that sees an app lose its last UP instance without evidence, or a dead pod among
-    too many removals, to one that may do it; 0: at once."""
+    """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For an app that loses
+    its last UP instance without evidence, and for dead pods among too many removals."""
 
     def scaled(self, share: float) -> BrakeLimits:
-        """The limits of a pass that serves this share of an installation: absolute numbers shrink with it. One app may
-        always go, or no syncer of a small shard could be deleted."""
+        """Return the limits for a shard with this share of an installation: absolute numbers shrink. One app may always
+        be removed, or no syncer of a small shard could be deleted."""
         return replace(
             self,
             loss_floor=self.loss_floor * share,
@@ -46,44 +46,43 @@ class BrakeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brake:
-    """How one pass is braked: the limits, and what was released, seen before or read beside it."""
+    """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
     syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)  # `maxRemovalPercent` of those that have one
-    freed: frozenset[SyncerRef] = frozenset()  # released by an annotation: their removals are neither counted nor held
+    freed: frozenset[SyncerRef] = frozenset()  # released by annotation: their removals are neither counted nor held
     approval: Approval | None = None
-    approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass by an approval: counted, not held
+    approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass: counted, but not held
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
-    """For each removal that awaited its confirmation, by its mark: seconds since it was first seen."""
+    """Seconds since each removal that awaits confirmation was first seen, by syncer and mark."""
     confirm_within: float = inf  # seconds in which a pass has to see it again
-    pods: Pods = field(default_factory=dict)  # of namespaces where removals would be held, when somebody looked
+    pods: Pods = field(default_factory=dict)  # of namespaces where removals would be held; empty until they are read
 
 
 class HoldReason(StrEnum):
-    """Why removals wait: the reason of the condition `RemovalHeld`."""
+    """Why removals are held: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # this syncer would, by its own limit
-    CRD_INSTALLED = "CRDInstalled"  # their syncers may have gone with an earlier CRD, and be created again one by one
+    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # the syncer's own limit
+    CRD_INSTALLED = "CRDInstalled"  # the syncers may have been deleted with an earlier CRD, and may be created again
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
-    """An app would lose its last UP instance, and nothing but absence says so; or dead pods are among too many."""
+    """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Removals that wait for one reason."""
+    """Removals that are held for one reason."""
 
     reason: HoldReason
     why: str  # the numbers, as a sentence without its end
     removals: tuple[Removal, ...]
-    syncer: SyncerRef | None = None  # whose they are; None where they may be many syncers'
-    mark: str = ""  # of one that awaits its confirmation: equal marks are the same removal
-    first: bool = False  # nobody saw it before this pass, or too long ago: its wait begins
+    syncer: SyncerRef | None = None  # None where the removals may be of several syncers
+    mark: str = ""  # of removals that await confirmation: equal marks are the same removals
+    first: bool = False  # no earlier pass saw it, or too long ago: its wait begins
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
-        """What a later pass of this process has to know to confirm it: the whole, and each by itself, whatever comes or
-        goes beside it."""
+        """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
         if self.syncer is None or not self.mark:
             return ()
         return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.removals)))
@@ -94,14 +93,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """All removals of a pass that wait; each is in one hold."""
+    """All held removals of a pass; each is in one hold."""
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
 
     @property
     def removals(self) -> tuple[Removal, ...]:
-        """All of them, by key."""
+        """All held removals, by key."""
         return tuple(sorted((one for hold in self.holds for one in hold.removals), key=lambda one: one.key))
 
     @property
@@ -112,7 +111,7 @@ class Held:
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:
-    """What these holds come to; None for none. Of two that hold the same removal the first has it."""
+    """Combine the holds; None without any removal. A removal of two holds stays in the first."""
     taken: set[InstanceKey] = set()
     kept = []
     for hold in holds:
@@ -124,15 +123,14 @@ def held_of(holds: Iterable[Hold]) -> Held | None:
 
 
 def hold_back(plan: Plan, held: Held | None) -> Plan:
-    """The plan with all that is held renewed instead."""
+    """Return the plan with a renewal in place of each held removal."""
     if held is None:
         return plan
     return renewed_instead(plan, {one.key: f"its removal is held (plan id {held.plan_id})" for one in held.removals})
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:
-    """What `RemovalHeld` says to a syncer that has this many removals held, by this hold first; `command` releases
-    them."""
+    """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
     held = one_or_more(count, "is held", "are held")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
     return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release all held removals: {command}"

@@ -1,5 +1,5 @@
-"""The last stage of a pass: what may go, now that it is known what came. Adds may have failed since the brake saw them,
-and leases turned out to have expired: what removes is weighed once more, and waits where nothing replaced it. Pure."""
+"""The removals of a pass, after its adds. Adds may have failed, and leases may have expired, since the brake weighed
+the plan. So the removals are weighed again, and those without a successor are held back. Pure."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removals:
-    """What is left to do of a plan when its adds are done."""
+    """The part of a plan that is left after its adds."""
 
-    plan: Plan  # as far as it was not held
+    plan: Plan  # with a renewal in place of each held removal
     actions: tuple[Removal, ...] = ()
-    kept_back: Mapping[InstanceKey, str]  # those of them that must wait for a successor, with the reason
-    held: Held | None = None  # what was held when the removals were weighed again ...
-    confirmed: frozenset[InstanceKey] = frozenset()  # ... and what went then for an earlier pass saw it
+    kept_back: Mapping[InstanceKey, str]  # removals that must wait for a successor, with the reason
+    held: Held | None = None  # held when the removals were weighed again ...
+    confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed then, because an earlier pass saw them
 
 
 def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
-    """What else to read uncached: for each app that loses an UP instance, one that is to stay UP, until one is proven.
-    The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
-    are the keys that were read uncached. After each that is no witness twice as many are asked."""
+    """Return more keys to read uncached: for each app that loses an UP instance, one that should stay UP, until one is
+    proven. The list may be old, and its UP instance may be DOWN now. `read` are the keys that were read uncached. After
+    each that is not UP, twice as many are read."""
     taken = {action.key for action in plan.removals}
     losing = {key.app for key in taken}
     if not losing:
@@ -71,22 +71,20 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it: braked
-    first, it would await its confirmation, get it, be kept back after the adds, and await it anew, for ever."""
-    if not plan.blocked and not _refused(desired, observed) and not _awaited(plan, desired):
-        return plan
+    """Return the plan without the removals whose successor cannot even be tried. This comes before the brake: else such
+    a removal would await confirmation, get it, be held back after the adds, and await it again, for ever."""
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
     return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
 
 
 def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
-    """The removals of the plan after its renewals and adds; `done` is what became of those. What must wait for a
-    successor is not weighed: it stays, as in `without_successor`."""
+    """Return the removals left after the plan's renewals and adds (`done`). Removals without a successor are not
+    weighed."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
-    # Weighed against what came about, and without what expired and could not be brought back: it is no UP instance that
-    # the losses are few of. What is registered again was gone before.
+    # Weighed without the adds that failed, and without instances that expired and were not registered again: these are
+    # no UP instances any more, of which the losses could be a small part.
     failed = {o.action.key for o in done if o.failed and isinstance(o.action, Register | Update)}
     achieved = replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
     ended = {outcome.action.key: outcome for outcome in done}
@@ -104,7 +102,7 @@ def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Iterable[
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:
-    """Every cancel, and UP to DOWN."""
+    """Return every cancel, and every change from UP to DOWN."""
     return tuple(a for a in plan.changes if isinstance(a, Update | Cancel) and comes_last(a))
 
 
@@ -116,49 +114,48 @@ def failed_adds(
     waiting: Iterable[tuple[_PodOf, str]] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
-    """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of it
-    would be left.
-
-    None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
-    pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit. What the same pod, or what has no pod at the same address and port, is to be instead, and a call
-    failed or a quota has no place for, is waited for in any case, unless the pod has another address now. What has
-    another pod's address waits for nothing: its callers would reach another app.
-
-    `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
-    instances that could not even be tried, `waiting` the pods of those that could not be read, or have no place in a
-    quota, with their addresses. What goes of syncers that are `refused` counts as if an add of its app had failed: an
-    app that such a syncer merely names may be another team's."""
+    """Return the removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance
+    of it would be left. A removal after which its app and all its VIPs still have an UP instance, even another
+    syncer's, is made, or a refused add would keep a dead pod for ever. Exceptions: the same pod could not be added
+    under another name, or the pod lives and is only over a limit. If the same pod, or an endpoint without a pod at the
+    same address and port, could not be added under another key because a call failed or a quota is full, the removal
+    waits in any case, unless the pod has another address now. An instance at another pod's address is never held back:
+    its callers would reach another app. `outcomes` are those of renewals and changes so far. `registered` is from
+    before. `blocked` are wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
+    that were unread or over the quota. Removals of `refused` syncers count as if an add of their app had failed; their
+    app name proves nothing, it may be another team's."""
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
     adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
     awaited = [*waiting, *(pod for syncer, instance in adds for pod in _same(instance, syncer))]
-    # What expired, or what a Eureka server lacks.
-    expired = [one.action for one in ended.values() if isinstance(one.action, Renew) and not _stands(one)]
+    expired = [
+        one.action for one in ended.values() if isinstance(one.action, Renew) and not _registered_everywhere(one)
+    ]
     gone = [(action.syncer, action.if_gone) for action in expired if action.if_gone and action.syncer]
     lacking = [*blocked, *adds, *gone]
+    if not (lacking or awaited or refused):
+        return {}  # nearly always
     failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
-    follows: dict[_PodOf, set[str]] = {}
+    addresses: dict[_PodOf, set[str]] = {}
     for pod, address in awaited:
-        follows.setdefault(pod, set()).add(address)
+        addresses.setdefault(pod, set()).add(address)
     left = _left_up(ended, registered, taken)
     held_back = {}
     for key, grounds in taken.items():
         if grounds is Grounds.REPLACED:
             continue
-        there = registered[key]
-        names = _names(key, there.instance.vip_address, syncer_of(there))
-        lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
-        harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
-        mine = _same(there.instance, syncer_of(there))
-        # A pod that has the one address may still have the other: it has one of each family, and after its sandbox was
-        # made anew another one, under the same UID.
-        was, now = there.instance.ip_addr, [address for pod, _ in mine for address in follows.get(pod, ())]
-        own = any(address == was or (":" in address) is not (":" in was) for address in now)
+        there, syncer = registered[key].instance, syncer_of(registered[key])
+        lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
+        harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
+        # A pod has an address of each family, so an IPv4 address does not show that it lost its IPv6 address. Within a
+        # family, a pod with a new sandbox has a new address under the same UID.
+        now = [address for pod, _ in _same(there, syncer) for address in addresses.get(pod, ())]
+        own = any(address == there.ip_addr or (":" in address) is not (":" in there.ip_addr) for address in now)
         own = own and grounds is not Grounds.SYNCER_DELETED
-        awaits = names if syncer_of(there) in refused else failed.intersection(names)
+        names = _names(key, there.vip_address, syncer)
+        awaits = names if syncer in refused else failed.intersection(names)
         if own or (any(not left[name] for name in awaits) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
     return held_back
@@ -169,25 +166,25 @@ def _left_up(
     registered: Mapping[InstanceKey, ObservedInstance],
     taken: Collection[InstanceKey],
 ) -> Counter[str]:
-    """How many UP instances are left, by each name of app, VIP and syncer."""
+    """Count the UP instances that are left, by each name of app, VIP and syncer."""
     left: Counter[str] = Counter()
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action) and not outcome.failed:
             left.update(_names(key, action.instance.vip_address, action.syncer))
     for key, observed in registered.items():
-        gone = key in taken or (key in ended and not _stands(ended[key]))
+        gone = key in taken or (key in ended and not _registered_everywhere(ended[key]))
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
     return left
 
 
-_PodOf: TypeAlias = tuple[str, str]  # the app or the syncer, and the pod's UID, or address and port of what has no pod
+_PodOf: TypeAlias = tuple[str, str]  # the app or the syncer, and the pod's UID, or address and port without a pod
 
 
 def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
-    """What tells that an instance under another name is the same, with its address: by its syncer; and a pod, which has
-    a UID, by its app as well."""
+    """Return the names under which another instance is of the same pod, with its address: by syncer, and if there is a
+    pod UID also by app."""
     uid = pod_uid_of(instance)
     who = uid or f"{instance.ip_addr}:{instance.main_port}"
     names = [f"syncer {syncer}", *([f"app {instance.key.app}"] if uid else [])]
@@ -195,8 +192,8 @@ def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, st
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
-    """The pods of the instances that could not be read, or have no place in a quota, and so are not registered. The
-    latter by their syncer alone: an app that it merely names may be another team's."""
+    """Return the pods of instances that are unread or over the quota, and so are not registered. Those over the quota
+    only by syncer: the app that they name may be another team's."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
     awaited = [pod for syncer, wanted in found if wanted for pod in _same(wanted.instance, syncer)]
     for ref, claim in desired.claims.items():
@@ -205,8 +202,8 @@ def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
     return awaited
 
 
-def _stands(outcome: Outcome) -> bool:
-    """Whether it is registered, and callers of each Eureka server find it."""
+def _registered_everywhere(outcome: Outcome) -> bool:
+    """Say whether the instance is registered, and callers of each Eureka server find it."""
     return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
 
 
@@ -215,23 +212,23 @@ def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tupl
 
 
 def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
-    """What callers know an instance by."""
+    """Return the names by which callers know an instance."""
     return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
-    """What could not be tried and UP instances wait for."""
+    """Return the wanted UP instances that could not be tried."""
     tried = {action.key for action in plan.changes if isinstance(action, Register)}
     blocked = [(one, wanted.instance) for one in plan.blocked if (wanted := desired.wanted(one.key))]
     return [
         (one.syncer, instance)
         for one, instance in blocked
-        if one.key not in tried and instance.status is InstanceStatus.UP and not _serves_itself(one, instance, observed)
+        if one.key not in tried and instance.status is InstanceStatus.UP and not _is_served(one, instance, observed)
     ]
 
 
 def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
-    """The syncers that want an UP instance more than they have, and that their Namespace does not grant it."""
+    """Return the syncers without a grant of their Namespace that want an UP instance that is not registered."""
     return frozenset(
         ref
         for ref, claim in desired.claims.items()
@@ -241,8 +238,8 @@ def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
     )
 
 
-def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
-    """Whether the pod's own registration does for its callers what ours would; or ours stands beside it."""
+def _is_served(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
+    """Say whether the pod's own instance serves callers as ours would, or ours is registered as well."""
     other = observed.others.get(blocked.other) if blocked.other else None
     if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False

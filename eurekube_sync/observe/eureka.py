@@ -1,11 +1,11 @@
-"""What is registered in Eureka, seen with our eyes: ours in scope, ours elsewhere, another cluster's under our name,
-others'. And what this process remembers of it: what it wrote a moment ago, and what it last saw UP.
+"""Eureka's list, divided into our instances and others'; what this process wrote to Eureka lately; what it last saw UP.
 
-A list is up to 30 s old by the server's cache, so whatever a pass would change is read again, uncached, and laid over
-the list (`Observed.refreshed`). Only a daemon has memories, and no removal rests on them."""
+A list may be 30 s old, because Eureka caches it. So a pass reads each instance that it would change again, uncached
+(`Observed.refreshed`). Only a daemon has memories, and no removal depends on them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
@@ -24,33 +24,33 @@ from eurekube_sync.model.wording import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """An uncached read that failed: the instance may be there or not."""
+    """An uncached read that failed: the instance may exist or not."""
 
     why: str
-    late: bool = False  # the pass ended before it was tried
+    late: bool = False  # the pass ended before the read was tried
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
 class Observed:
-    """A complete list of the registry, divided; each key is in one of `ours` and `others`."""
+    """A complete list of Eureka's instances; each key is either in `ours` or in `others`."""
 
     ownership: Ownership
     scope: Scope
-    ours: Mapping[InstanceKey, ObservedInstance]  # owner and cluster match, and the syncer is in scope
+    ours: Mapping[InstanceKey, ObservedInstance]  # owner and cluster match, and the syncer is in scope: see `is_ours`
     others: Mapping[InstanceKey, ObservedInstance]
-    """Never changed: foreign, or ours in another scope, or with an unreadable mark."""
-    clashes: tuple[str, ...] = ()  # UIDs of other clusters under our owner name
+    """Never changed: foreign instances, and ours of another scope or with an unreadable mark."""
+    clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner name
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
-    """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to expire."""
+    """How many instances of each syncer the list showed, before any uncached read, without those left to expire."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)  # keys whose uncached read failed
-    asked: float  # when the list was asked for, in Unix seconds; the server's cache may have made it somewhat before
+    asked: float  # Unix seconds of the request for the list; the server's cache may have made the list earlier
     newest: float = 0.0
-    """The latest renewal in the list, in Unix seconds of the server's clock. A quiet server's list may be minutes old,
-    so how long nobody renewed an instance is reported by what is registered beside it."""
+    """The latest renewal in the list, in Unix seconds of the server's clock. The list of a server with few changes may
+    be minutes old, so the age of a renewal is measured from this time."""
 
     @cached_property
     def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
-        """The keys of `ours` by the syncer that their mark names. Made once, in one walk, when first asked for."""
+        """The keys of `ours`, grouped by the syncer that their mark names."""
         found: dict[SyncerRef, set[InstanceKey]] = {}
         for key, instance in self.ours.items():
             syncer = syncer_of(instance)
@@ -59,49 +59,49 @@ class Observed:
         return {syncer: frozenset(keys) for syncer, keys in found.items()}
 
     def silent(self, instance: ObservedInstance) -> float:
-        """Seconds for which nobody had renewed or registered the instance when the list was made; 0 where Eureka gives
-        no time. Eureka adds the duration to the time of a renewal alone (Lease.renew): right after a registration only
-        `last_dirty_timestamp` tells that somebody serves it."""
+        """Return for how many seconds nobody had renewed or registered the instance when the list was made. 0 where
+        Eureka gives no renewal time. Eureka adds the lease's duration only to the time of a renewal (Lease.renew), so
+        right after a registration only `last_dirty_timestamp` shows that the instance is served."""
         seen = max(instance.renewed, instance.last_dirty_timestamp / 1000)
         return self.newest - seen if instance.last_renewal else 0.0
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
-        """The same with uncached reads laid over it; None is a 404: not there."""
-        known = {key: reading for key, reading in readings.items() if not isinstance(reading, Unread)}
-        unread = {key: reading for key, reading in readings.items() if isinstance(reading, Unread)}
-        return replace(self._laid_over(known), unread={**self.unread, **unread})
+        """Return the list with each reading in place of what it showed; None means that Eureka answered 404."""
+        if not readings:
+            return self
+        ours, others, unread = dict(self.ours), dict(self.others), dict(self.unread)
+        for key, reading in readings.items():
+            if isinstance(reading, Unread):
+                unread[key] = reading
+                continue
+            ours.pop(key, None)
+            others.pop(key, None)
+            if reading is not None:
+                (ours if is_ours(reading, self.ownership, self.scope) else others)[key] = reading
+        return replace(self, ours=ours, others=others, unread=unread)
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
-        """The same with our late writes laid over it, but under another owner's instance, which is younger. What was
-        cancelled and is still listed may have come back: it stays, to be read again."""
-        return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
+        """Return the list with our recent registrations added. Another owner's instance under the same key is newer
+        than our write. An instance that we cancelled and that is still listed may have been registered again, so it
+        stays, and is read again later."""
+        return self.refreshed({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
 
     def beside(self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]) -> Observed:
-        """The same with what other servers list for these syncers. Only for those that are deleted: what was registered
-        since the cluster was listed would look undesired, and nothing is registered for them."""
+        """Return the list with the instances of these syncers that other Eureka servers hold. Only for deleted syncers,
+        because nothing new is registered for them. Any other instance may have been registered since Kubernetes was
+        listed, and would look undesired."""
         known = self.ours.keys() | self.others.keys()
         found = [i for i in elsewhere if i.key not in known and is_ours(i, self.ownership, self.scope)]
         mine = {i.key: i for i in found if syncer_of(i) in syncers}
         return replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed)) if mine else self
 
     def narrowed(self, scope: Scope) -> Observed:
-        """The same in a scope that knows more now: what turned out to be somebody else's is `others`."""
+        """Move instances whose syncers `scope` does not cover to `others`; `scope` knows the syncers' labels."""
         if scope == self.scope:
             return self
         theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
         ours = {key: i for key, i in self.ours.items() if key not in theirs}
         return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
-
-    def _laid_over(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
-        if not written:
-            return self
-        ours, others = dict(self.ours), dict(self.others)
-        for key, instance in written.items():
-            ours.pop(key, None)
-            others.pop(key, None)
-            if instance is not None:
-                (ours if is_ours(instance, self.ownership, self.scope) else others)[key] = instance
-        return replace(self, ours=ours, others=others)
 
 
 def observe(
@@ -112,9 +112,9 @@ def observe(
     asked: float,
     before: Observed | None = None,
 ) -> Observed:
-    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be removed from one.
-    `asked` is when it was asked for, in Unix seconds. `before` is what the pass before made of its list: an instance
-    of which nothing but its last renewal changed is ours if it was."""
+    """Divide a complete list. An Unknown registry has no `Observed`, so nothing can be removed from it. `asked` is the
+    time of the request, in Unix seconds. `before` is the result of the previous pass: an instance that was ours, and of
+    which only the last renewal changed, is still ours."""
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
@@ -122,14 +122,14 @@ def observe(
     if before and (before.ownership, before.scope) != (ownership, scope):
         before = None
     known = before.ours if before else {}
-    again = 0
+    unchanged = 0  # how many of `ours` were ours in the pass before, with nothing changed but their last renewal
     for one in registry.data:
         instance, key = one.instance, one.instance.key
         was, last = known.get(key), latest.get(instance.lease)
         if last is None or one.last_renewal > last.last_renewal:
             latest[instance.lease] = one
         if was is not None and was.instance is instance and key not in ours:
-            again += 1
+            unchanged += 1
             ours[key] = one
         elif is_ours(one, ownership, scope):
             ours[key] = one
@@ -137,7 +137,7 @@ def observe(
             others[key] = one
             if ownership.clashes(one):
                 clashes.add(one.metadata.get(CLUSTER, ""))
-    same = before if before and again == len(ours) == len(known) else None
+    same = before if before and unchanged == len(ours) == len(known) else None
     found = Observed(
         ownership=ownership,
         scope=scope,
@@ -154,22 +154,21 @@ def observe(
 
 
 def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) -> Mapping[SyncerRef, int]:
-    found = dict(before)
+    found = Counter(before)
     for instance in ours:
-        syncer = syncer_of(instance)
-        assert syncer is not None  # is_ours has read it
-        found[syncer] = found.get(syncer, 0) + (not is_gone(instance))
+        if syncer := syncer_of(instance):
+            found[syncer] += not is_gone(instance)
     return found
 
 
 def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
-    """Whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
+    """Say whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
     syncer = syncer_of(instance)
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
 
 
 def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
-    """The UID of the one cluster where the owner has instances; empty for none, for several's, and for no UID."""
+    """Return the UID of the only cluster in which the owner has instances; "" if there is no such cluster."""
     listed = registry.data if isinstance(registry, Complete) else ()
     found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
     uid = found.pop() if len(found) == 1 else ""
@@ -179,8 +178,7 @@ def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, o
 def held_by_owner(
     registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
 ) -> tuple[ObservedInstance, ...]:
-    """What carries the owner's name and lies in scope, of whichever cluster: all that may be renewed while the cluster
-    does not tell who it is."""
+    """Return the instances with the owner's name in scope, of any cluster."""
     return tuple(
         instance
         for instance in registry.data
@@ -194,8 +192,8 @@ THRESHOLD = 0.85  # `renewalPercentThreshold`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """A registry of `ours` and `others` while all live, and ours are renewed every `interval` seconds. A server that is
-    alone counts one client more than it holds (`openForTraffic`); that is left out."""
+    """How near Eureka is to self-preservation, if all instances live and ours are renewed every `interval` seconds. A
+    server without peers counts one client more than it holds (`openForTraffic`); that is left out."""
 
     ours: int
     others: int
@@ -203,27 +201,26 @@ class Headroom:
 
     @property
     def expected(self) -> float:
-        """Renewals a minute that the server counts on."""
+        """Renewals a minute that the server expects."""
         return (self.ours + self.others) * 60 / EXPECTED_INTERVAL
 
     @property
     def threshold(self) -> int:
-        """Renewals a minute at or below which nobody is evicted."""
+        """Renewals a minute at or below which Eureka evicts nothing."""
         return int(self.expected * THRESHOLD)
 
     @property
     def renewals(self) -> float:
-        """Renewals a minute that it gets: two of each of the others, and ours."""
+        """Renewals a minute that Eureka receives: two of each other instance, and ours."""
         return self.others * 60 / EXPECTED_INTERVAL + self.ours * 60 / self.interval
 
     @property
     def blocks_eviction(self) -> bool:
-        """Whether our interval alone keeps the server in self-preservation: nobody is ever evicted."""
+        """Whether our interval alone keeps Eureka in self-preservation, so that it never evicts anything."""
         return self.interval > EXPECTED_INTERVAL and self.ours > 0 and self.renewals <= self.threshold
 
     @property
     def warning(self) -> str:
-        """What a person should do about it."""
         return (
             f"self-preservation: with passes every {self.interval:g}s Eureka gets {counted(self.renewals, 'renewal')} "
             f"a minute, not above its threshold of {self.threshold}. So it evicts nobody. Use --interval 30s or less."
@@ -231,28 +228,27 @@ class Headroom:
 
 
 def headroom(observed: Observed, interval: float) -> Headroom:
-    """The headroom of a complete list; ours is all that bears our owner's name, of whichever scope."""
+    """Return the headroom of a complete list; instances with our owner's name count as ours, in any scope."""
     owner = observed.ownership.owner
     elsewhere = sum(instance.metadata.get(OWNER) == owner for instance in observed.others.values())
     return Headroom(ours=len(observed.ours) + elsewhere, others=len(observed.others) - elsewhere, interval=interval)
 
 
 def interval_of(pass_interval: float, *, slack: float) -> float:
-    """Seconds between two renewals of a lease, when passes come every `pass_interval` and each renews what is due."""
+    """Return the seconds between two renewals of a lease, if each pass renews what is due."""
     wait = EXPECTED_INTERVAL - slack
     return pass_interval * max(1, -(-wait // pass_interval))
 
 
 class OwnWrites:
-    """The writes of the last `seconds`, which the server's cached lists may still hide; all times monotonic seconds.
-    Laid over the list, so that a stale one neither hides a fresh instance nor shows a cancelled one."""
+    """Our writes of the last `seconds`, which Eureka's cached lists may not show yet; times in monotonic seconds."""
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
         self._writes: dict[InstanceKey, tuple[float, ObservedInstance | None]] = {}
 
     def note(self, outcomes: Outcomes, now: float) -> None:
-        """Remember what a pass wrote. A failed call may have had its effect or not: that key is forgotten."""
+        """Remember what a pass wrote; forget the key of a failed call, which may have had its effect or not."""
         for outcome in outcomes.others:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
@@ -261,55 +257,57 @@ class OwnWrites:
                 self._writes[key] = (now, None)
             else:
                 wrote = outcome.registered
-                assert wrote  # what only renewed is none of the others
+                assert wrote  # `others` has no plain renewal
                 status = outcome.status or wrote.status
                 self._writes[key] = (now, ObservedInstance(instance=replace(wrote, status=status)))
 
     def recent(self, now: float) -> Mapping[InstanceKey, ObservedInstance | None]:
-        """What was written lately, by key; None: it was cancelled."""
+        """Return the recent writes by key; None means cancelled."""
         self._writes = {key: (at, wrote) for key, (at, wrote) in self._writes.items() if now - at < self._seconds}
         return {key: wrote for key, (_, wrote) in self._writes.items()}
 
 
 class LastSeen:
-    """What was UP after the last pass that could read Eureka. It comes back to a suspended syncer when Eureka lost it,
-    and while Eureka cannot be read, though a limit or a drain that cannot be read lets nothing else in."""
+    """The instances that were UP after the last pass that could read Eureka. They let an instance be registered again
+    where a suspend, a limit or a drain otherwise forbids it: if Eureka lost the instance of a suspended syncer, or if
+    Eureka cannot be read."""
 
     def __init__(self) -> None:
         self._up: Mapping[InstanceKey, Instance] = {}
 
     def note(self, observed: Observed, outcomes: Outcomes, renewed: Collection[InstanceKey], desired: Desired) -> None:
-        """Remember what such a pass left, and forget all else. What Eureka has no more may come back in a later pass
-        while this process renewed it lately; but not where it was to be cancelled, as another process did then."""
+        """Remember the instances that the pass left UP, and forget all others. An instance that Eureka lost is
+        remembered while this process renewed it lately, unless its syncer no longer wants it: then another process may
+        have cancelled it."""
         ours = observed.ours
         up = {key: one.instance for key, one in ours.items() if one.status is InstanceStatus.UP}
         if lost := [key for key in self._up if key not in ours]:
             kept = set(renewed).intersection(lost)
-            up |= {key: self._up[key] for key in kept if not _was_to_go(self._up[key], desired)}
+            up |= {key: self._up[key] for key in kept if not _is_unwanted(self._up[key], desired)}
         for outcome in outcomes.others:
             key = outcome.action.key
-            is_now = outcome.registered or (ours[key].instance if key in ours else None)
-            if outcome.status is InstanceStatus.UP and is_now is not None:
-                up[key] = is_now
+            registered = outcome.registered or (ours[key].instance if key in ours else None)
+            if outcome.status is InstanceStatus.UP and registered is not None:
+                up[key] = registered
             elif key in ours or isinstance(outcome.action, Cancel):
                 up.pop(key, None)
         self._up = up
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
-        """What of the lately `renewed` was UP, and is wanted for the same pod and under the same limit: another limit
-        may leave fewer places, and the mark of what comes back would hide that."""
+        """Return the lately `renewed` instances that were UP and are wanted for the same pod and under the same limit.
+        Another limit may leave fewer places, and the mark of an instance that is registered again would hide that."""
         found = set()
         for key in renewed:
             up, one = self._up.get(key), desired.wanted(key)
             if up and one and not one.elsewhere:
                 now, then = one.instance.metadata, up.metadata
-                if all(now.get(mark) == then.get(mark) for mark in (POD, LIMIT)):
+                if now.get(POD) == then.get(POD) and now.get(LIMIT) == then.get(LIMIT):
                     found.add(key)
         return frozenset(found)
 
 
-def _was_to_go(instance: Instance, desired: Desired) -> bool:
-    """Whether its syncer has no endpoint for it any more."""
+def _is_unwanted(instance: Instance, desired: Desired) -> bool:
+    """Say whether the instance's syncer has no endpoint for it any more."""
     syncer = syncer_of(instance)
     claim = desired.claims.get(syncer) if syncer is not None else None
     if not isinstance(claim, Serving) or claim.keeps_any or claim.conduct.suspend:

@@ -1,12 +1,13 @@
 """Other installations, as far as Eureka's list shows them. Pure.
 
-Another owner name in this very cluster, as after a typo in `--owner`, may serve our syncers. Both decide on one list by
-one rule which of the two may go on, so never are both stopped. Who has registered nothing there is stopped. Where both
-have, it is the one that came later. An installation that has anything which the other has not is never stopped.
+Another installation of this cluster, with another owner name, may serve our syncers, for example after a typo in
+`--owner`. Both decide from the same list by the same rule which one goes on, so never are both stopped. The one that
+has registered nothing there is stopped; if both have, the later one. An installation with any instance that the other
+has not registered is never stopped.
 
-A syncer that left this installation's scope, by a label or its class, may have come into no other's. Nobody can know
-the other scopes. But whoever serves a syncer renews its instances, and has put its class into them. What is without
-such a sign of life is renewed here, rarely enough that another's sign is seen, and is reported to a person."""
+A syncer that left our scope, by a label or its class, may be in no other scope. We do not know the other scopes. But an
+installation that serves a syncer renews its instances, and writes its own class into them. Instances without such a
+sign are renewed here, rarely enough that another installation's renewals would be seen, and are reported."""
 
 from __future__ import annotations
 
@@ -21,64 +22,65 @@ from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef
-from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.kubernetes import pod_gone
 
 _LATELY = 90.0
-"""Seconds: three renewals. What was not renewed for so long may be left over from an owner that works no more. To wait
-for its end would be a gap for callers."""
+"""Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has ended. To wait
+until it expires would leave callers without instances."""
 _SILENT = 150.0
-"""Seconds: five renewals. A restart of the other installation takes less, and leases are four times as long. What
-another owner would serve seems left over before: so it may come to serve it."""
-AGAIN = 600.0  # seconds without a sight of a syncer that nobody serves after which a process tells a second time
+"""Seconds: five renewals. A restart of another installation takes less, and leases are four times as long. It is more
+than `_LATELY`, so another owner can begin to serve a syncer before we call it unserved."""
+AGAIN = 600.0  # seconds; after this time without finding a syncer unserved, a process reports it once more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherOwner:
-    """An owner that serves syncers which this installation is to serve."""
+    """Another owner that serves syncers of our scope."""
 
     name: str
     ours: str  # our own owner's name
-    registered: int  # how many of its instances stand where ours would, and are renewed
-    twice: int  # how many of ours stand beside them
-    stops_us: bool  # whether this installation may do nothing but renew
+    registered: int  # how many of its instances are renewed at an address and port that ours would have
+    twice: int  # how many of ours are registered at the same addresses and ports
+    stops_us: bool  # whether this installation may only renew
 
     @property
     def sentence(self) -> str:
-        """What a person should see to."""
+        """The problem, and what a person should do."""
         if self.stops_us:
             done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
             twice = f"{self.twice} of the instances {_are(self.twice)} registered twice. " if self.twice else ""
             return f"owner clash: {self.question} {twice}This pass is refused: {done}"
         return (
-            f"owner clash: {self._stand} at addresses that owner {self.ours} serves. Stop one of the two "
+            f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop one of the two "
             "installations, then cancel its instances with eurekube-sync owner purge"
         )
 
     @property
     def question(self) -> str:
-        """Whether the owner's name is right, with what speaks against it and the way out."""
+        """The question whether the owner's name is right, with the reason and the way out."""
         return (
-            f"{self._stand} at addresses that this installation would register under owner {self.ours}. "
+            f"{self._registered} at addresses that this installation would register under owner {self.ours}. "
             f"Is --owner {self.ours} right? "
             f"To change the name: eurekube-sync owner rename {quote(self.name)} {self.ours}."
         )
 
     @property
-    def _stand(self) -> str:
+    def _registered(self) -> str:
         instances = f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
         return f"{instances} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
-    """The owners whose instances are renewed where syncers of ours would have theirs. `now` in Unix seconds."""
+    """Return the owners that renew instances at addresses of our syncers' instances. `now` in Unix seconds."""
     theirs: dict[str, list[ObservedInstance]] = {}
     for one in _of_others(observed):
-        moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # to us, from another installation's class
-        # Where nothing else is renewed either, the list alone does not tell that its owner has ended.
+        moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # its syncer came from another class
+        # If nothing in the list is renewed any more, `silent` is small although the owner has ended.
         ended = bool(one.last_renewal) and now - one.renewed > one.instance.lease.duration
         if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
             theirs.setdefault(one.metadata[OWNER], []).append(one)
@@ -101,8 +103,8 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
 
 
 def _came_first(name: str, observed: Observed) -> bool:
-    """Whether the oldest of what is registered twice is the other's. By the marks and times of the whole list, which
-    are the same for both installations, whatever their scopes are, on every peer, and after a restart of Eureka."""
+    """Say whether the oldest instance at a shared address is the other owner's. Marks and registration times are the
+    same for both installations, on every Eureka server, and after a restart of Eureka."""
     first: dict[str, dict[Socket, int]] = {name: {}, observed.ownership.owner: {}}
     for one in (*observed.ours.values(), *observed.others.values()):
         owner = one.metadata.get(OWNER, "")
@@ -114,7 +116,7 @@ def _came_first(name: str, observed: Observed) -> bool:
 
 
 def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
-    """What other owners have in this cluster."""
+    """Give the instances that other owners registered from this cluster."""
     owner, cluster = observed.ownership.owner, observed.ownership.cluster
     for one in observed.others.values():
         if one.metadata.get(CLUSTER) == cluster and one.metadata.get(OWNER, owner) != owner:
@@ -122,7 +124,7 @@ def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
 
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:
-    """The syncers that instances of another owner in this cluster name, whoever renews these."""
+    """Return the syncers of this cluster that have instances of another owner, renewed or not."""
     return frozenset(syncer for one in _of_others(observed) if (syncer := syncer_of(one)))
 
 
@@ -133,8 +135,8 @@ def nothing_of(
     where: str = "this cluster",
     to_read: str = "--owner",
 ) -> str | None:
-    """Where the owner has no instance in the cluster: that its name, or what else is `to_read`, may be wrong, and what
-    there is instead. None where it has one: then its name is right."""
+    """Return a warning that `to_read` may be wrong, if the owner has no instance in the cluster, with those that
+    exist."""
     owners, clusters = Counter[str](), Counter[str]()
     for one in registered:
         owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")
@@ -159,14 +161,14 @@ def _are(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
-    """One syncer, and what is registered of it."""
+    """A syncer that no installation serves, and its instances."""
 
     syncer: SyncerObject
     instances: tuple[ObservedInstance, ...]
 
     @property
     def message(self) -> str:
-        """What a person should see to."""
+        """The problem, for a person."""
         number = counted(len(self.instances), "instance")
         return (
             "no installation serves it. Its labels or class are not in this scope, and nobody else renews its "
@@ -175,14 +177,14 @@ class Unserved:
 
     @property
     def event(self) -> EventRecord:
-        """The same for whoever looks at the syncer."""
+        """An event with the same message."""
         ref, uid, reason = self.syncer.ref, self.syncer.uid, "NoInstallation"
         return EventRecord(syncer=ref, uid=uid, warning=True, reason=reason, message=self.message, key=reason)
 
 
 def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:
-    """Those whose names are in scope, and whose labels or class are not. What a person deletes, and what another owner
-    serves now, is left to expire."""
+    """Return the syncers whose names are in scope and whose labels or class are not, and that nobody else serves. The
+    instances of deleted syncers, and of those that another owner serves now, are left to expire."""
     scope, by_name = observed.scope, replace(observed.scope, elsewhere=frozenset())
     left = {
         one.ref: one
@@ -194,9 +196,8 @@ def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserve
         ref = syncer_of(instance)
         if ref is None or ref not in left or not observed.ownership.holds(instance) or is_gone(instance):
             continue
-        mark = instance.metadata.get(CLASS)
-        # It is renewed by this mark, which whoever serves it now would have changed.
-        by_mark = not scope.selector and mark == scope.syncer_class != class_of(left[ref])
+        # `renew_ours` renews an instance with our class, and an installation that serves it would change the class.
+        by_mark = not scope.selector and instance.metadata.get(CLASS) == scope.syncer_class != class_of(left[ref])
         if by_mark or observed.silent(instance) > _SILENT:
             found.setdefault(ref, []).append(instance)
     at_work = (one for one in _of_others(observed) if observed.silent(one) <= _LATELY) if found else ()
@@ -209,10 +210,7 @@ def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserve
 
 
 def living(left: Iterable[Unserved], pods: Mapping[str, Complete[frozenset[str]]]) -> tuple[Unserved, ...]:
-    """The same without instances whose pod is gone from a complete list: these expire."""
-
-    def lives(instance: ObservedInstance) -> bool:
-        uid, there = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
-        return uid is None or there is None or uid in there.data
-
-    return tuple(replace(one, instances=tuple(filter(lives, one.instances))) for one in left)
+    """Return the syncers without the instances whose pod is gone: those are left to expire."""
+    return tuple(
+        replace(one, instances=tuple(each for each in one.instances if pod_gone(each, pods) is None)) for one in left
+    )

@@ -1,5 +1,5 @@
-"""Reads from Kubernetes all that one pass needs, each source for itself. Pods and Nodes cost time and rights, so they
-are read only where a syncer cannot do without."""
+"""Read from Kubernetes what one pass needs. Pods and Nodes cost time and rights, so they are read only where a syncer
+needs them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, Pods, SyncerObject, SyncerRef
-from eurekube_sync.model.ownership import pod_namespace_of
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.ports import Clock, Cluster
-from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 
@@ -29,14 +30,13 @@ _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 _MOMENT = 10.0
-"""Seconds for which an answer to `SameCluster` holds: an object that is written after it bears a UID or a version all
-the same."""
+"""Seconds for which the answer of `SameCluster` is reused: a later write names a UID or a resource version anyway."""
 
 
 class SameCluster:
-    """Whether the cluster that answers is still the one whose UID is known: a kubeconfig that is read again after a
-    401, or a name, may lead elsewhere. To be asked when all was listed, before anything is changed for it, and before
-    anything is written there. One that does not say who it is may be any: its lists prove nothing."""
+    """Check that the API still serves the cluster whose UID is known. A kubeconfig that is read again after a 401, or a
+    host name, may lead to another cluster. Ask it after all lists, before the first change, and before a write to
+    Kubernetes. A cluster without a known UID may be any cluster, so its lists prove nothing."""
 
     def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
         self._cluster = cluster
@@ -45,7 +45,7 @@ class SameCluster:
         self._confirmed = -inf
 
     def doubt(self, otherwise: str) -> Unknown | None:
-        """Why it may be another one, and what is done `otherwise`; None when it is the same, or was a moment ago."""
+        """Return why it may be another cluster, and that the pass does `otherwise`; None if it is the same."""
         if self._clock.monotonic() - self._confirmed < _MOMENT:
             return None
         found = self._cluster.identity(anew=True)
@@ -63,21 +63,24 @@ class SameCluster:
 
 
 def unread_cluster(identity: Source[str]) -> ClusterView:
-    """A cluster of which nothing else was asked."""
+    """Return the view of a cluster from which only the identity was read."""
     live: Source[bool] = Complete(data=True)
     return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
 
 
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
-    """All syncers of the scope's namespaces, those of other labels and classes as well: one that is not in it is gone,
-    and not merely somebody else's."""
+    """List all syncers of the scope's namespaces, also those of other labels and classes: a syncer that is missing here
+    does not exist, rather than belong to another installation."""
     return cluster.list_syncers(None if scope.namespaces is None else sorted(scope.namespaces))
 
 
 def absent_namespaces(cluster: Cluster, view: ClusterView, scope: Scope) -> tuple[str, ...]:
-    """Namespaces that the scope names and that do not exist: asked for only where no syncer was listed."""
-    empty = [name for name in sorted(scope.namespaces or ()) if view.syncers.of(name) == Complete(data=())]
-    return tuple(name for name in empty if cluster.namespace_exists(name) == Complete(data=False))
+    """Return the scope's namespaces that do not exist; only namespaces without any syncer are asked for."""
+    return tuple(
+        name
+        for name in sorted(scope.namespaces or ())
+        if view.syncers.of(name) == Complete(data=()) and cluster.namespace_exists(name) == Complete(data=False)
+    )
 
 
 def read_cluster(
@@ -88,20 +91,15 @@ def read_cluster(
     syncers: Listed[SyncerObject] | None = None,
     drains: Collection[Kind] = (),
 ) -> ClusterView:
-    """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
-    by namespace while these are few, else the whole cluster in one walk. `marked` are the syncers that Eureka's
-    instances name: the namespace of one that is gone is read as well, for its addresses may be other pods' now. The CRD
-    is asked for when one is gone or being deleted: while a CRD goes, all its objects are, and nobody wished it.
-    `drains` are the kinds whose drain annotations are looked for, beside those of Services."""
+    """Read the syncers, unless they were listed before, and the Services and slices that those in scope select. The
+    namespace of a syncer that instances name (`marked`) and that is gone is read as well, because its addresses may be
+    other pods' now. The CRD is read if a syncer is gone or being deleted: the deletion of a CRD deletes all its
+    objects, although nobody wanted that. `drains` are the kinds beside Services whose drain annotations are read."""
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     view = replace(unread_cluster(identity), syncers=syncers)
     listed = list(every(syncers))
-    there = {syncer.ref for syncer in listed}
-    missing = [
-        ref
-        for ref in marked
-        if ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete)
-    ]
+    absent = (ref for ref in marked - {syncer.ref for syncer in listed} if scope.covers(ref))
+    missing = [ref for ref in absent if isinstance(syncers.of(ref.namespace), Complete)]
     taken = [syncer for syncer in listed if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
         crd = cluster.crd_live()
@@ -129,19 +127,18 @@ def read_cluster(
 
 
 def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
-    """None: in one walk of the whole cluster."""
+    """Return the namespaces to list one by one; None to list the whole cluster at once."""
     few = scope.namespaces is not None or len(namespaces) <= _FEW_NAMESPACES
     return sorted(namespaces) if few else None
 
 
 def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bool]:
-    """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
-
-    A replica of the API server may answer a list as it was while an earlier CRD went, beside the CRD that was installed
-    since: what was deleted before that went with the earlier one. When syncers were created says nothing: those that
-    outlive a CRD are older than the next one for ever, and people delete them all the same. A restore of single objects
-    (Velero) brings no deletion along, and a snapshot of etcd keeps all times. Times are whole seconds, and the same
-    second counts for the person."""
+    """Say whether people made the deletions in these lists: the CRD is installed, and none of the deletions is older. A
+    replica of the API server may answer with a list from before an earlier CRD was deleted, next to the CRD that was
+    installed later. A syncer that was deleted before this CRD was installed went with the earlier one. Creation times
+    show nothing: a syncer that outlives a CRD stays older than the next one, and people delete it all the same. A
+    restore of single objects (Velero) restores no deletion, and a snapshot of etcd keeps all times. Times are whole
+    seconds; a deletion in the same second counts as a person's."""
     if isinstance(found, Unknown):
         return found
     older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data]
@@ -157,28 +154,30 @@ def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What has to be read beside Services and slices, or where the drain annotation is looked for."""
+    """Sources to read beside Services and slices, or to search for drain annotations."""
 
-    pods: frozenset[str] = frozenset()
-    readiness: frozenset[str] = frozenset()  # of these namespaces
+    pods: frozenset[str] = frozenset()  # namespaces
+    readiness: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
-    """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
-    where the endpoints do not tell them, whole Pods for a readiness gate."""
+    """Return what the syncers need: Pods for metadata from them; Nodes for node ports, and for zones that the endpoints
+    lack; pod conditions for a readiness gate."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
-        # Most syncers have none of the fields that could need more: their specs are not parsed twice.
-        wishes = any(syncer.spec.get(field) for field in ("metadataFrom", "zone", "readinessGate"))
-        if not wishes and syncer.spec.get("mode") != "service":
+        # Most syncers have none of these fields, and their specs need not be parsed here.
+        fields = any(syncer.spec.get(field) for field in ("metadataFrom", "zone", "readinessGate"))
+        if (
+            not (fields or syncer.spec.get("mode") == "service")
+            or not scope.takes(syncer)
+            or not scope.may_select(syncer)
+        ):
             continue
         namespace = selected_namespace(syncer)
-        if not scope.takes(syncer) or not scope.may_select(syncer):
-            continue
         catalog = catalogs.of(namespace)
         if isinstance(catalog, Unknown):
             continue
@@ -191,7 +190,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
                 pieces = [piece for service in chosen for piece in catalog.data.slices_of(service)]
                 nodes = any(endpoint.zone is None for piece in pieces for endpoint in piece.endpoints)
         except InvalidSyncer:
-            continue  # it is not served, and its condition says why
+            continue  # its condition says why it is not served
         if spec.needs_pods and syncer.deleted is None:
             pods.add(namespace)
         if spec.readiness_gate:
@@ -200,8 +199,8 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
 
 
 def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
-    """Where the drain annotation is looked for, as far as it is `wanted`: Pods where syncers of mode pod select, and
-    Nodes for these, and for node ports, for which they were read. What is being deleted is not drained any more."""
+    """Return where to look for drain annotations of the `wanted` kinds: on Pods where a syncer of mode pod selects, and
+    on Nodes for these, and for node ports. A syncer that is being deleted is not drained any more."""
     living = (one for one in (every(view.syncers) if wanted else ()) if one.deleted is None)
     of_pods = (one for one in living if one.spec.get("mode") != "service" and scope.takes(one))
     namespaces = {selected_namespace(one) for one in of_pods if scope.may_select(one)}
@@ -212,8 +211,8 @@ def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) ->
 
 
 def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> ClusterView:
-    """The view with what tells which Pods and Nodes are drained. Read last: where it fails, nothing else does. What was
-    listed for another reason is not listed twice."""
+    """Return the view with the drain annotations of Pods and Nodes. They are read last, so that a failure affects
+    nothing else. Objects that were listed for another reason are not listed again."""
     needs = drain_needs_of(view, scope, wanted)
     if needs.pods:
         read = view.pods or _NOTHING
@@ -230,23 +229,24 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
         return view
     if view.nodes is None:
         return replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
-    return replace(view, node_drains=_made_of(view.nodes, lambda nodes: tuple(map(_drainable, nodes))))
-
-
-def _drainable(node: Node) -> Drainable:
-    return Drainable(id=node.name, drained=node.drained, ignored=node.ignored)
+    read_nodes = _made_of(
+        view.nodes,
+        lambda nodes: tuple(Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes),
+    )
+    return replace(view, node_drains=read_nodes)
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
-    """Nobody needs this right who does not want it."""
+    """Return the source; if the right is missing, with the option that makes it unnecessary."""
     if isinstance(source, Complete) or source.cause is not Cause.DENIED:
         return source
     return replace(source, message=f"{source.message}: grant it, or set --drain-annotations {instead}")
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """The view with the pods of each namespace that has instances of a syncer that is not served, or that awaits slices
-    or an address, and may select there: nothing else says which of them still live."""
+    """Return the view with the pods of each namespace that has instances of a syncer that is not served, or that waits
+    for slices or an address, as far as it may select there: only the list of pods shows which of these instances still
+    live."""
     registered = observed.keys_by_syncer
     namespaces = {
         namespace
@@ -269,11 +269,11 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
 
 
 def pods_behind(
-    cluster: Cluster, view: ClusterView, going: Iterable[Removal], observed: Observed, scope: Scope
+    cluster: Cluster, view: ClusterView, removals: Iterable[Removal], observed: Observed, scope: Scope
 ) -> Pods:
-    """The pods of each namespace where one of these may have its own, as far as its syncer may select there: namespace
-    by namespace while these are few, else the whole cluster in one walk. What was read already is not read twice."""
-    marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in going)
+    """Return the pod UIDs of each namespace that may have the pods of these removals, as far as their syncers may
+    select there. Namespaces that were read before are not read again."""
+    marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in removals)
     namespaces = {name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)}
     read = view.pods or _NOTHING
     rest = {name for name in namespaces if _is_unread(read.of(name))}
@@ -282,9 +282,17 @@ def pods_behind(
 
 
 def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str]]]:
-    """UIDs of the pods of each namespace whose list is complete."""
+    """Return the UIDs of the pods of each namespace whose list is complete."""
     listed = pods.by_namespace.items() if pods else ()
     return {name: Complete(data=_uids(source.data)) for name, source in listed if isinstance(source, Complete)}
+
+
+def pod_gone(instance: ObservedInstance, pods: Pods) -> Proof | None:
+    """Return the proof that the pod of an instance is gone: a complete list of its namespace's pods without its UID."""
+    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+    if uid is None or not isinstance(listed, Complete) or uid in listed.data:
+        return None
+    return listed.proof
 
 
 def _uids(pods: Iterable[Pod]) -> frozenset[str]:
@@ -300,22 +308,22 @@ def _is_unread(source: Source[Any]) -> bool:
 
 
 def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """All that could not be read, by name; what tells of drains, too, and each failed list once."""
+    """List all sources that could not be read, with their names; a list that failed for pods and for drains once."""
     return chain.from_iterable(unread_by_kind(view).values())
 
 
 def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unknown]]]:
-    """The same, by what was listed, in whichever namespaces."""
+    """Group the same sources by what was listed, in any namespace."""
     needed = list(_failed(view, _NEEDED))
-    told = {source for *_, source in needed}
+    reported = {source for *_, source in needed}
     found: dict[str, list[tuple[str, Unknown]]] = {}
-    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in told)):
+    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in reported)):
         found.setdefault(kind, []).append((name, source))
     return found
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """What could not be read and holds something up, by name; a source that was not needed is not among it."""
+    """List the sources that were needed and could not be read, with their names."""
     return ((name, source) for _, name, source in _failed(view, _NEEDED))
 
 

@@ -1,4 +1,4 @@
-"""Instances that pods registered themselves: whether callers need no more, and what then becomes of ours. Pure."""
+"""Pods that register themselves: what callers would lack without our instance, and whether ours is cancelled. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from eurekube_sync.plan.value import Blocked, Obstacle
 
 
 def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
-    """By our key, what is registered at the same address and port for the same app, and no installation of this program
-    wrote: beside it ours would be a second one of the same process. Of several, one that lacks nothing."""
+    """Return, by our key, the instance at the same address and port of the same app that no installation of this
+    program registered: it belongs to the same process. If there are several, the one that callers can use best."""
     selves: dict[tuple[str, str, int], list[ObservedInstance]] = {}
     for key, other in observed.others.items():
         its = other.instance
@@ -28,24 +28,24 @@ def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[In
                 selves.setdefault((key.app, its.ip_addr, port.number), []).append(other)
     found: dict[InstanceKey, ObservedInstance] = {}
     for key in desired.wanted_by if selves else ():
-        wanted = desired.wanted(key)
-        doubles = [one for s in sockets_of(wanted.instance) for one in selves.get(s, ())] if wanted else []
-        if wanted and doubles:
+        if wanted := desired.wanted(key):
             mine, ours = wanted.instance, observed.ours.get(key)
-            found[key] = min(doubles, key=lambda one: (lacks(one, mine, ours) is not None, one.key))
+            doubles = [one for socket in sockets_of(mine) for one in selves.get(socket, ())]
+            if doubles:
+                found[key] = min(doubles, key=lambda one: (lacks(one, mine, ours) is not None, one.key))
     return found
 
 
 def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | None = None) -> str | None:
-    """What callers would miss if only the pod's own instance stood, and not `wanted`, in words; None: nothing. With
-    `ours`, as it is, a client has to be there that renews the other."""
+    """Return what callers would lack with only the pod's own instance (`other`) instead of `wanted`; None for nothing.
+    With `ours` as registered, also check that a client still renews the other."""
     if other.status is not InstanceStatus.UP:
         return f"the pod's own instance is {other.status.value}"
     if unreached := unreached_by_callers(other.instance, wanted):
         return unreached
     if ours is not None and other.last_renewal:
-        # Each pass renews ours, so by the server's clock the other may be two of its own periods behind. What
-        # `owner adopt` is about to take over nobody renews.
+        # Each pass renews ours, so a living client renewed the other at most two of its periods before, by the server's
+        # clock. Before an `owner adopt` no client renews the other.
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         if other.renewed < ours.renewed - 2 * period:
@@ -54,8 +54,8 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
 
 
 def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
-    """Why callers of `wanted` do not reach the pod's own instance, in words; None: they do. Callers go by the host
-    name. Spring registers a pod under its own name by default, which nobody outside of the cluster resolves."""
+    """Return why callers of `wanted` do not reach the pod's own instance; None if they do. Callers use the host name.
+    By default Spring registers the pod's own name, which nothing outside of the cluster can resolve."""
     named = vip_names(wanted.vip_address) <= vip_names(its.vip_address)
     if wanted.secure_port.enabled:
         named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
@@ -73,12 +73,12 @@ def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
 
 
 def vip_names(vip: str) -> frozenset[str]:
-    """The names in a VIP address, as callers look them up: without regard to case."""
+    """Return the names in a VIP address; callers look them up without regard to case."""
     return frozenset(name.casefold() for name in vip.split(",") if name)
 
 
 def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
-    """By our key, what a pod registered itself, where its syncer asks for more than a warning."""
+    """Return, by our key, the pods' own instances for which the syncer asks us to cancel ours (`onDuplicate: Skip`)."""
     return {
         key: other
         for key, other in registered_by_themselves(desired, observed).items()
@@ -89,10 +89,10 @@ def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey,
 def beside_its_own(
     key: InstanceKey, other: ObservedInstance, desired: Desired, observed: Observed
 ) -> Iterator[Blocked | Action]:
-    """Ours gives way to the `other` that its pod registered itself, once callers need no more than that one by uncached
-    reads of both. Until then it stays as it is wanted, or they could lose both."""
+    """Cancel our instance once uncached reads of both show that callers need only the pod's own. Until then ours is
+    treated as wanted, or callers could lose both."""
     claim, found, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
-    assert claim is not None  # it is wanted
+    assert claim is not None  # `to_give_way_to` has only wanted keys
     assert found is not None
     wanted = found.instance
     stays = lacks(other, wanted, instance)
@@ -111,23 +111,23 @@ def beside_its_own(
 
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
-    """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
+    """Return the report of a pod that registers itself; `stays` says why ours stays registered as well."""
     beside = f", and our instance stays beside the pod's own instance, because {stays}" if stays else ""
     why = f"its pod registers itself as {other.key.id}{beside}. Turn the pod's Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 
 def warned(desired: Desired, observed: Observed) -> Desired:
-    """The claims with a warning where pods register themselves as well, and `onDuplicate` asks for no more."""
-    told: dict[SyncerRef, list[str]] = {}
+    """Return the claims, with a warning where pods register themselves and `onDuplicate` is Warn."""
+    doubles: dict[SyncerRef, list[str]] = {}
     for key, other in registered_by_themselves(desired, observed).items():
-        twice = f"the pod of {key.id} registers itself as {other.key.id} as well"
-        told.setdefault(desired.wanted_by[key], []).append(twice)
+        text = f"the pod of {key.id} registers itself as {other.key.id} as well"
+        doubles.setdefault(desired.wanted_by[key], []).append(text)
     claims = dict(desired.claims)
-    for ref, doubles in told.items():
+    for ref, texts in doubles.items():
         claim = claims[ref]
         if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
-            others = len(doubles) - 1
+            others = len(texts) - 1
             more = f"; so {one_or_more(others, 'does', 'do')} {counted(others, 'more pod')}" if others else ""
-            claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(doubles)}, and gets twice the calls{more}"))
+            claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(texts)}, and gets twice the calls{more}"))
     return replace(desired, claims=claims)

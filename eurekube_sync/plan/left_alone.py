@@ -1,8 +1,8 @@
-"""What the syncer of an instance asks not to be done to it.
+"""Drop the changes that the syncer of an instance forbids by `suspend` or `policy`. Pure.
 
-The instances of a suspended syncer are renewed as they are. One that Eureka lost comes back if this process saw it UP
-lately: a list cannot tell what Eureka lost from what was cancelled before. A policy other than Sync cancels nothing; of
-an instance whose syncer is gone it is the one that its mark names. Pure."""
+The instances of a suspended syncer are renewed as they are. An instance that Eureka lost is registered again if this
+process saw it UP lately, because a list does not show whether an instance was lost or cancelled. A policy other than
+Sync cancels nothing; if the syncer of an instance is gone, the policy in the instance's mark counts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from eurekube_sync.model.actions import Action, Cancel, Change, Register, Renew,
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.ours import renewal
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
 def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
-    """The plan without what the syncers of our instances ask not to be done. What a Namespace no longer grants changes
-    all the same. `last_up`: what this process last saw UP."""
+    """Return the plan without the changes that our instances' syncers forbid, except those for which a Namespace no
+    longer has a grant. `last_up` are the instances that this process last saw UP."""
     syncers = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
     wanted_by = desired.wanted_by
     if not (syncers or plan.changes) and all(map(wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
@@ -31,17 +30,17 @@ def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collec
     comes_back = lost(desired, observed, last_up) if syncers else frozenset[InstanceKey]()
     actions: list[Action] = []
     for action in plan.actions:
-        asleep = bool(syncers) and action.syncer in syncers
+        suspended = bool(syncers) and action.syncer in syncers
         if isinstance(action, Register):  # no policy forbids it
-            actions += [] if asleep and action.key not in comes_back else [action]
-        elif isinstance(action, Renew) and not asleep and action.key in wanted_by:  # whosever it is by its mark
+            actions += [] if suspended and action.key not in comes_back else [action]
+        elif isinstance(action, Renew) and not suspended and action.key in wanted_by:  # whatever syncer its mark names
             actions.append(action)
         else:
             claim = desired.claims.get(action.syncer) if action.syncer else None
             registered = observed.ours.get(action.key)
             if isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key]):
                 actions.append(action)
-            elif asleep:
+            elif suspended:
                 actions.append(_as_it_is(action, registered, seen_up=action.key in last_up))
             elif kept := _by_policy(action, claim, registered, desired):
                 actions.append(kept)
@@ -49,14 +48,14 @@ def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collec
 
 
 def is_suspended(claim: Claim | None) -> bool:
-    """A syncer that cannot be served is suspended all the same: its raw spec says so. A deletion is not."""
+    """Say whether the syncer is suspended, also if it cannot be served; a deletion never is."""
     if isinstance(claim, NotServed):
         return claim.syncer.spec.get("suspend") is True
     return isinstance(claim, Serving) and claim.conduct.suspend
 
 
 def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """The ready instances of suspended syncers that this process saw UP and Eureka lost: they come back."""
+    """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
     return frozenset(
         key
         for key in last_up
@@ -68,22 +67,20 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
 
 
 def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
-    """What is left of an action: a renewal that registers, if it finds no lease, only what this process last saw UP."""
+    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process last saw UP."""
     if isinstance(action, Renew):
         return action if seen_up else replace(action, if_gone=None)
-    assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
+    assert registered is not None  # only a deleting syncer cancels unlisted instances, and it is not suspended
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
-    renews = renewal(registered, f"not changed, because syncer {action.syncer} is suspended")
-    return replace(renews, syncer=action.syncer, if_gone=registered.unchanged() if returns else None)
-
-
-_OURS = "eurekube."
+    why = f"not changed, because syncer {action.syncer} is suspended"
+    if_gone = registered.unchanged() if returns else None
+    return Renew(key=action.key, syncer=action.syncer, why=why, if_gone=if_gone, status=registered.status)
 
 
 def _by_policy(
     action: Renew | Update | Cancel, claim: Claim | None, registered: ObservedInstance | None, desired: Desired
 ) -> Action | None:
-    """What a policy leaves of it; None for nothing."""
+    """Return the action that the policy allows instead; None for no action."""
     policy = _policy(claim, registered)
     match action:
         case Renew() if registered is not None and is_gone(registered):
@@ -97,7 +94,8 @@ def _by_policy(
 
 
 def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
-    """The spec's; of one that ends or cannot be served also the mark's: what either never cancels is not cancelled."""
+    """Return the policy of the spec. While the syncer is not served or its object is gone, its mark counts as well: an
+    instance that either of them never cancels is not cancelled."""
     if isinstance(claim, Serving):
         return claim.conduct.policy
     marked = policy_of(registered.metadata) if registered is not None else Policy.SYNC
@@ -106,23 +104,26 @@ def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
 
 
 def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted | None) -> Action:
-    """UP, DOWN and our own marks; but another pod under the same address is another instance."""
+    """Keep only changes of the status and of our marks, unless another pod has the address."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
-    allowed = {"status"} | {one.field for one in action.changes if one.field.startswith(f"metadata.{_OURS}")}
-    changes = tuple(one for one in action.changes if one.field in allowed - {f"metadata.{KEYS}"})
-    marks = {key: value for key, value in action.instance.metadata.items() if key.startswith(_OURS) and key != KEYS}
-    kept = {key: value for key, value in registered.metadata.items() if not key.startswith(_OURS) or key == KEYS}
+    changes = tuple(c for c in action.changes if c.field == "status" or _is_mark(c.field.removeprefix("metadata.")))
+    if not changes:
+        if_gone = wanted.if_gone if wanted is not None else None
+        return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
+    marks = {key: value for key, value in action.instance.metadata.items() if _is_mark(key)}
+    kept = {key: value for key, value in registered.metadata.items() if not _is_mark(key)}
     instance = replace(registered.unchanged(), status=action.instance.status, metadata={**kept, **marks})
-    if changes:
-        return replace(action, instance=instance, changes=changes)
-    if_gone = wanted.if_gone if wanted is not None else None
-    return replace(renewal(registered, action.why), syncer=action.syncer, if_gone=if_gone)
+    return replace(action, instance=instance, changes=changes)
+
+
+def _is_mark(key: str) -> bool:
+    return key.startswith("eurekube.") and key != KEYS
 
 
 def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
-    """DOWN instead of cancelled, and from now on not renewed. The policy is marked here at the latest, or the end of
-    the syncer would be the end of the policy."""
+    """Turn the instance DOWN instead of cancelling it; from then on it is not renewed. The policy is marked in the
+    instance, because it must outlive the syncer."""
     marks, status = {GONE: "true", POLICY: policy.value}, InstanceStatus.DOWN
     pairs = [(f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()]
     pairs.append(("status", registered.status.value, status.value))

@@ -1,8 +1,8 @@
-"""Which of the wanted instances are not registered, or only DOWN. Pure.
+"""Rules that leave wanted instances unregistered, or keep them DOWN. Pure.
 
-Within a limit who is registered stays, then come newcomers in an order that never changes: raising a limit only adds,
-lowering it only takes away, and a substitute stays until it dies. What a percentage comes to takes nothing out when it
-falls by itself: only an instance whose mark names a higher limit than the spec may go."""
+Within a limit, registered instances stay, and new ones follow in an order that never changes: a higher limit only adds,
+a lower one only removes, and a substitute stays until its pod ends. If a percentage comes to fewer places by itself, no
+instance is removed: only an instance whose mark names a higher limit than the spec may be."""
 
 from __future__ import annotations
 
@@ -38,53 +38,52 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
 
 _WHY = "a person drained an instance, and it is unknown whether it is still drained"
-_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
-"""What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
+HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+"""Statuses that count in a limit and a quota: an instance that a person set OUT_OF_SERVICE may be set UP again."""
 
 
 def first_registered(desired: Desired, observed: Observed) -> Desired:
-    """Of an address that the cluster gave to none of the namespaces that claim it, the first has it: who is registered
-    there, else who would be now, of the older syncer first."""
-    bidding = {
+    """Give an address that several namespaces claim, and that the cluster gave to none of them, to the first: the one
+    that is registered there, else one that could be registered now, of the older syncer first."""
+    claims_by_bid = {
         Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets_of(wanted.instance), allotted=False): claim
         for claim in desired.claims.values()
         if isinstance(claim, Serving)
         for key, rival in claim.rivals.items()
         if rival.right is Right.UNDECIDED and (wanted := claim.wanted_at(key))
     }
-    outdone: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid in bidding:
-        outdone.setdefault(bid.syncer, {})[bid.key] = None
+    rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
+    for bid in claims_by_bid:
+        rivals.setdefault(bid.syncer, {})[bid.key] = None
     to_read: list[InstanceKey] = []
 
-    def comes_in(bid: Bid) -> bool:
-        wanted = bidding[bid].wanted_at(bid.key)
-        up = wanted is not None and wanted.instance.status is InstanceStatus.UP
-        return up and not bidding[bid].conduct.suspend
+    def would_register(bid: Bid) -> bool:
+        claim = claims_by_bid[bid]
+        wanted = claim.wanted_at(bid.key)
+        return wanted is not None and wanted.instance.status is InstanceStatus.UP and not claim.conduct.suspend
 
     def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-        return (bid.key not in observed.ours, not comes_in(bid), seniority(bidding[bid]))
+        return (bid.key not in observed.ours, not would_register(bid), seniority(claims_by_bid[bid]))
 
-    for bid, others in across_namespaces(tuple(bidding)):
+    for bid, others in across_namespaces(tuple(claims_by_bid)):
         first = min(others, key=rank)
         if rank(first) < rank(bid):
-            outdone[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif bid.key not in observed.ours and comes_in(bid):
+            rivals[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
+        elif bid.key not in observed.ours and would_register(bid):
             to_read += [other.key for other in others]
-    claims = dict(desired.claims)
-    for ref, claim in {bid.syncer: claim for bid, claim in bidding.items()}.items():
-        claims[ref] = claim.outdone_by(outdone[ref])
-    return replace(desired, claims=claims, to_read=(*desired.to_read, *to_read))
+    by_syncer = {bid.syncer: claim for bid, claim in claims_by_bid.items()}
+    outdone = {ref: claim.outdone_by(rivals[ref]) for ref, claim in by_syncer.items()}
+    return replace(desired, claims={**desired.claims, **outdone}, to_read=(*desired.to_read, *to_read))
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:
-    """The claims, with DOWN what was drained by a Pod or a Node of which nothing can be read now. All else is as if
-    nobody drained it: a right that is missing must not stop a rollout. A pod's mark counts under whatever key: it may
-    move to another name or port meanwhile."""
+    """Return the claims, with DOWN for instances that a Pod or a Node drained whose annotation cannot be read now. All
+    others count as not drained: a missing right must not stop a rollout. A pod's mark counts under any key, because the
+    pod may have moved to another name or port."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for one in observed.ours.values():
-        if DRAINED in one.metadata and one.status is not InstanceStatus.UP:  # but for what is UP all the same
+        if DRAINED in one.metadata and one.status is not InstanceStatus.UP:
             syncer = syncer_of(one)
             assert syncer is not None  # `ours` holds none without
             by_syncer.setdefault(syncer, []).append(one)
@@ -103,14 +102,14 @@ def _down(
     for key, wanted in claim.wanted.items():
         if not wanted.drain_unknown:
             continue
-        # What may have its mark: the registered one, else those of its pod under other keys.
+        # The mark may be in the registered instance, or in those of its pod under other keys.
         uid, registered = pod_uid_of(wanted.instance), observed.ours.get(key)
-        bearing: Sequence[ObservedInstance] = by_pod.get(uid, ()) if uid is not None else ()
+        marked: Sequence[ObservedInstance] = by_pod.get(uid, ()) if uid is not None else ()
         if registered is not None and pod_uid_of(registered) == uid:
-            bearing = [registered]
+            marked = [registered]
         elif registered is not None and registered.status is InstanceStatus.UP:
-            bearing = ()  # another pod's: nothing is taken down here
-        if unknown := _drained_unknown(bearing, wanted.drain_unknown):
+            marked = ()  # an UP instance of another pod is not turned DOWN
+        if unknown := _drained_unknown(marked, wanted.drain_unknown):
             known = _kinds(wanted.instance.metadata)
             mark = ",".join(kind for kind in Kind if kind in known or kind in unknown)
             metadata = {**wanted.instance.metadata, DRAINED: mark}
@@ -119,7 +118,8 @@ def _down(
 
 
 def _kept(claim: Serving, marked: Iterable[ObservedInstance]) -> Iterator[tuple[InstanceKey, Verdict]]:
-    """A cancel would forget the mark, and the instance come up with the next ready pod, or under the pod's new key."""
+    """Keep drained instances that are not wanted now. A cancel would delete the mark, and the instance would be UP
+    again with the next ready pod, or under the pod's new key."""
     verdicts = claim.verdicts.values()
     drain_unknown = {pod: one.drain_unknown for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
     drain_unknown |= {
@@ -135,7 +135,7 @@ def _kept(claim: Serving, marked: Iterable[ObservedInstance]) -> Iterator[tuple[
 
 
 def _drained_unknown(those: Iterable[ObservedInstance], drain_unknown: Collection[Kind]) -> frozenset[Kind]:
-    """What their marks name and nobody can read; nothing of what is UP all the same."""
+    """Return the kinds that the marks of instances that are not UP name, and that cannot be read now."""
     marked = [_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
     return frozenset(drain_unknown).intersection(frozenset().union(*marked))
 
@@ -146,7 +146,7 @@ def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:
 
 
 def within_limits(desired: Desired, observed: Observed) -> Desired:
-    """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
+    """Apply the syncers' limits; a claim without a limit, or of a suspended syncer, stays as it is."""
     to_read: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
     callers = cache(lambda: _Callers(observed))
@@ -157,44 +157,45 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
             to_read += unread
     if not limited:
         return desired
-    owners = desired.wanted_by.items()  # what one keeps out another may want
+    owners = desired.wanted_by.items()  # a key that one syncer leaves out another may want
     wanted_by = {key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)}
-    claims, to_read = {**desired.claims, **limited}, [*desired.to_read, *to_read]
-    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=tuple(to_read))
+    claims = {**desired.claims, **limited}
+    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
 
 
 def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: Callable[[], _Callers], held: Collection[InstanceKey]
 ) -> tuple[Serving, list[InstanceKey]]:
-    """The claim, and what is to be read uncached. `held`: what has its mark, and may stay without being wanted."""
+    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
-    ready = [key for key in up if not wanted[key].rival or _stands(key, observed)]
-    # The same order in every pass and after every restart, and no favour to low addresses.
+    ready = [key for key in up if not wanted[key].rival or _has_place(key, observed)]
+    # The same order in every pass and after every restart, with no preference for low addresses.
     ready.sort(key=lambda key: (crc32(key.id.encode()), key))
-    registered = [key for key in ready if _stands(key, observed)]
-    # What stays although it may not be wanted has a place, or the limit would be exceeded once it is seen again.
-    gone = (key for key in held if not claim.wanted_at(key) and _stands(key, observed))
-    unseen = sum(claim.keeps(observed.ours[key]) is not None for key in gone)
+    registered = [key for key in ready if _has_place(key, observed)]
+    # A kept instance has a place, or the limit would be exceeded once its endpoint is seen again.
+    unwanted = (key for key in held if not claim.wanted_at(key) and _has_place(key, observed))
+    kept_count = sum(claim.keeps(observed.ours[key]) is not None for key in unwanted)
     pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
     others = callers().others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
     marks = {key: observed.ours[key].metadata.get(LIMIT, "") for key in registered}
     staying = [key for key in registered if not limit.lowered_since(marks[key])]
-    # What could not be read may be registered: nobody comes in for it. It may also be gone: nobody goes for it.
-    drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
-    # Whom callers reach comes before whom a person put out of service, unless that one was let in under this limit.
-    rest = [key for key in registered if key not in staying and key not in drain_unknown]
+    # An unread instance may be registered, so nothing is registered in its place; or it may be gone, so nothing is
+    # removed for it.
+    unread = [key for key in ready if key in observed.unread and key not in staying]
+    # Instances that callers reach come before those set OUT_OF_SERVICE, unless these were registered under this limit.
+    rest = [key for key in registered if key not in staying and key not in unread]
     served = [key for key in rest if _is_up(key, observed)]
     put_out = [key for key in rest if key not in served]
     kept = [key for key in put_out if limit.let_in(marks[key])]
-    newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
+    newcomers = [key for key in ready if key not in registered and key not in unread]
     free = len(ready) if places is None else max(0, places - len(staying))
-    taken = len(served) + len(kept) + len(drain_unknown) + (0 if places is None else unseen)
+    taken = len(served) + len(kept) + len(unread) + (0 if places is None else kept_count)
     coming = newcomers[: max(0, free - taken)]
     chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
-    # A syncer with limit 0 holds nothing, read or not.
-    admitted = {*staying, *drain_unknown, *chosen} if limit.value else set()
+    # A syncer with limit 0 has no instance, not even an unread one.
+    admitted = {*staying, *unread, *chosen} if limit.value else set()
     out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
@@ -207,8 +208,8 @@ def _is_up(key: InstanceKey, observed: Observed) -> bool:
     return observed.ours[key].status is InstanceStatus.UP
 
 
-def _stands(key: InstanceKey, observed: Observed) -> bool:
-    return key in observed.ours and observed.ours[key].status in _STANDING
+def _has_place(key: InstanceKey, observed: Observed) -> bool:
+    return key in observed.ours and observed.ours[key].status in HAS_PLACE
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
@@ -221,6 +222,8 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
 
 
 class _Callers:
+    """The UP instances that callers find by each VIP address."""
+
     def __init__(self, observed: Observed) -> None:
         registered = chain(observed.ours.items(), observed.others.items())
         self._vips = {key: one.instance.vip_address for key, one in registered if one.status is InstanceStatus.UP}
@@ -232,7 +235,7 @@ class _Callers:
                 self._by_name.setdefault(name, []).append(vip)
 
     def others(self, claim: Serving) -> int:
-        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be."""
+        """Count the UP instances under any VIP of the claim that are neither its own nor about to be."""
         names = {name for wanted in claim.wanted.values() for name in vip_names(wanted.instance.vip_address)}
         vips = {vip for name in names for vip in self._by_name.get(name, ())}
         own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}

@@ -1,8 +1,8 @@
-"""Makes the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> within_quota -> claims and plan.
+"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> within_quota -> claims and plan.
 
-Only `make_plan` can remove: it takes an `Observed`, which only a complete list can make. While Eureka cannot be read
-there is `plan_blind`, and while nobody knows which cluster it is, `plan_renewals`.
-What the brake holds comes after, because it is weighed by what is left."""
+Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka cannot be read,
+`plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The brake comes later, because it weighs
+the finished plan."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from eurekube_sync.plan.quota import within_quota
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (first_registered, still_drained, within_limits)
-"""Which of the wanted instances are not registered, or only DOWN."""
+"""The rules that leave wanted instances unregistered, or keep them DOWN."""
 
 
 def draft(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> tuple[Desired, Plan]:
-    """The claims without what is left out, and their plan before the brake. `last_up`: what this process last saw UP;
-    what the last pass made of the same is taken from `earlier`."""
+    """Return the claims with limits and quotas applied, and their plan before the brake. `last_up` are the instances
+    that this process last saw UP; `earlier` keeps the plan of the previous pass."""
     for rule in LEFT_OUT:
         desired = rule(desired, observed)
     return within_quota(desired, plan_for(desired, observed, last_up, earlier), observed, last_up)
@@ -39,12 +39,12 @@ def draft(
 def plan_for(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> Plan:
-    """The plan without the changes to our instances that their syncers ask not to make."""
+    """Return the plan without the changes that the instances' syncers forbid."""
     return left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
 
 
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
-    """The plan of a pass that knows what is registered."""
+    """Return the plan of a pass that could read Eureka."""
     earlier = earlier if earlier is not None else EarlierPlan()
     if again := earlier.plan(desired, observed):
         return again
@@ -59,35 +59,33 @@ def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Bl
 
 
 def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """The plan, and what it would change of ours had no uncached read failed: `otherwise` is the plan by the list."""
-    told = {one.key for one in plan.blocked}
-    left = [
-        _unread_again(action.key, action.syncer, observed)
-        for action in otherwise.actions
-        if not isinstance(action, Renew) and action.key in observed.ours and action.key in observed.unread
-    ]
-    return sorted_plan(plan.actions, (*plan.blocked, *(one for one in left if one.key not in told)))
+    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan without failed reads,
+    has."""
+    unread = (observed.ours.keys() & observed.unread.keys()) - {one.key for one in plan.blocked}
+    left = (_unread_again(one.key, one.syncer, observed) for one in otherwise.changes if one.key in unread)
+    return sorted_plan(plan.actions, (*plan.blocked, *left))
 
 
 def plan_blind(
     desired: Desired, last_up: Collection[InstanceKey] = (), beyond_quota: Collection[InstanceKey] = ()
 ) -> Plan:
-    """The plan while the registry cannot be read but its writes may work: nothing is removed, and nothing comes back
-    that is `beyond_quota`; where it may not be wanted any more, only what this process last saw UP."""
+    """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a 404 it registers
+    again what is certainly wanted, or what this process last saw UP, unless `beyond_quota` has it."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is not None and wanted is not None:
-            returns = claim.conduct.limit is None and not claim.conduct.suspend
-            returns = (returns and not wanted.drain_unknown and wanted.rival is None) or key in last_up
-            returns = returns and wanted.instance.status is InstanceStatus.UP and key not in beyond_quota
+            sure = claim.conduct.limit is None and not claim.conduct.suspend
+            sure = sure and not wanted.drain_unknown and wanted.rival is None
+            up = wanted.instance.status is InstanceStatus.UP
+            returns = up and (sure or key in last_up) and key not in beyond_quota
             why = f"Eureka could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
     return sorted_plan(renewals)
 
 
 def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
-    """Renew these, except those that a policy leaves to expire; and nothing else."""
+    """Renew these instances, except those that a policy leaves to expire."""
     return sorted_plan(renewal(instance, why) for instance in instances if not is_gone(instance))
 
 
@@ -111,7 +109,8 @@ def _of_registered(
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """The older syncer of an instance that a younger one may not take over, because it may be served again."""
+    """Return the older syncer of an instance that a younger one must not take over, because the older may be served
+    again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
     held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))
@@ -122,9 +121,9 @@ def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef 
 def _of_missing(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
-    """What is wanted and is not registered: registered, unless something is in the way."""
+    """Register the wanted instances that are not registered, unless something prevents it."""
     reading = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods}
-    unseen = {  # syncer and pod of what stays because a Service has no slices
+    unseen = {  # syncer and pod of the instances that are kept because a Service has no slices
         (syncer_of(one), pod_uid_of(one))
         for one in (observed.ours.values() if reading else ())
         if (ref := syncer_of(one)) in reading and pod_uid_of(one) and reading[ref].keeps_until_pod_gone(one)
@@ -142,8 +141,8 @@ def _of_missing(
             why = f"{whose} is registered under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
-            # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say
-            # more of this pod: it is not to be registered twice.
+            # An endpoint that was never ready is not registered. Neither is one that an older syncer, or a missing
+            # slice, may already have registered under another key.
             comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
             comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
             if key in selves:
@@ -157,7 +156,7 @@ def _of_missing(
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
-    """What a deleting syncer could have written since the list is deleted unseen, unless it is another owner's."""
+    """Cancel what a deleting syncer could have registered since the list was made, unless it is another owner's."""
     written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
     for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others

@@ -1,6 +1,6 @@
-"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why.
+"""The action for an instance of ours that is registered: renew, update or cancel, with the reason.
 
-An update leaves what others set: a person's OUT_OF_SERVICE or other override, and metadata."""
+An update keeps what others set: an OUT_OF_SERVICE or another override, and metadata."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod
 from eurekube_sync.model.sources import Complete, Proof, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Blocked, Plan, sorted_plan
 
 
 def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Action:
-    """By what its syncer wants; where an uncached read failed, it is left as it is."""
+    """Return the action that the instance's syncer asks for; a renewal if its uncached read failed."""
     instance = observed.ours[key]
     if key in observed.unread:
         return renewal(instance, f"the instance could not be read again: {observed.unread[key].why}")
     if (claim := desired.server_of(key)) is not None:
         wanted = claim.wanted_at(key)
-        assert wanted is not None  # it is the server of the key
+        assert wanted is not None  # `server_of` gives the claim that wants the key
         if earlier and (known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)):
             return known
         action = _for_wanted(claim, wanted, instance)
@@ -67,10 +68,9 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         return renewal(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
         return cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
-    uid, living = pod_uid_of(instance), desired.living_pods.get(pod_namespace_of(instance) or "")
     awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
-    if awaits and uid is not None and living is not None and uid not in living.data:
-        return cancel(instance, "its pod is gone", Grounds.POD_GONE, living.proof)
+    if awaits and (proof := pod_gone(instance, desired.living_pods)):
+        return cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
     match claim:
         case Deleting():
             return cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
@@ -81,7 +81,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
-            if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # it may be yet to come, and want it
+            if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # the syncer may be restored, and want it
                 return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
             return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
@@ -106,25 +106,25 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
-    """Its pod lives and may be wanted again: what a person put out of service is then still to be."""
+    """Cancel the instance, unless a person set it OUT_OF_SERVICE: its pod may be wanted again."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
         return renewal(instance, f"{why}; it is kept, because a person set it OUT_OF_SERVICE")
     return cancel(instance, why, grounds, proof)
 
 
 def renewal(instance: ObservedInstance, why: str) -> Renew:
-    """What leaves it as it is."""
+    """Return an action that leaves the instance as it is."""
     return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
 
 
 def cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
-    """What removes it."""
     syncer = syncer_of(instance)
     assert syncer is not None
     return Cancel(key=instance.key, syncer=syncer, why=why, grounds=grounds, proof=proof, was=instance.status)
 
 
 def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
+    """Return the proof that another pod listens at the instance's address and port."""
     instance, uid = observed.instance, pod_uid_of(observed)
     namespace = pod_namespace_of(observed) or ""
     there = desired.sockets().get((namespace, instance.ip_addr, instance.main_port)) if uid is not None else None
@@ -132,30 +132,31 @@ def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
 
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
-    """What a new register would change. Metadata that others added is theirs; a person's override is not fought."""
+    """Return the fields that a registration would change. Metadata of others, and a person's override, are kept."""
     there = observed.instance
     if instance is there or instance == there:  # nearly all are, in nearly every pass
         return ()
     fields = _fields(instance)
     pairs = [(name, was, fields[name]) for name, was in _fields(there).items()]
-    names = our_keys(there.metadata) - our_keys(instance.metadata)
-    keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE, DRAINED}
+    dropped = our_keys(there.metadata) - our_keys(instance.metadata)
+    keys = {*instance.metadata, *dropped, CLASS, LIMIT, POLICY, GONE, DRAINED}
     pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
     if not overridden(observed, instance.status):
         pairs.append(("status", there.status.value, instance.status.value))
     changes = []
-    for name, was, becomes in ((name, was, becomes) for name, was, becomes in pairs if was != becomes):
-        # A change is shown: a password that callers read in the metadata is not.
-        hides = name.startswith("metadata.") and sounds_secret(name)
-        shown = (was and HIDDEN, becomes and HIDDEN) if hides else (was, becomes)
-        changes.append(Change(field=name, was=shown[0], becomes=shown[1]))
+    for name, was, becomes in pairs:
+        if was == becomes:
+            continue
+        if name.startswith("metadata.") and sounds_secret(name):  # changes are printed, and passwords must not be
+            was, becomes = was and HIDDEN, becomes and HIDDEN
+        changes.append(Change(field=name, was=was, becomes=becomes))
     return tuple(changes)
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
-    """Whether a person's or a tool's override stands against the wanted status. OUT_OF_SERVICE always (a register of UP
-    would be ignored, InstanceStatusOverrideRule); any other only against an UP: a DOWN of ours is trusted first
-    (DownOrStartingRule) and must reach the callers."""
+    """Say whether the instance keeps an override although we want another status. OUT_OF_SERVICE is always kept,
+    because Eureka ignores a registration of UP (InstanceStatusOverrideRule). Another override is kept only against an
+    UP: Eureka puts a registered DOWN before overrides (DownOrStartingRule), and it must reach the callers."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return True
     forced = override_of(observed) is not None
@@ -163,7 +164,7 @@ def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
 
 
 def override_of(observed: ObservedInstance) -> InstanceStatus | None:
-    """What a person or a tool set, and a cancel would forget, though a DOWN of ours may hide it."""
+    """Return the status that a person or a tool set, and a cancel would delete, even if a DOWN of ours hides it."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return observed.status
     kept = observed.instance.override
@@ -187,29 +188,29 @@ def _fields(one: Instance) -> Mapping[str, str]:
 
 @dataclass(slots=True)
 class EarlierPlan:
-    """Changed by each plan that is made."""
+    """What the previous pass planned, and from what. Each new plan changes it."""
 
     renewals: dict[InstanceKey, tuple[Wanted, Instance, Renew]] = field(default_factory=dict)
     _made_of: Sequence[object] | None = None
-    """Of a plan that only renews what is wanted: all that it was made of, in its order."""
+    """The inputs of the last plan, in its order, if it only renewed wanted instances."""
     _found: Sequence[Action | Blocked] = ()
     _plan: Plan = field(default_factory=Plan)
 
     def plan(self, desired: Desired, observed: Observed) -> Plan | None:
-        """The last plan, if it only renewed what is wanted, and would be made of the same objects."""
+        """Return the last plan, if it only renewed wanted instances, and its inputs are the same objects."""
         known = self._made_of
         again = known is not None and not observed.unread and same(known, _made_of(desired, observed))
         return self._plan if again else None
 
     def renewal(self, syncer: SyncerRef, wanted: Wanted, instance: Instance) -> Renew | None:
-        """What it came to that the instance is as its syncer wants it; None where it is to be compared."""
+        """Return the earlier renewal of the same wanted and registered instance; None if they must be compared."""
         known = self.renewals.get(instance.key)
         if known is None or known[0] is not wanted or known[1] is not instance or known[2].syncer != syncer:
             return None
         return known[2]
 
     def planned(self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed) -> Plan:
-        """The plan: the last one itself, if it came to the same. What it does not renew is forgotten."""
+        """Return the plan of these actions; the last plan itself, if they are the same. Forget other renewals."""
         known = [self.renewals.get(one.key) for one in found]
         plain = all(was is not None and was[2] is one for was, one in zip(known, found, strict=True))
         self._made_of = _made_of(desired, observed) if plain and not observed.unread else None

@@ -1,6 +1,7 @@
-"""How many instances a namespace may have in Eureka: beyond that nothing new is registered, and nothing is removed.
+"""The quota: how many instances a namespace may have in Eureka. Above it nothing new is registered, and nothing
+removed.
 
-All counts that Eureka holds under the marks of the namespace's syncers, also if nobody serves them. Pure."""
+All instances count that Eureka holds with the marks of the namespace's syncers, also if no one serves them. Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.left_out import HAS_PLACE
 from eurekube_sync.plan.value import Obstacle, Plan
-
-_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)  # what a person put out of service comes back
 
 
 def within_quota(
     desired: Desired, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
 ) -> tuple[Desired, Plan]:
-    """Both without what has no place. A shard has its share of places. If `braked`, only that goes which it cancels."""
+    """Return both without the registrations above the quota. A shard has its share of it. With `braked`, only the
+    cancels that the brake left make room."""
     most, changing = _places(observed.scope), len(plan.actions) - len(plan.renewals)
     if not changing or len(observed.ours) + len(observed.others) + len(plan.blocked) + changing <= most:
-        return desired, plan  # so it is nearly always
+        return desired, plan  # nearly always
     changes = {action.key: action for action in plan.changes}
     coming: dict[str, list[InstanceKey]] = {}
     for action in plan.of(Register):
@@ -42,11 +43,11 @@ def within_quota(
     if not out:
         return desired, plan
     actions = tuple(action for action in plan.actions if action.key not in out)
-    return _told(desired, out, most), replace(plan, actions=actions)
+    return _without(desired, out, most), replace(plan, actions=actions)
 
 
 def crowded(desired: Desired, scope: Scope) -> Mapping[str, Sequence[Serving]]:
-    """What is served in each namespace that wants more instances than it has places."""
+    """Return, for each namespace that wants more instances than its quota, the syncers that are served."""
     found: dict[str, list[Serving]] = {}
     most = _places(scope)
     for claim in desired.claims.values() if len(desired.wanted_by) > most else ():
@@ -56,7 +57,7 @@ def crowded(desired: Desired, scope: Scope) -> Mapping[str, Sequence[Serving]]:
 
 
 def beyond_quota(desired: Desired, scope: Scope, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """While nobody knows what is registered: what is wanted beyond the places that there are."""
+    """Return the wanted instances above the quota, while it is unknown what is registered."""
     most, found = _places(scope), set[InstanceKey]()
     for claims in crowded(desired, scope).values():
         wanted = ((key, one, claim) for claim in claims for key, one in claim.wanted.items())
@@ -73,19 +74,19 @@ def _places(scope: Scope) -> int:
 def _rank(
     key: InstanceKey, desired: Desired, last_up: Collection[InstanceKey]
 ) -> tuple[bool, tuple[float, SyncerRef], InstanceKey]:
-    """What this process saw UP comes first, then what the older syncers want."""
+    """Order instances: first those that this process last saw UP, then those of older syncers."""
     return (key not in last_up, seniority(desired.claims[desired.wanted_by[key]]), key)
 
 
 def _held(
     plan: Plan, observed: Observed, namespaces: Collection[str]
 ) -> Mapping[str, dict[InstanceKey, InstanceStatus]]:
-    """What Eureka holds of each of these namespaces. What could not be read may be registered."""
+    """Return what Eureka holds of each of these namespaces. An unread instance counts as registered."""
     found: dict[str, dict[InstanceKey, InstanceStatus]] = {namespace: {} for namespace in namespaces}
     for ref, keys in observed.keys_by_syncer.items():
         if ref.namespace in found:
             found[ref.namespace].update((key, observed.ours[key].status) for key in keys)
-    # What a syncer left that has another class or other labels now. Another shard counts its own.
+    # Instances of syncers that have another class or other labels now. Each shard counts only its own.
     scope = observed.scope
     left = {ref for ref in scope.elsewhere if ref.namespace in found and (not scope.shard or scope.shard.holds(ref))}
     for key, one in observed.others.items() if left else ():
@@ -105,25 +106,26 @@ def _without_place(
     cancelled: Collection[InstanceKey],
     most: int,
 ) -> Iterator[InstanceKey]:
-    """What replaces a cancelled instance of its app has its place. To all else that comes everything counts that stays;
-    but only what is UP to an app that has instances that are not UP, or whose removal is held: its pods are replaced,
-    first where one turns DOWN now. These may stay for ever, so in all there are at most twice as many as places."""
-    going, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
+    """Return the new instances above the quota. An instance that replaces a cancelled one of its app always has a
+    place. For another, all instances that stay count. But in an app with instances that are not UP, or whose removal is
+    held, pods are being replaced: there only UP instances count, and apps of which one turns DOWN now come first. Such
+    instances may stay for ever, so a namespace has at most twice its quota."""
+    freed, turning, idle, stay = Counter[str](), Counter[str](), Counter[str](), 0
     for key, status in held.items():
         action = changes.get(key)
         after = action.instance.status if isinstance(action, Update) else status
         if key in cancelled:
-            going[key.app] += 1
+            freed[key.app] += 1
             continue
         stay += 1
-        if after not in _STANDING or isinstance(action, Cancel):
+        if after not in HAS_PLACE or isinstance(action, Cancel):
             idle[key.app] += 1
             turning[key.app] += after is not status is InstanceStatus.UP
     replacing: list[InstanceKey] = []
     others: list[InstanceKey] = []
     for key in coming:
-        (replacing if going[key.app] > 0 else others).append(key)
-        going[key.app] -= 1
+        (replacing if freed[key.app] > 0 else others).append(key)
+        freed[key.app] -= 1
     up, stay = stay - idle.total() + len(replacing), stay + len(replacing)
     for key in sorted(others, key=lambda key: turning[key.app] == 0):
         turns, turning[key.app] = turning[key.app] > 0, turning[key.app] - 1
@@ -133,8 +135,8 @@ def _without_place(
             yield key
 
 
-def _told(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
-    """The claims, saying what has no place."""
+def _without(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
+    """Return the claims, with the verdict `OverQuota` for these keys."""
     by_syncer: dict[SyncerRef, list[InstanceKey]] = {}
     for key in out:
         by_syncer.setdefault(desired.wanted_by[key], []).append(key)
@@ -147,7 +149,7 @@ def _told(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
             "--max-instances-per-namespace"
         )
         over = {**claim.of(OverQuota), **{key: OverQuota(wanted=claim.wanted[key], why=why) for key in keys}}
-        told = f"{len(over)} ready and not registered: {why}"
-        claims[ref] = replace(claim, verdicts={**claim.verdicts, **over}, over_quota=told)
+        text = f"{len(over)} ready and not registered: {why}"
+        claims[ref] = replace(claim, verdicts={**claim.verdicts, **over}, over_quota=text)
     wanted_by = {key: ref for key, ref in desired.wanted_by.items() if key not in out}
     return replace(desired, claims=claims, wanted_by=wanted_by)

@@ -1,4 +1,4 @@
-"""The plan as a value: what a pass will do, sorted, what it cannot do, and the id of what it removes."""
+"""The plan as a value: the sorted actions of a pass, the changes that are blocked, and the checksum of its removals."""
 
 from __future__ import annotations
 
@@ -18,54 +18,52 @@ A = TypeVar("A", bound=Action)
 
 
 class Obstacle(StrEnum):
-    """What keeps a change from being made."""
+    """What prevents a change."""
 
     TAKEN = "Taken"  # another owner's instance is registered under our id
-    DUPLICATE = "Duplicate"  # the pod registers itself, under an id of its own: its image still has a Eureka client
+    DUPLICATE = "Duplicate"  # the pod registers itself under its own id, because its image still has a Eureka client
     UNREAD = "Unread"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A wanted instance that cannot be written now, or one of ours that cannot be changed."""
+    """A wanted instance that cannot be registered now, or one of ours that cannot be changed."""
 
     key: InstanceKey
     syncer: SyncerRef
     why: str
     obstacle: Obstacle
-    other: InstanceKey | None = None  # another owner's instance that is in the way, under whatever key
-    late: bool = False  # of an uncached read: the pass ended before it was tried
+    other: InstanceKey | None = None  # the instance that is in the way, under any key
+    late: bool = False  # the pass ended before the uncached read was tried
 
     @property
     def conflict(self) -> bool:
-        """Whether another owner's instance is in the way, rather than a call that failed."""
+        """Whether another instance is in the way, rather than a read that failed."""
         return self.obstacle is not Obstacle.UNREAD
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps how its actions divide
 class Plan:
-    """All that a pass will do, sorted by kind and key; equal inputs give equal plans."""
+    """All actions of a pass, sorted by kind and key; equal inputs give equal plans."""
 
     actions: tuple[Action, ...] = ()
     blocked: tuple[Blocked, ...] = ()
 
     def of(self, kind: type[A]) -> tuple[A, ...]:
-        """The actions of one kind."""
         return tuple(action for action in self.actions if isinstance(action, kind))
 
     @cached_property
     def renewals(self) -> tuple[Renew, ...]:
-        """Nearly all of them, in nearly every pass."""
         return self.of(Renew)
 
     @cached_property
-    def changes(self) -> tuple[Action, ...]:
-        """All but the renewals."""
+    def changes(self) -> tuple[Register | Update | Cancel, ...]:
+        """All actions but the renewals."""
         return tuple(action for action in self.actions if not isinstance(action, Renew))
 
     @property
     def removals(self) -> tuple[Update | Cancel, ...]:
-        """What callers would lose: cancels of UP instances, and UP to DOWN."""
+        """The actions that take an UP instance from callers: cancels of UP instances, and changes from UP to DOWN."""
         return tuple(a for a in self.changes if isinstance(a, Update | Cancel) and removes(a))
 
     @property
@@ -76,7 +74,7 @@ class Plan:
 
     @property
     def in_the_way(self) -> Mapping[InstanceKey, InstanceKey]:
-        """Another owner's instance, by what it keeps from being registered."""
+        """By the key of another owner's instance: our key that it blocks."""
         return {one.other: one.key for one in self.blocked if one.other}
 
 
@@ -84,11 +82,11 @@ _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
-    """A plan of these actions, in its order: renewals, then adds and other changes, then removals."""
+    """Return the actions as a plan: renewals, registrations, updates, changes from UP to DOWN, cancels."""
     parts: tuple[list[Action], ...] = ([], [], [], [], [])
     for action in actions:
-        last = isinstance(action, Update) and removes(action)
-        parts[3 if last else _KINDS[type(action)]].append(action)
+        to_down = isinstance(action, Update) and removes(action)
+        parts[3 if to_down else _KINDS[type(action)]].append(action)
     return Plan(
         actions=tuple(action for part in parts for action in sorted(part, key=attrgetter("key"))),
         blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
@@ -96,13 +94,13 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
 
 
 def removal_id(actions: Iterable[Action]) -> str:
-    """A checksum over the removals alone: the same set gives the same 12 hex digits, whatever else a pass does."""
+    """Return a checksum of the removals: the same set gives the same 12 hex digits, whatever else the pass does."""
     lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if removes(action))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
-    """The plan with the removals of these keys turned into renewals: status and lease are kept."""
+    """Return the plan with the removals of these keys replaced by renewals, which keep status and lease."""
     if not reasons:
         return plan
     actions = (

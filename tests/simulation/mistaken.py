@@ -55,6 +55,6 @@ def mistaken() -> tuple[Defect, ...]:
         Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),
         Defect(
             name="a status that is not written yet is taken for written",
-            patches=((status, "_stands", lambda claim, status: True),),
+            patches=((status, "_is_steady", lambda claim, status: True),),
         ),
     )
