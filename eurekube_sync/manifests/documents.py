@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -71,15 +71,19 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a stream. An unreadable one has findings with the reason."""
+    """One document of a stream. The problems of an unreadable one say why."""
 
     file: str
     number: int  # 1-based; empty documents count
     value: Any  # plain dicts, lists and scalars; None for an empty or unreadable one
-    findings: tuple[Finding, ...] = ()
+    problems: Sequence[Problem] = ()
     yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
     offset: int = 0  # lines of the file before this document
     template: int | None = None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [self.finding(path, reason, line=self.offset + line) for line, path, reason in self.problems]
 
     def line(self, path: Path) -> int | None:
         return self.offset + self.yaml.line(path) if self.yaml else None
@@ -96,8 +100,8 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read a stream of YAML or JSON. A broken document does not hide the others."""
     text = text.removeprefix("\ufeff")
     if match := _SURROGATE.search(text):
-        line = text.count("\n", 0, match.start()) + 1
-        return (_document(file, 1, None, [Problem(line, (), "half of a surrogate pair is no character")]),)
+        problem = Problem(text.count("\n", 0, match.start()) + 1, (), "half of a surrogate pair is no character")
+        return (Document(file=file, number=1, value=None, problems=[problem]),)
     json_error = None
     if text.lstrip().startswith("{"):
         try:
@@ -105,8 +109,9 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
         except json.JSONDecodeError as error:
             json_error = Problem(error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
     documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
-    if json_error and any(document.yaml is None and document.findings for document in documents):
-        return (replace(_document(file, 1, None, [json_error]), template=_template_line(text, 0)),)
+    if json_error and any(document.yaml is None and document.problems for document in documents):
+        template = _template_line(text, 0)
+        return (Document(file=file, number=1, value=None, problems=[json_error], template=template),)
     return documents
 
 
@@ -121,16 +126,10 @@ def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bo
         except Unparsable as error:
             reason, line = error.args
             yaml, problems = None, [Problem(line, (), reason)]
-        template = None if is_json else _template_line(part, offset)
-        yield replace(_document(file, number, yaml, problems, offset), template=template)
-
-
-def _document(
-    file: str, number: int, yaml: YamlDocument | None, problems: Sequence[Problem], offset: int = 0
-) -> Document:
-    document = Document(file=file, number=number, value=yaml.value if yaml else None, yaml=yaml, offset=offset)
-    found = tuple(document.finding(path, reason, line=offset + line) for line, path, reason in problems)
-    return replace(document, findings=found)
+        value, template = yaml.value if yaml else None, None if is_json else _template_line(part, offset)
+        yield Document(
+            file=file, number=number, value=value, problems=problems, yaml=yaml, offset=offset, template=template
+        )
 
 
 def _template_line(text: str, offset: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import IO, Any, TypeAlias
 
 import msgspec
@@ -53,18 +53,16 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _documents(content: bytes) -> Iterator[Any]:
-    try:
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # several documents, or YAML
         yield msgspec.json.decode(content)
         return
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # several documents, or YAML
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError(" is not UTF-8 text") from error
     for document in read_documents(text, file=""):
-        if document.findings:
-            raise ConfigurationError(f", line {document.findings[0].line}: {document.findings[0].reason}")
+        if found := document.findings:
+            raise ConfigurationError(f", line {found[0].line}: {found[0].reason}")
         if document.value is not None:
             yield document.value
 

@@ -30,7 +30,6 @@ class Target(NamedTuple):
     plural: str
     name: str
     subresource: str
-    more: str
 
 
 class EmbeddedKubernetes:
@@ -136,7 +135,7 @@ class EmbeddedKubernetes:
             if any(known.path == path and not known.custom for known in self.objects.resources.values()):
                 raise errors.not_found()
             raise errors.PageNotFound  # the answer of the mux for custom resources
-        has_subresource = target.subresource in ("", "status" if resource.has_status else "") and not target.more
+        has_subresource = target.subresource in ("", "status" if resource.has_status else "")
         is_placed = bool(target.namespace) == resource.namespaced or (resource.namespaced and not target.name)
         if not has_subresource or not is_placed:
             raise errors.not_found()
@@ -192,8 +191,8 @@ def target_of(group: str, parts: Sequence[str]) -> Target:
     of_namespaces = not group and (len(parts) < 3 or parts[2] in ("status", "finalize"))
     if parts[0] == "namespaces" and len(parts) > 2 and not of_namespaces:
         namespace, parts = parts[1], parts[2:]
-    plural, name, subresource, *more = [*parts, "", ""]
-    return Target(namespace, plural, name, subresource, "".join(more))
+    plural, name = (*parts, "")[:2]
+    return Target(namespace, plural, name, subresource="/".join(parts[2:]))
 
 
 def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
