@@ -33,16 +33,16 @@ _STATUS = (
 
 
 class Lease(msgspec.Struct, kw_only=True):
-    """`Lease`. It expires `duration` milliseconds after `renewed`, which is already one duration ahead."""
+    """`Lease`: it expires `duration` milliseconds after `renewed`."""
 
     instance: Document
     duration: int
     registered: int
-    renewed: int  # the time of the last renewal **plus** the duration; of the registration, if none came since
+    renewed: int  # the last renewal **plus** the duration, as in Eureka; until then, the registration
     service_up: int = 0
 
     def renew(self, now: int) -> None:
-        """`renew`: adds the duration to the time of now."""
+        """`renew`: set the time to now **plus** the duration."""
         self.renewed = now + self.duration
 
     def listed(self) -> Document:

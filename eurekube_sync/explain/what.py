@@ -19,7 +19,7 @@ NearLabel = tuple[str, tuple[str, ...], bool]
 
 
 class Kind(StrEnum):
-    """The values of the first three are the names that kubectl takes."""
+    """The kinds of things to explain. The values of Kubernetes objects are kubectl's names."""
 
     SYNCER = "esync"
     SERVICE = "svc"
