@@ -1,5 +1,5 @@
-"""Small stand-ins for the two servers: a Kubernetes API and a Eureka registry, for `demo`, fast tests and simulation.
+"""Small stand-ins for a Kubernetes API and a Eureka server, for `demo`, fast tests and the simulation.
 
-They know nothing of the reconciler: a client talks to them over HTTP, or hands them a `Request` directly. What they
-promise is what the contract suite in `tests/contract` has seen on the real servers.
+They know nothing of the reconciler. A client calls them over HTTP, or passes them a `Request`. `tests/contract`
+compares them with the real servers.
 """

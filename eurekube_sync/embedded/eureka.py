@@ -1,9 +1,9 @@
-"""A small Eureka server in memory, for the demo and as the ground of the tests' own: instances are registered, renewed,
-cancelled and listed. It answers in JSON alone, `GET /status` aside.
+"""A small Eureka server in memory, for the demo: it registers, renews, cancels and lists instances. All answers are
+JSON, except that of `GET /status`.
 
-Paths, status codes and headers are those of Netflix's resources and Spring Boot; `tests/contract` holds them to the
-real server. Its lists are never stale, as with `useReadOnlyResponseCache=false`, and no lease ends: with as few clients
-as a demo has, self-preservation keeps them all. `tests/embedded` adds the cache, evictions, overrides and a login.
+Paths, status codes and headers are those of Netflix's resources and Spring Boot; `tests/contract` compares them with
+the real server. Lists are never stale, as with `useReadOnlyResponseCache=false`. No lease expires: a demo has so few
+clients that self-preservation would keep them all. `tests/embedded` adds the cache, evictions, overrides and a login.
 """
 
 from __future__ import annotations
@@ -20,38 +20,37 @@ import msgspec
 from eurekube_sync.embedded.http import Request, Response
 
 Document = dict[str, Any]
-"""An instance as JSON has it; never changed in place. Times are milliseconds since the epoch, those of its last changes
-as text."""
-Applications = dict[str, list[Document]]  # applications by name, each with its instances
+"""An instance in Eureka's JSON; never changed in place. Times are milliseconds since the epoch. Those of the last
+changes are text."""
+Applications = dict[str, list[Document]]  # the instances of each application, by its name
 
 _STATUS = (
     "<com.netflix.eureka.util.StatusInfo><applicationStats><registered-replicas>{replicas}</registered-replicas>"
     "</applicationStats><instanceInfo><instanceId>{name}:eureka-server:{port}</instanceId><hostName>{name}</hostName>"
     "<app>EUREKA-SERVER</app><status>UP</status></instanceInfo></com.netflix.eureka.util.StatusInfo>"
 )
-"""As XStream writes `StatusInfo`, with what a client reads of it."""
+"""`StatusInfo` as XStream writes it, with only the fields that clients read."""
 
 
 class Lease(msgspec.Struct, kw_only=True):
-    """`Lease`, of `duration` milliseconds: it expires a duration after `renewed`."""
+    """`Lease`: it expires `duration` milliseconds after `renewed`."""
 
     instance: Document
     duration: int
     registered: int
-    renewed: int  # the time of the last renewal **plus** the duration
-    evicted: int = 0
+    renewed: int  # the last renewal **plus** the duration, as in Eureka; until then, the registration
     service_up: int = 0
 
     def renew(self, now: int) -> None:
-        """`renew`: sets the time to now **plus** the duration."""
+        """`renew`: set the time to now **plus** the duration."""
         self.renewed = now + self.duration
 
     def listed(self) -> Document:
-        """As it is now, in the form of `InstanceInfoSerializer`."""
+        """The current instance, in the form of `InstanceInfoSerializer`."""
         times = {
             "registrationTimestamp": self.registered,
             "lastRenewalTimestamp": self.renewed,
-            "evictionTimestamp": self.evicted,
+            "evictionTimestamp": 0,
             "serviceUpTimestamp": self.service_up,
         }
         return {
@@ -62,13 +61,13 @@ class Lease(msgspec.Struct, kw_only=True):
 
 
 class LeaseRegistry:
-    """`AbstractInstanceRegistry`: all leases by application and id. It is told the time, in milliseconds."""
+    """`AbstractInstanceRegistry`: all leases by application and id. `now` is always in milliseconds."""
 
     def __init__(self) -> None:
         self.leases: dict[str, dict[str, Lease]] = {}
 
     def register(self, instance: Document, *, now: int) -> None:
-        """`register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
+        """`register`: replace an instance unless the new one has an older `lastDirtyTimestamp`."""
         app, id_ = instance["app"], id_of(instance)
         duration = instance["leaseInfo"]["durationInSecs"] * 1000
         existing = self.lease(app, id_)
@@ -82,22 +81,21 @@ class LeaseRegistry:
         self.leases.setdefault(app, {})[id_] = lease
 
     def judged(self, instance: Document, existing: Lease | None) -> Document:
-        """The instance with the status that it gets; here it is what the client says."""
+        """Return the instance with its effective status; here the one that the client sent."""
         return instance
 
     def renew(self, app: str, instance_id: str, *, now: int) -> bool:
-        """`renew`: false when there is no lease."""
+        """`renew`: false if there is no lease."""
         lease = self.lease(app, instance_id)
         if lease is not None:
             lease.renew(now)
         return lease is not None
 
-    def cancel(self, app: str, instance_id: str, *, now: int) -> bool:
-        """`internalCancel`: false when there is no lease."""
+    def cancel(self, app: str, instance_id: str) -> bool:
+        """`internalCancel`: false if there is no lease."""
         return self.leases.get(app, {}).pop(instance_id, None) is not None
 
     def lease(self, app: str, instance_id: str) -> Lease | None:
-        """The lease of an instance."""
         return self.leases.get(app, {}).get(instance_id)
 
     def find(self, app: str, instance_id: str, *, now: int) -> Document | None:
@@ -106,20 +104,20 @@ class LeaseRegistry:
         return lease.listed() if lease else None
 
     def applications(self) -> Applications:
-        """`getApplications`: those that have an instance."""
+        """`getApplications`: the applications that have an instance."""
         return {app: [one.listed() for one in leases.values()] for app, leases in self.leases.items() if leases}
 
 
 def id_of(instance: Document) -> str:
-    """The id in force: an empty one falls back to the host name (`InstanceInfo.getId`)."""
+    """Return the instance's id, or its host name if the id is empty (`InstanceInfo.getId`)."""
     found: str = instance.get("instanceId") or instance["hostName"]
     return found
 
 
 class EmbeddedEureka:
-    """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch."""
+    """A Eureka server that several threads may call. `now` returns seconds since the epoch."""
 
-    replicas: tuple[str, ...] = ()  # the URLs that its status names; it sends them nothing
+    replicas: tuple[str, ...] = ()  # the URLs that `GET /status` names; nothing is replicated to them
 
     def __init__(self, now: Callable[[], float], registry: LeaseRegistry | None = None) -> None:
         self.now = now
@@ -127,7 +125,6 @@ class EmbeddedEureka:
         self.lock = threading.Lock()
 
     def handle(self, request: Request) -> Response:
-        """Answer one request."""
         with self.lock:
             try:
                 return self.route(request, self.milliseconds())
@@ -135,11 +132,10 @@ class EmbeddedEureka:
                 return self.error(request, 500)
 
     def milliseconds(self) -> int:
-        """What the registry is told of the time."""
         return int(self.now() * 1000)
 
     def route(self, request: Request, now: int) -> Response:
-        """Answer at this time; ValueError, TypeError or LookupError for a 500."""
+        """Answer a request. ValueError, TypeError and LookupError become a 500."""
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
         match request.method, segments:
             case "GET", ["eureka", "apps", *app] if len(app) < 2:
@@ -157,26 +153,26 @@ class EmbeddedEureka:
                 renewed = self.registry.renew(app.upper(), id_, now=now)
                 return Response(status=200) if renewed else self.error(request, 404)
             case "DELETE", ["eureka", "apps", app, id_]:
-                gone = self.registry.cancel(app.upper(), id_, now=now)
-                return Response(status=200) if gone else self.error(request, 404)
+                cancelled = self.registry.cancel(app.upper(), id_)
+                return Response(status=200) if cancelled else self.error(request, 404)
             case _, ["eureka", "apps", *_] | ["eureka", "peerreplication", "batch"]:
                 return self.error(request, 405)
         return self.error(request, 404)
 
     def list_(self, request: Request, app: str, now: int) -> Response:
-        """All that is registered, or one application (`ApplicationsResource`, `ApplicationResource`)."""
+        """List all applications, or one (`ApplicationsResource`, `ApplicationResource`)."""
         found = self.registry.applications()
         if app and app not in found:
             return self.error(request, 404)
         return _json({"application": application(app, found[app])} if app else {"applications": applications(found)})
 
     def instance(self, request: Request, found: Document | None) -> Response:
-        """One instance, or a 404."""
+        """Answer with an instance, or with a 404."""
         return self.error(request, 404) if found is None else _json({"instance": found})
 
     def read(self, given: Document, now: int) -> Document:
-        """An instance as a client describes it, with defaults for what it leaves out. TypeError or ValueError for what
-        no later read could be answered with."""
+        """Fill in the fields that a client left out. Raises TypeError or ValueError for values that would break later
+        reads."""
         lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90, **given.get("leaseInfo", {})}
         lease = {name: int(value) for name, value in lease.items()}
         defaults = {"status": "UP", "metadata": {}, "lastDirtyTimestamp": str(now)}
@@ -190,14 +186,14 @@ class EmbeddedEureka:
         return Response(status=204)
 
     def _status(self, request: Request) -> Response:
-        """`StatusResource.getStatusInfo`: XML alone."""
+        """`StatusResource.getStatusInfo`: in XML only."""
         name, _, port = request.headers.get("host", "localhost").partition(":")
         replicas = escape(", ".join(self.replicas))
         body = _STATUS.format(replicas=replicas, name=escape(name), port=escape(port or "80"))
         return Response(status=200, body=body.encode(), content_type="application/xml")
 
     def _batch(self, body: bytes, now: int) -> Response:
-        """`PeerReplicationResource.batchReplication`: each item by itself; a registration that is refused is a 200."""
+        """`PeerReplicationResource.batchReplication`: answer each item; 200 also if a registration is refused."""
         items = msgspec.json.decode(body)["replicationList"]
         for item in items:
             if item.get("instanceInfo"):
@@ -205,12 +201,12 @@ class EmbeddedEureka:
         return _json({"responseList": [{"statusCode": self.replicated(item, now)} for item in items]})
 
     def replicated(self, item: Document, now: int) -> int:
-        """The status code of one item; 500 also for a change of status, which nothing sends with one."""
+        """Apply one item and return its status code. A change of status is a 500: the program never sends one."""
         match item:
             case {"action": "Heartbeat", "appName": app, "id": id_}:
                 return 200 if self.registry.renew(app, id_, now=now) else 404
             case {"action": "Cancel", "appName": app, "id": id_}:
-                return 200 if self.registry.cancel(app, id_, now=now) else 404
+                return 200 if self.registry.cancel(app, id_) else 404
             case {"action": "Register", "appName": app, "instanceInfo": instance}:
                 self.register(instance, app, now)
                 return 200
@@ -219,18 +215,17 @@ class EmbeddedEureka:
         return 500
 
     def error(self, request: Request, status: int) -> Response:
-        """A refusal."""
         return Response(status=status)
 
 
 def application(name: str, instances: list[Document]) -> Document:
-    """`ApplicationSerializer`: always an array, also for one instance."""
+    """`ApplicationSerializer`: with an array, even for one instance."""
     return {"name": name, "instance": instances}
 
 
 def applications(found: Applications) -> Document:
-    """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`: the statuses in order of
-    name with their counts, as in `DOWN_1_UP_2_` (`Applications.getReconcileHashCode`)."""
+    """`ApplicationsSerializer`, which escapes names as `versions__delta` and `apps__hashcode`. The hash code has the
+    count of each status, sorted by name, as in `DOWN_1_UP_2_` (`Applications.getReconcileHashCode`)."""
     counts = Counter(one["status"] for instances in found.values() for one in instances)
     return {
         "versions__delta": "1",

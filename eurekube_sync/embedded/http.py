@@ -1,5 +1,5 @@
-"""How the embedded servers are spoken to: a request and a response as values, and a loopback HTTP server around any
-callable of these. Tests and the simulation call it directly."""
+"""HTTP requests and responses as values, and a loopback server for a function from one to the other. Tests and the
+simulation call that function without the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request. Header names are lower case; a query key that is given twice keeps its last value."""
+    """One HTTP request. Header names are lower case. Of a query key that is given twice, the last value counts."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One HTTP answer; `content_type` is left out of the headers when the body is empty."""
+    """One HTTP response. `content_type` is sent only with a body."""
 
     status: int
     body: bytes = b""
@@ -55,11 +55,8 @@ class _Connection(BaseHTTPRequestHandler):
             )
         )
         self.send_response_only(response.status)
-        if "Date" not in response.headers:
-            self.send_header("Date", self.date_time_string())
-        if response.body:
-            self.send_header("Content-Type", response.content_type)
-        for name, value in response.headers.items():
+        content_type = {"Content-Type": response.content_type} if response.body else {}
+        for name, value in {"Date": self.date_time_string(), **content_type, **response.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(response.body)))
         self.end_headers()
@@ -68,14 +65,14 @@ class _Connection(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the owner of the server decides what is worth a line."""
+        """Log nothing: the caller decides what to log."""
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves `handler` on 127.0.0.1 in background threads; a context manager. Port 0 picks a free one."""
+    """A context manager that serves `handler` on 127.0.0.1 in background threads. Port 0 picks a free port."""
 
     daemon_threads = True
-    request_queue_size = 128  # of more than 5 connections at a time the kernel of a busy machine drops some for seconds
+    request_queue_size = 128  # with the default of 5, a busy machine drops connections for seconds
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), type("Connection", (_Connection,), {"handler": staticmethod(handler)}))
@@ -96,6 +93,6 @@ class LoopbackServer(ThreadingHTTPServer):
         self._thread.join()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that hung up is no error of ours."""
+        """Ignore clients that hang up."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)

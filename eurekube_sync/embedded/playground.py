@@ -1,6 +1,6 @@
-"""Both embedded servers on loopback, with a kubeconfig that points at the one and a URL for the other.
+"""Both embedded servers on loopback, with a kubeconfig for the one and a URL for the other.
 
-For `demo`, `demo --serve` and the tests of the command line: whoever uses it speaks HTTP, as to the real ones.
+`demo`, `demo --serve` and the tests of the command line call them over HTTP, as they would call real servers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer
 from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 
-_DAY = 86_400
-
 
 class Playground:
-    """A context manager around one server of each kind. Raises OSError without a folder for its kubeconfig."""
+    """A context manager that serves both. Raises OSError if it cannot write a folder for its kubeconfig."""
 
     def __init__(self, kubernetes: EmbeddedKubernetes, eureka: EmbeddedEureka) -> None:
         self.kubernetes = kubernetes
@@ -34,14 +32,13 @@ class Playground:
         self.kubernetes_url = self._stack.enter_context(self.served(self.kubernetes.handle)).url
         self.eureka_url = self._stack.enter_context(self.served(self.eureka.handle)).url + "/eureka"
         self.kubeconfig = folder / "kubeconfig"
-        name = "embedded"
         content = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": name, "cluster": {"server": self.kubernetes_url}}],
-            "users": [{"name": name, "user": {}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-            "current-context": name,
+            "clusters": [{"name": "embedded", "cluster": {"server": self.kubernetes_url}}],
+            "users": [{"name": "embedded", "user": {}}],
+            "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}],
+            "current-context": "embedded",
         }
         self.kubeconfig.write_text(yaml.safe_dump(content))
         return self
@@ -50,11 +47,11 @@ class Playground:
         self._stack.close()
 
     def served(self, handler: Handler) -> LoopbackServer:
-        """The server of a handler, to be entered."""
+        """Make the server of a handler. The caller enters it."""
         return LoopbackServer(handler)
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """Creates an object; raises ValueError with the server's words when it is refused."""
+        """Create an object. Raises ValueError with the server's message if it refuses."""
         kind, metadata = manifest["kind"], manifest["metadata"]
         path = _path(kind, metadata.get("namespace"))
         self._expect("POST", path, manifest)
@@ -62,16 +59,15 @@ class Playground:
             self._expect("PATCH", f"{path}/{metadata['name']}/status", {"status": status})
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Deletes an object."""
         self._expect("DELETE", f"{_path(kind, namespace)}/{name}", None)
 
     def change(self, kind: str, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
-        """Merges into an object."""
+        """Apply a merge patch to an object."""
         self._expect("PATCH", f"{_path(kind, namespace)}/{name}", patch)
 
-    def create_pod(self, namespace: str, name: str, ip: str, labels: Mapping[str, str], port: int = 8080) -> None:
-        """A pod that is ready at once, with a container port named `http`."""
-        container = {"name": "app", "image": "app", "ports": [{"name": "http", "containerPort": port}]}
+    def create_pod(self, namespace: str, name: str, ip: str, labels: Mapping[str, str]) -> None:
+        """Create a ready pod with the container port 8080, named `http`."""
+        container = {"name": "app", "image": "app", "ports": [{"name": "http", "containerPort": 8080}]}
         ready = {"type": "Ready", "status": "True"}
         pod = {
             "apiVersion": "v1",
@@ -83,29 +79,28 @@ class Playground:
         self.create(pod)
 
     def set_ready(self, namespace: str, name: str, *, ready: bool) -> None:
-        """Turns a pod ready or unready."""
         conditions = [{"type": "Ready", "status": str(ready)}]
         self.change("Pod", namespace, f"{name}/status", {"status": {"conditions": conditions}})
 
-    def register(self, app: str, id_: str, ip: str, port: int, *, status: str = "UP") -> None:
-        """Registers an instance of the data centre, which nobody renews here."""
+    def register(self, app: str, id_: str, ip: str, port: int) -> None:
+        """Register an UP instance of the data centre. Nobody renews it here."""
         now = self.eureka.milliseconds()
         described = {
             "instanceId": id_,
             "hostName": ip,
             "app": app,
             "ipAddr": ip,
-            "status": status,
+            "status": "UP",
             "port": {"$": port, "@enabled": "true"},
             "dataCenterInfo": {"@class": "com.netflix.appinfo.MyDataCenterInfo", "name": "MyOwn"},
-            "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": _DAY},
+            "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 24 * 60 * 60},
             "vipAddress": app.lower(),
         }
         with self.eureka.lock:
             self.eureka.register(self.eureka.read(described, now), app, now)
 
     def instances(self, app: str) -> list[tuple[str, str]]:
-        """What a Spring client finds of an app now: `host:port` and status, sorted."""
+        """Return `host:port` and status of each instance of an app, sorted, as a Spring client sees them."""
         found = self.eureka.registry.applications().get(app.upper(), [])
         return sorted((f"{one['hostName']}:{one['port']['$']}", one["status"]) for one in found)
 

@@ -1,1 +1,1 @@
-"""Why something is registered, or is not: links from what a dry pass decided. Pure; it decides nothing by itself."""
+"""Explains why something is registered, or is not, from the decisions of a dry pass. Pure."""

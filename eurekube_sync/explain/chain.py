@@ -1,4 +1,4 @@
-"""Puts the links of one subject in order, to the first that breaks, and says what they come to."""
+"""Puts the links of one syncer in order, up to the first broken one, and sums them up."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ALTHOUGH_UP = {"NotRenewed": "Registered, but not for long", "OwnerClash": "Reg
 
 
 def explain(subject: Subject, look: Look) -> Explanation:
-    """The chain of one syncer, or of what of it was asked about."""
+    """Make the chain of one syncer, or of the part that the question is about."""
     held, known = held_by_eureka(subject, look), not isinstance(look.listed, Unknown)
-    # All but those that end should be registered, and of some but for what a limit leaves out.
+    # Count what should be registered: no terminating endpoints, and none over the limit, unless all are over the limit.
     there = [one for one in subject.verdicts.values() if not (isinstance(one, Leaving) and one.terminating)]
     meant = len([one for one in there if not isinstance(one, OverLimit)] or there)
     links: list[Link] = []
@@ -59,10 +59,10 @@ def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iter
     wanted = [one.instance.status for one in subject.verdicts.values() if isinstance(one, Wanted)]
     ready, status, up = wanted.count(InstanceStatus.UP), subject.claim.syncer.status, up_in(held)
     if isinstance(look.listed, Unknown):
-        up = status.up if status else -1  # no other word of it
+        up = status.up if status else -1  # the only information about it
     pods = list(pod_links(subject, look))
     partly = any(link.broken for link in pods) and ready > 0
-    # Of some pods that are ready, what holds these back is told first.
+    # If some pods are ready, the links that hold them back come before those of the unready pods.
     yield from brake_links(subject, look)
     yield from () if partly else pods
     yield from conduct_links(subject, look, missing=up < ready)
@@ -70,8 +70,8 @@ def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iter
 
 
 def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
-    """What is known of the passes that run: their status of the syncer, and their heartbeat. `alone`: nothing else says
-    what is registered, so that a status that is not Ready is what breaks."""
+    """Show the status that the last pass wrote, and the heartbeat of the passes. With `alone`, no other source tells
+    whether the syncer is registered, so a status that is not Ready is a broken link."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
     counts = alone and ready is not None and ready.status is ConditionStatus.FALSE
@@ -86,12 +86,12 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
 
 
 def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]) -> tuple[Outcome, str]:
-    """What the links come to, and the last line."""
+    """Sum up the links: the outcome and the last line."""
     up, apps, status = up_in(held), ", ".join(apps_of(subject.claim)[:3]), subject.claim.syncer.status
     as_ = f" as {apps}" if apps else ""
     counts = f"{up} of {max(meant, up)} UP{as_}"
     broken = next((link for link in links if link.broken), None)
-    # That nobody could tell who drains it says nothing of whether it is registered.
+    # Unknown drain annotations do not make the registration unknown.
     unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
     if broken is None and unknown:
         if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
@@ -101,8 +101,9 @@ def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequen
         return Outcome.REGISTERED, f"Registered: {counts}"
     cause = f"; {broken.cause}" if broken else ""
     if up:
-        head = _ALTHOUGH_UP.get(broken.reason, "Registered in part") if broken else "Registered in part"
-        head = "Still registered" if broken and broken.part is Part.BRAKE else head
+        head = "Registered in part"
+        if broken:
+            head = "Still registered" if broken.part is Part.BRAKE else _ALTHOUGH_UP.get(broken.reason, head)
         return Outcome.PARTLY, f"{head}: {counts}{cause}"
     if isinstance(look.listed, Unknown):
         return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown{cause}"
@@ -111,7 +112,7 @@ def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequen
 
 
 def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
-    """0 only where all is registered, and that was seen. Else what is not registered; then what was not looked at."""
+    """Return 0 only if all is known to be registered. A missing registration comes before a failed read."""
     outcomes = {one.outcome for one in explained}
     if outcomes & {Outcome.NOT_REGISTERED, Outcome.PARTLY}:
         return ExitCode.NOT_REGISTERED
@@ -124,7 +125,8 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
 
 
 def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Link]:
-    """`missing`: Eureka lacks an instance that is ready, so that what holds it back breaks the chain."""
+    """Show limits, drains, suspension, policy, rivals, duplicates and owners. With `missing`, Eureka lacks a ready
+    instance, so a suspension is a broken link."""
     claim = subject.claim
     if isinstance(claim, Serving):
         yield from _limit(subject, claim)
@@ -161,23 +163,23 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
 
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     drained = [one for one in subject.verdicts.values() if isinstance(one, Wanted) and one.drained]
+    if not drained:
+        yield from (unseen(Part.DRAIN, warning) for warning in claim.warnings if "drain annotations" in warning)
+        return
+    more = and_more(len(drained))
     known = [one for one in drained if not one.drain_unknown.issuperset(one.instance.metadata[DRAINED].split(","))]
-    if drained and not known:
-        kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))
-        text = f"{drained[0].why}{and_more(len(drained))}"
-        fix = f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
-        yield breaks(
-            Part.DRAIN, "Drained", text, cause=drained[0].why, fix=fix, if_=len(drained) == len(subject.verdicts)
-        )
-    elif known:
+    if known:
         why = known[0].why  # `pod orders-a is drained by its annotation`
         kind, name, *_ = why.split()
         where = "" if kind == "node" else f" -n {subject.namespace}"
         fix = f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"
-        text = why.replace(" is ", f"{and_more(len(drained))} is ", 1) + " eurekube.io/drain"
-        yield breaks(Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts))
+        text = why.replace(" is ", f"{more} is ", 1) + " eurekube.io/drain"
     else:
-        yield from (unseen(Part.DRAIN, told) for told in claim.warnings if "drain annotations" in told)
+        kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))
+        fix = f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
+        why = drained[0].why
+        text = f"{why}{more}"
+    yield breaks(Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts))
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -188,16 +190,15 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
 
 
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
-    """With what Eureka holds there, and callers get."""
-    blocked = [one for one in subject.report.plan.blocked if one.syncer == subject.ref]
+    """Show the other instances that block registrations, as callers get them from Eureka."""
+    mine = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and subject.concerns(one.key)]
     off = "turn the Eureka client of its image off (eureka.client.enabled=false)"
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
         (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", "its pod registers itself", off),
         (Obstacle.TAKEN, Part.RIVALS, "Conflict", taken, "cancel that instance"),
     ):
-        same = [one for one in blocked if one.obstacle is obstacle and subject.concerns(one.key)]
-        if same:
+        if same := [one for one in mine if one.obstacle is obstacle]:
             others = {one.other for one in same}
             theirs = [one for one in read(look.listed) if one.key in others]
             details = [f"callers get {one.key} at {observed_at(one)}, {one.status}" for one in theirs]
@@ -206,7 +207,8 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
 
 
 def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
-    """What the pass would hold; where the whole cluster could not be read, what the last pass wrote of it."""
+    """Show the removals that the pass would hold. If it could not read the whole cluster, show the condition
+    RemovalHeld that the last pass wrote."""
     held, status = subject.report.held, subject.claim.syncer.status
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         before = status.condition("RemovalHeld") if status else None
@@ -219,17 +221,15 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if held and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
         are = one_or_more(len(mine), "is", "are")
-        text, cause = (
-            f"{len(mine)} of its removals {are} held: {hold.why}",
-            f"{counted(len(mine), 'removal')} {are} held by the brake",
-        )
+        text = f"{len(mine)} of its removals {are} held: {hold.why}"
+        cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
         details = [f"{address_of(one.key)}: {one.why}" for one in mine[:5]]
         fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.settings.options)}"
         yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:
-    """Who else uses our name, or serves our syncers under another."""
+    """Show other owners that serve our syncers, and other clusters that use our owner."""
     for other in report.other_owners:
         text, fix = other.sentence, "stop one of the two installations"
         if other.stops_us:

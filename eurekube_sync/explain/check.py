@@ -1,4 +1,4 @@
-"""`check`: whether an installation can work, and what would fail. One finding for each thing that was looked at."""
+"""`check`: whether an installation can work, and what would fail. Each requirement gives one finding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
-from eurekube_sync.explain.subject import endpoints_of, syncers_in
+from eurekube_sync.explain.subject import claims_in, endpoints_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
@@ -26,15 +26,14 @@ from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
-_MOST_NAMESPACES = 50  # whose Pods are listed for their drain time
+_MOST_NAMESPACES = 50  # namespaces whose Pods are listed for their drain time
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
-_SKEW = 10.0  # seconds between two clocks that are worth a word
-_LARGE_SKEW = 60.0  # seconds at which a lease seems to have ended, or a new write older than the last
-_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")  # ours have four colons
-_EVICTED_AFTER = 240.0
-"""Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
+_SKEW = 10.0  # seconds between two clocks that are worth a warning
+_LARGE_SKEW = 60.0  # seconds at which a lease may seem to have ended, or a new write may seem older than the last
+_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")  # real ids have four colons
+_EVICTED_AFTER = 240.0  # seconds after the end of a lease within which a server evicts, on a timer of one minute
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-_SHUTDOWN = 30  # seconds that an app gets after its `preStop`, as Kubernetes gives by default
+_SHUTDOWN = 30  # seconds for an app after its `preStop`, as Kubernetes gives by default
 
 
 def everything(
@@ -48,9 +47,8 @@ def everything(
     source: str,
     before: bool,
 ) -> Iterator[Finding]:
-    """Each finding as soon as it is known. `interval` is that of two passes, in seconds; `namespace` that of the
-    installation, `locked` whether it uses a lock there, `before` that it is not there yet. `source`: slices or
-    endpoints."""
+    """Yield each finding as soon as it is known. `interval`: seconds between two passes. `namespace`: that of the
+    installation. `locked`: it uses a lock there. `before`: it is not installed yet. `source`: slices or endpoints."""
     world, cluster = seen.world, seen.details
     yield (kubernetes := reachable(cluster, world.cluster.identity()))
     answers = kubernetes.grade is Grade.OK
@@ -65,7 +63,7 @@ def everything(
         return
     names = sorted(settings.scope.namespaces or ())
     looked = look(seen, settings, names)
-    view, claims = looked.report.view, looked.report.desired.claims if looked.report.desired else {}
+    view = looked.report.view
     needed = of_a_pass(
         lock=namespace if locked else None,
         gates=any(one.spec.get("readinessGate") for one in syncers_in(looked.report) if looked.asked.takes(one)),
@@ -83,12 +81,12 @@ def everything(
         grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(last.mark, Grade.WARNING)
         fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
         yield Finding(Check.HEARTBEAT, grade, last.text, "" if grade is Grade.OK else fix)
-    served = sorted({selected_namespace(one.syncer) for one in claims.values()})
+    served = sorted({selected_namespace(one.syncer) for one in claims_in(looked.report).values()})
     yield from drain_time(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
-    """The API answers, and says which cluster it is."""
+    """Check that the API answers, and says which cluster it is."""
     server, fix = cluster.server(), "check --kubeconfig and --context: kubectl version"
     if isinstance(server, Unknown):
         return Finding(Check.KUBERNETES, Grade.FAILED, server.message, fix)
@@ -100,7 +98,7 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
 
 
 def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any], *, before: bool) -> Finding:
-    """The CRD is there, stays, and has this version's schema. `before`: it need not be there yet."""
+    """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it may be missing."""
     schema, said = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
@@ -128,7 +126,7 @@ def clock(name: str, ahead: Source[float]) -> Finding:
 
 
 def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
-    """Each Eureka server, by its address; `now` in Unix seconds."""
+    """Check each Eureka server, by its address; `now` in Unix seconds."""
     if not found:
         fix = "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL"
         yield Finding(Check.EUREKA_READ, Grade.FAILED, "no Eureka is named", fix)
@@ -151,7 +149,7 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
-    """A renewal of an instance that cannot exist: 404 is good, and changes nothing."""
+    """Renew an instance that cannot exist. A 404 shows that the server takes writes, and changes nothing."""
     try:
         if not server.renew(_NOBODY):
             return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
@@ -164,7 +162,7 @@ def _write(address: str, server: EurekaServer) -> Finding:
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:
-    """A server in self-preservation lists instances whose leases ended long ago."""
+    """Check for instances whose leases ended long ago. A server in self-preservation lists them."""
     overdue = [one for one in listed if one.last_renewal and now - lease_end(one) > _EVICTED_AFTER]
     if not overdue:
         return Finding(Check.SELF_PRESERVATION, Grade.OK, f"{address} lists no instance whose lease ended long ago")
@@ -174,7 +172,7 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
 
 
 def replicas(batching: Batching) -> Finding:
-    """Whether --eureka-url names every replica, as the servers themselves say."""
+    """Check that --eureka-url names every replica that the servers name."""
     if batching.on:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
     fix = "if single calls are enough, use --eureka-batch off"
@@ -182,7 +180,7 @@ def replicas(batching: Batching) -> Finding:
 
 
 def _owner(look: Look) -> Iterator[Finding]:
-    """No other cluster has its name, and no other name stands where its instances would."""
+    """Check that no other cluster uses this owner, and that no other owner serves the same syncers."""
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so clashes of owners were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
@@ -193,11 +191,11 @@ def _owner(look: Look) -> Iterator[Finding]:
 
 
 def drain_time(look: Look, interval: float) -> Iterator[Finding]:
-    """Whether the pods of each workload behind a syncer serve for as long as callers may still call them. One that
-    terminates is cancelled by the next pass, `interval` seconds later; callers go on with their caches after that."""
+    """Check that terminating pods of each workload serve for as long as callers may still call them. The next pass, at
+    most `interval` seconds later, cancels a terminating pod. Callers use their caches after that."""
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
-    for ref, claim in sorted(look.report.desired.claims.items()) if look.report.desired else ():
+    for ref, claim in sorted(claims_in(look.report).items()):
         if not isinstance(claim, Serving) or not claim.wanted or claim.syncer.spec.get("mode") == "service":
             continue
         namespace = selected_namespace(claim.syncer)
@@ -219,15 +217,15 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
 
 
 def workload(pod: PodDetail) -> str:
-    """What a person edits: `Deployment rating`, `StatefulSet db`, or the bare pod."""
+    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the bare pod."""
     kind, _, name = pod.controller.partition(" ")
-    if kind == "ReplicaSet":  # its name is that of its Deployment and a hash
+    if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
         return f"Deployment {name.rpartition('-')[0] or name}"
     return pod.controller or f"pod {pod.name}"
 
 
 def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
-    """`namespace` is that of its pods, which have to serve for `needed` seconds after their end has begun."""
+    """Check that the pods of a workload serve for `needed` seconds after they begin to terminate."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     about = f"{ref}: {name}" + (f" ({counted(len(pods), 'pod')})" if worst.controller else "")
@@ -254,19 +252,19 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
 
 
 def _sleeps(pod: PodDetail) -> float:
-    """How long its longest `preStop` sleeps, in seconds."""
+    """Return the seconds that a pod's longest `preStop` sleeps."""
     return max((one for one in pod.pre_stops if one is not None), default=0.0)
 
 
 class Needed(NamedTuple):
-    """A right, and what does not work without it."""
+    """A right, and what fails without it."""
 
     verb: str
     resource: str  # with its group and subresource: `eurekasyncers.eurekube.io/status`
     without: str
-    where: str | None = None  # the one namespace; `""` the whole cluster, None those that are served
+    where: str | None = None  # one namespace, `""` for the whole cluster, None for the served namespaces
     optional: bool = False  # a pass goes on without it
-    name: str = ""  # of the one object; empty for all
+    name: str = ""  # of one object; empty for all
 
 
 _DELETED_WITH_IT = "a deleted syncer keeps its instances, as the CRD may have been deleted, too"
@@ -287,8 +285,8 @@ _OF_EACH_PASS = (
 def of_a_pass(
     *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
 ) -> Sequence[Needed]:
-    """`lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option needs them. `grants`: how Namespaces
-    are read for what they grant, `list` or `get`."""
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option
+    needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
     endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
     found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
     if grants is not None:
@@ -311,13 +309,13 @@ TO_INSTALL = (
     Needed("create", "serviceaccounts", "the program cannot get an account"),
     Needed("create", "cronjobs.batch", "the program cannot run as a CronJob"),
 )
-"""What whoever installs it needs, in the namespace where it is to run."""
+"""The rights of the person who installs the program, in the namespace of the installation."""
 
 
 def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details) -> Iterator[Finding]:
-    """A line for each that is missing, and one for all that are there. `namespaces` are those that are served; none
-    stands for the whole cluster."""
-    there = 0
+    """Report each missing right, and the number of those granted. `namespaces` are the served ones; empty for the whole
+    cluster."""
+    granted = 0
     for one in needed:
         whole, slash, part = one.resource.partition("/")
         plural, _, group = whole.partition(".")
@@ -329,7 +327,7 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
                 text = f"the rights could not be looked at: {answer.message}"
                 yield Finding(Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers")
                 return
-            there += answer.data
+            granted += answer.data
             missing += [] if answer.data else [place]
         if missing:
             grade = Grade.WARNING if one.optional else Grade.FAILED
@@ -337,13 +335,12 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
             named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
             asked = f"{whole}{f'/{one.name}' if one.name else ''}{f' --subresource {part}' if part else ''}{named}"
             fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
-            yield Finding(
-                Check.RIGHTS, grade, f"the right to {right} is not granted {where}: without it, {one.without}", fix
-            )
-    if there:
-        yield Finding(Check.RIGHTS, Grade.OK, f"{there} rights are granted")
+            text = f"the right to {right} is not granted {where}: without it, {one.without}"
+            yield Finding(Check.RIGHTS, grade, text, fix)
+    if granted:
+        yield Finding(Check.RIGHTS, Grade.OK, f"{granted} rights are granted")
 
 
 def code_of_check(found: Iterable[Finding]) -> ExitCode:
-    """0 unless something failed: a warning stops no pipeline."""
+    """Return 0 unless something failed. Warnings do not count."""
     return ExitCode.CHECK_FAILED if any(one.grade is Grade.FAILED for one in found) else ExitCode.OK

@@ -1,4 +1,4 @@
-"""The links of the cluster: the syncer, its spec, who serves it, Services, port, slices and pods."""
+"""The links about the cluster: the syncer, its spec, who serves it, Services, port, slices and pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
-_PATIENCE = 120.0  # seconds in which a pass should see a new syncer: it comes each 30 s, or of a CronJob each minute
+_PATIENCE = 120.0  # seconds within which a pass should see a new syncer; a CronJob runs a pass each minute
 _MOST = 5  # lines about single pods
 _REFUSED: Mapping[str, tuple[Part, str]] = {
     "InvalidSpec": (Part.SPEC, "its spec is invalid"),
@@ -28,12 +28,12 @@ _REFUSED: Mapping[str, tuple[Part, str]] = {
     "AmbiguousPort": (Part.PORT, ""),
     "AmbiguousService": (Part.PORT, ""),
 }
-"""Which link a syncer that is not served breaks, and the cause in few words; every other reason breaks that of the
-endpoints."""
+"""The broken link of a syncer that is not served, by the reason, and the cause in few words. Other reasons break the
+link of the endpoints."""
 
 
 def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[Link]:
-    """Up to the endpoints. `registered`: all of it is UP in Eureka, so that somebody serves it."""
+    """Make the links up to the endpoints. `registered`: all of it is UP in Eureka, so some installation serves it."""
     claim, syncer = subject.claim, subject.claim.syncer
     named = f"class {class_of(syncer)}" if class_of(syncer) else "no class"
     yield Link(Part.SYNCER, Mark.OK, f"EurekaSyncer {syncer.ref}: mode {syncer.spec.get('mode') or 'pod'}, {named}")
@@ -63,6 +63,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
+    """Make the link of a syncer that is being deleted or not served; None for any other."""
     claim = subject.claim
     if isinstance(claim, Deleting):
         text, cause = "the syncer is being deleted, so its instances are removed", "its syncer is being deleted"
@@ -85,8 +86,8 @@ def _refused(subject: Subject, look: Look) -> Link | None:
 
 
 def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
-    """Why the last pass of its installation refused it for want of a grant, as its status says of the present spec;
-    None where it did not. A look that asks for grants itself has read newer annotations."""
+    """Return the message of a missing grant, if the syncer's status has it for the present spec. A look that checks
+    grants itself does not need the status."""
     status = syncer.status if not look.asked.granted_only else None
     ready = status.condition("Ready") if status and status.observed_generation >= syncer.generation else None
     return ready.message if ready and ready.reason == "NotGranted" else None
@@ -117,46 +118,37 @@ def _no_service(subject: Subject, look: Look) -> Link:
 
 
 def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
-    """Whether an installation serves it: in the scope that was given, and by what passes wrote into its status."""
+    """Say whether an installation serves the syncer, by the given scope and by the status that passes wrote."""
     inside, name = look.asked.takes(syncer), class_of(syncer)
     seen = registered or (syncer.status is not None and syncer.status.observed_generation > 0)
     if inside and (seen or look.at - syncer.created < _PATIENCE):
-        told = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
-        return Link(Part.SERVED, Mark.OK, f"it is in {told}")
+        scope = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
+        return Link(Part.SERVED, Mark.OK, f"it is in {scope}")
     if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
-        told = f"class {name}" if name else "another scope"
-        return Link(Part.SERVED, Mark.OK, f"another installation serves it ({told})")
+        scope = f"class {name}" if name else "another scope"
+        return Link(Part.SERVED, Mark.OK, f"another installation serves it ({scope})")
     age = span(look.at - syncer.created)
-    whom = f"class {name}" if name else "it"
+    served = f"class {name}" if name else "it"
     written = "its status" if syncer.status is None else "a status for its present spec"
-    text = f"no installation seems to serve {whom}: no pass has written {written}, and the syncer is {age} old"
+    text = f"no installation seems to serve {served}: no pass has written {written}, and the syncer is {age} old"
     if not inside:
         text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
-    cause = "no installation serves it"
     fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     if name:
-        cause = f"no installation serves class {name}"
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
-    return breaks(Part.SERVED, "NoInstallation", text, cause=cause, fix=fix)
-
-
-def not_served_here(syncer: SyncerObject) -> str:
-    name = class_of(syncer)
-    if name:
-        return f"no installation serves class {name}"
-    return "no installation serves it, and the scope given here excludes it"
+    return breaks(Part.SERVED, "NoInstallation", text, cause=f"no installation serves {served}", fix=fix)
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
-    """Which pods are endpoints, which are not ready, and what their kubelet says of it; or why there are none."""
+    """Show which pods are ready, and why others are not; or why there are none."""
     claim = subject.claim
     if not isinstance(claim, Serving):
         return
-    unready = {key: why for key, why in claim.unready.items() if key in subject.verdicts}
+    unready = sorted(why for key, why in claim.unready.items() if key in subject.verdicts)
     terminating = sum(isinstance(one, Leaving) and one.terminating for one in subject.verdicts.values())
     left = len(subject.verdicts) - terminating
     if unready:
-        yield _unready(subject, look, sorted(unready.values()), left)
+        yield _unready(subject, look, unready, left)
     elif left:
         ready = sum(isinstance(one, Wanted | OverLimit | Taken) for one in subject.verdicts.values()) or left
         yield Link(Part.PODS, Mark.OK, f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready")
@@ -177,10 +169,12 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
     for why in whys:
         kind, name, *_ = why.split()
         reason = ""
-        if kind == "pod":  # not a bare endpoint, and no Service
+        if kind == "pod":  # and not an endpoint without a pod, or a Service
             names.append(name)
-            said = _why_not_ready(there[name], look.at) if name in there else ""
-            reason = f"the reason could not be read: {pods.message}" if isinstance(pods, Unknown) else said
+            if isinstance(pods, Unknown):
+                reason = f"the reason could not be read: {pods.message}"
+            elif name in there:
+                reason = _why_not_ready(there[name], look.at)
         details.append(f"{why}: {reason}" if reason else why)
     text = f"{len(whys)} of {counted(left, 'endpoint')} are not ready"
     if len(whys) == 1:
@@ -196,7 +190,7 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
 
 
 def _why_not_ready(pod: PodDetail, now: float) -> str:
-    """What its conditions say, with for how long; empty where they say nothing. `now` in Unix seconds."""
+    """Return what a pod's conditions say, and for how long; empty for nothing. `now` in Unix seconds."""
     ready, scheduled = pod.condition("Ready"), pod.condition("PodScheduled")
     if scheduled is not None and not scheduled.true:
         ready, said = scheduled, f"not scheduled: {scheduled.message or scheduled.reason}"
@@ -212,7 +206,8 @@ def _why_not_ready(pod: PodDetail, now: float) -> str:
 
 
 def _none(subject: Subject, claim: Serving, look: Look) -> Link:
-    """No pod is selected, none of them has an address, or their Services lack the port."""
+    """Explain why there are no endpoints: the Services do not have the port, select no pod, or only pods without an
+    address."""
     number, namespace = len(subject.services), subject.namespace
     names = f"{one_or_more(number, 'Service', 'Services')} {', '.join(subject.services[:3])}"
     if endpoints_of(subject.report, namespace, subject.services, pod=subject.pod):
@@ -228,7 +223,7 @@ def _none(subject: Subject, claim: Serving, look: Look) -> Link:
 
 
 def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:
-    """What the pods that a Service selects wait for, or the labels that come nearest; each with what to do."""
+    """Yield what the selected pods wait for, or the most similar labels, each with a fix."""
     pods, selectors = look.pods.get(subject.namespace), look.selectors.get(subject.namespace)
     for source in (selectors, pods):
         if isinstance(source, Unknown):

@@ -1,4 +1,4 @@
-"""What `explain` and `check` say, as values: the links of an explanation, and the findings of a check."""
+"""The results of `explain` and `check`: the links of an explanation, and the findings of a check."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from eurekube_sync.model.values import dataclass
 
 class Mark(StrEnum):
     OK = "ok"
-    BROKEN = "broken"  # it keeps something from being registered
-    UNKNOWN = "unknown"  # it could not be looked at
-    NOTE = "note"  # it keeps nothing from being registered, and is good to know
+    BROKEN = "broken"  # the link prevents a registration
+    UNKNOWN = "unknown"  # the link could not be checked
+    NOTE = "note"  # the link prevents no registration, and is worth knowing
 
 
 class Part(StrEnum):
-    """What a link is about, in the order of the chain."""
+    """The subjects of links, in the order of the chain."""
 
     SYNCER = "syncer"
     SPEC = "spec"
@@ -30,28 +30,27 @@ class Part(StrEnum):
     DRAIN = "drain"
     SUSPEND = "suspend"
     POLICY = "policy"
-    RIVALS = "rivals"  # other syncers of the same address
+    RIVALS = "rivals"  # other syncers with the same address
     DUPLICATE = "duplicate"  # the pod registers itself
     BRAKE = "brake"
     OWNER = "owner"
     EUREKA = "eureka"
     CALLERS = "callers"
-    STATUS = "status"  # what the last pass wrote of it
+    STATUS = "status"  # of the syncer, as the last pass wrote it
     LAST_PASS = "lastPass"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One thing that has to hold."""
+    """One requirement of a registration."""
 
     part: Part
     mark: Mark
-    text: str  # one sentence without its end
-    reason: str = ""
-    """A machine word where it does not hold, as in conditions; docs/troubleshooting.md has each. Else empty."""
-    details: tuple[str, ...] = ()  # more lines, such as what was nearly right
-    cause: str = ""  # of a broken one: the same for the last line, such as `its pod is not ready`
-    fix: str = ""  # the one thing to do, a command where there is one
+    text: str  # one sentence without its full stop
+    reason: str = ""  # a word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    details: tuple[str, ...] = ()  # more lines, such as similar names
+    cause: str = ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
+    fix: str = ""  # what to do, preferably a command
 
     @property
     def broken(self) -> bool:
@@ -59,18 +58,18 @@ class Link:
 
 
 def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = "") -> Link:
-    """What could not be looked at."""
+    """Make a link that could not be checked."""
     return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
 
 
 def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
-    """What keeps something from being registered; a mere note where `if_` is false."""
+    """Make a broken link, or a note if `if_` is false."""
     broken = Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
     return broken if if_ else Link(part, Mark.NOTE, text, details=details)
 
 
 class Outcome(StrEnum):
-    """What the links come to, the worst first."""
+    """The result of all links, the worst first."""
 
     NOT_REGISTERED = "notRegistered"
     PARTLY = "partlyRegistered"
@@ -80,15 +79,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Of one syncer, or of what no syncer selects."""
+    """The explanation of one syncer, or of something that no syncer selects."""
 
-    about: str  # what it explains, such as `svc/s5/orders`
+    about: str  # such as `svc/s5/orders`
     links: tuple[Link, ...]
     outcome: Outcome
-    syncer: str = ""  # its `namespace/name`; empty where there is none
+    syncer: str = ""  # its `namespace/name`; empty if there is none
     sentence: str = ""  # the last line
-    fix: str = ""  # the one thing to do; empty where nothing is to be done
-    up: int | None = None  # instances UP now; None where nobody could tell
+    fix: str = ""  # what to do; empty for nothing
+    up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)  # the smallest syncer that would help; empty for none
@@ -104,12 +103,12 @@ class Explanation:
 
 class Grade(StrEnum):
     OK = "ok"
-    WARNING = "warning"  # it works, and a person should look at it; or it could not be looked at
+    WARNING = "warning"  # it works but needs attention, or it could not be checked
     FAILED = "failed"  # a pass cannot do its work
 
 
 class Check(StrEnum):
-    """What was looked at. docs/troubleshooting.md has each, in this order."""
+    """The subjects of findings. docs/troubleshooting.md has each, in this order."""
 
     KUBERNETES = "Kubernetes"
     RIGHTS = "Rights"
@@ -130,9 +129,9 @@ class Finding:
 
     check: Check
     grade: Grade
-    text: str  # one sentence without its end
-    fix: str = ""  # the one thing to do; empty where all is well
-    manifest: str = ""  # lines of YAML to add; empty for none
+    text: str  # one sentence without its full stop
+    fix: str = ""  # what to do; empty if all is well
+    manifest: str = ""  # lines of YAML to add
 
     @property
     def docs(self) -> str:

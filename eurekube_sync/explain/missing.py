@@ -1,4 +1,4 @@
-"""What is said where no syncer has to do with what was asked about: what there is, whose it is, and what would help."""
+"""Explains things that no syncer registers: which similar things exist, who registers them, and what would help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
-from eurekube_sync.explain.subject import apps_of, is_meant, observed_at, read, syncers_in
+from eurekube_sync.explain.subject import apps_of, claims_in, is_meant, observed_at, read, syncers_in
 from eurekube_sync.explain.what import Kind, What, matches, near_labels, near_names, written
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
@@ -23,7 +23,7 @@ _APPLY = "apply the EurekaSyncer below: kubectl apply -f -"
 
 
 def explain_missing(what: What, look: Look) -> Explanation:
-    """The chain that breaks at its first link. What could not be listed is unknown, and never said to be missing."""
+    """Make a chain whose first link is broken, or unknown if a list failed."""
     manifest: dict[str, Any] = {}
     service: str | Link = ""
     unread, theirs = _unknown_syncers(look, what.namespace), list(look.marked(SyncerRef(what.namespace, what.name)))
@@ -43,7 +43,6 @@ def explain_missing(what: What, look: Look) -> Explanation:
     beside = list(_in_eureka(theirs, look)) if unread or theirs or what.kind is Kind.SYNCER else []
     outcome, sentence = Outcome.UNKNOWN, f"Unknown whether it is registered: {first.text}"
     if first.broken:
-        # What Eureka holds under the name is then somebody else's.
         outcome = Outcome.NOT_REGISTERED
         sentence = f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: {first.cause}"
     if first.fix == _APPLY:
@@ -60,7 +59,7 @@ def _unread(part: Part, kind: str, source: Unknown) -> Link:
 def _nothing(
     kind: str, namespace: str, name: str, there: Collection[str], fix: str, reason: str = "NothingFound"
 ) -> Link:
-    """There is no such object; which there are, by names that are nearly right."""
+    """Report that an object does not exist, with similar names."""
     near = [f"{namespace}/{one}" for one in near_names(name, there) or sorted(there)[:3]]
     details = [f"there is {', '.join(near)}"] if near else []
     return breaks(Part.SYNCER, reason, f"there is no {kind} {namespace}/{name}", *details, fix=fix)
@@ -87,7 +86,7 @@ def _service(namespace: str, name: str, look: Look) -> Link:
 
 
 def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look: Look) -> Iterator[tuple[str, str]]:
-    """Syncers that would select the Service but for one label, and what to do about each."""
+    """Yield syncers that select the Service except for one label, each with a fix."""
     for syncer in _syncers(look, namespace):
         try:
             selector = parse(syncer).selector
@@ -102,7 +101,7 @@ def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look
 
 
 def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
-    """The Service that selects the pod; or why there is none."""
+    """Return the Service that selects the pod, or a link with the reason why there is none."""
     pods, services = look.pods.get(namespace), look.selectors.get(namespace)
     for source, kind in ((pods, "Pods"), (services, "Services")):
         if isinstance(source, Unknown):
@@ -123,12 +122,12 @@ def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
 
 
 def _no_claim(what: What, look: Look) -> Link:
-    """An app, an address or an instance id that no claim and no instance has: what is near."""
+    """Report an app, address or instance id that no claim and no instance has, with similar apps."""
     failed = [each for report in look.reports for each in unknown_sources(report.view)]
     for name, source in failed:
         if name.startswith(("Services", "EndpointSlices")):
             return _unread(Part.SERVICES, "Services", source)
-    claims = [claim for report in look.reports if report.desired for claim in report.desired.claims.values()]
+    claims = [claim for report in look.reports for claim in claims_in(report).values()]
     wanted = {app: claim.syncer.ref for claim in reversed(claims) for app in apps_of(claim)}
     near = near_names(str(what), {one.key.app for one in read(look.listed)} | wanted.keys())
     details = [f"nearest: {', '.join(near)}"] if near else []
@@ -142,7 +141,7 @@ def _no_claim(what: What, look: Look) -> Link:
 
 
 def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
-    """It is registered, and no syncer that was looked at has to do with it: whose it is, by its marks."""
+    """Explain by its marks an instance that no syncer in scope registers."""
     ref, owner, of_cluster = syncer_of(one), one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER)
     cluster = look.identity.data if isinstance(look.identity, Complete) else of_cluster
     if ref is None or owner not in ("", look.owner) or of_cluster != cluster:
@@ -163,7 +162,7 @@ def _syncers(look: Look, namespace: str) -> list[SyncerObject]:
 
 
 def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
-    """Why the syncers of a namespace, or of all that were asked for, could not be listed; None where they were."""
+    """Return the reason why the syncers of a namespace, or of the whole scope, are unknown; None if all were listed."""
     view = look.report.view
     if view is None:
         return None
@@ -175,7 +174,7 @@ def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
 
 
 def unselected(look: Look, namespace: str) -> list[str]:
-    """Services of the namespace that no syncer selects, by name; none where that is not known."""
+    """Return the names of the namespace's Services that no syncer selects; empty if that is unknown."""
     if look.report.view is None or isinstance(look.report.view.syncers.of(namespace), Unknown):
         return []
     selectors = []

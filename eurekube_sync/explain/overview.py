@@ -1,4 +1,5 @@
-"""The state of all syncers: a row each, the broken first. The pass counts those in order, the others are explained."""
+"""The state of all syncers, a row each, the broken first. A row comes from the status of a syncer that is in order, or
+else from its explanation."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from dataclasses import replace
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Serving
+from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.cluster import not_served_here, refused_by_its_installation
+from eurekube_sync.explain.cluster import refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import heartbeat_link, is_silent
-from eurekube_sync.explain.subject import named_app, subject_of, syncers_in
+from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
@@ -23,23 +25,21 @@ from eurekube_sync.observe.kubernetes import unread
 
 _ORDER = list(Outcome)
 _WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
-"""Reasons whose sentence needs no more beside it."""
+"""Reasons whose sentence needs no details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One syncer."""
-
     syncer: SyncerObject
-    status: SyncerStatus | None  # as it is now; None where no pass has told
-    found: Explanation  # without links where its status tells enough
-    reason: str  # a machine word, as in conditions; `InSync` where nothing is wrong
+    status: SyncerStatus | None  # as computed by this look; None if unknown
+    found: Explanation  # without links if the status is enough
+    reason: str  # a word as in conditions; `InSync` if nothing is wrong
     why: str = ""
 
     @property
     def since(self) -> float | None:
-        """Unix seconds of the last change of its condition Ready, else of its creation; None where it was ready when it
-        was last looked at, so that nobody can tell."""
+        """Unix seconds of the last change of the condition Ready, or of the creation. None if the condition is True but
+        the syncer is no longer registered: then the time is unknown."""
         ready = _ready(self.syncer.status)
         if self.found.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
             return None
@@ -48,22 +48,22 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All rows, and what holds for the whole."""
+    """All rows, and the state of the installation."""
 
     rows: tuple[Row, ...]
     look: Look
-    eureka: Unknown | None  # why Eureka could not be looked at; None where it was
+    eureka: Unknown | None  # why Eureka could not be read; None if it was read
     last_pass: Link
     oldest_lease: float | None  # seconds since the oldest renewal of all their instances; None for none, or unknown
-    unread: tuple[tuple[str, Unknown], ...]  # what of Kubernetes could not be looked at
+    unread: tuple[tuple[str, Unknown], ...]  # the unknown sources of Kubernetes
     unselected: tuple[str, ...]  # Services of the named namespaces that no syncer selects, as `namespace/name`
     held: int
     conflicts: int
-    left_out: int = 0  # rows that nobody asked for
+    left_out: int = 0  # rows that the filters left out
 
     @property
     def unlisted(self) -> Unknown | None:
-        """Why there may be more syncers than the rows; None where all were listed."""
+        """The reason why syncers may be missing from the rows; None if all were listed."""
         return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
 
     def count(self, outcome: Outcome) -> int:
@@ -71,7 +71,7 @@ class Overview:
 
 
 def overview(look: Look) -> Overview:
-    """What a look comes to. `look` has the Pods of the namespaces whose syncers need a word."""
+    """Sum up a look. It needs the Pods of the namespaces of `in_need`."""
     report, rows = look.report, [*_served(look), *_others(look)]
     named = sorted(look.asked.namespaces or ())
     ages = [
@@ -94,14 +94,14 @@ def overview(look: Look) -> Overview:
 
 
 def in_need(look: Look) -> frozenset[str]:
-    """Namespaces of syncers that are not in order, so that their Pods are worth a look."""
-    claims, statuses = look.report.desired.claims if look.report.desired else {}, look.report.all_statuses
+    """Return the namespaces of syncers that are not in order, whose Pods an explanation needs."""
+    claims, statuses = claims_in(look.report), look.report.all_statuses
     return frozenset(ref.namespace for ref, claim in claims.items() if not _in_order(claim, statuses.get(ref), look))
 
 
 def _served(look: Look) -> Iterator[Row]:
     report = look.report
-    for ref, claim in report.desired.claims.items() if report.desired else ():
+    for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
         renewed = not isinstance(look.listed, Unknown) and not any(is_silent(one, look.at) for one in look.marked(ref))
         if status is not None and _in_order(claim, status, look) and renewed:
@@ -111,7 +111,7 @@ def _served(look: Look) -> Iterator[Row]:
 
 
 def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
-    """Whether all that the pass wants is UP, by its own count, and nothing waits."""
+    """Whether all wanted instances are UP by the pass's own count, and nothing waits."""
     if status is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
@@ -139,9 +139,9 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
     broken, now = found.broken, _ready(status)
-    # A person may want to know of one that is registered, such as that it is suspended.
-    asked_for = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
-    why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in asked_for), "")
+    # Of a registered syncer, show for example that it is suspended.
+    notable = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
+    why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), "")
     reason = now.reason if now else "InSync"
     if broken:
         more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
@@ -152,21 +152,21 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
 
 
 def _others(look: Look) -> Iterator[Row]:
-    """Syncers that were listed and are out of scope: their own status tells whether somebody serves them."""
-    claims = look.report.desired.claims if look.report.desired else {}
-    for syncer in syncers_in(look.report):
-        status = syncer.status
-        if syncer.ref in claims:
-            continue
+    """Make the rows of syncers out of scope. Their own status shows whether another installation serves them."""
+    claims = claims_in(look.report)
+    for syncer in (one for one in syncers_in(look.report) if one.ref not in claims):
+        status, name = syncer.status, class_of(syncer)
         if status is not None and status.observed_generation >= syncer.generation:
             yield _by_its_status(syncer, status)
         else:
             found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)
-            yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=not_served_here(syncer))
+            served = f"class {name}" if name else "it, and the scope given here excludes it"
+            why = f"no installation serves {served}"
+            yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=why)
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
-    """The same with the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`, `NotReady`."""
+    """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`, `NotReady`."""
     rows = tuple(
         row
         for row in found.rows
@@ -186,7 +186,7 @@ def _has(row: Row, condition: str) -> bool:
 
 
 def code_of_overview(found: Overview) -> ExitCode:
-    """0 only where all is in sync, and that was seen. Else what is broken; then what could not be looked at."""
+    """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
     if found.count(Outcome.NOT_REGISTERED) or found.count(Outcome.PARTLY) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(Outcome.UNKNOWN):

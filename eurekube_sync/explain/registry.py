@@ -1,4 +1,4 @@
-"""The links of Eureka and of its passes: what each server holds now, what callers still see, and who renews it."""
+"""The links about Eureka and the passes: what each server holds, what callers still see, and who renews."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
 CALLERS_SECONDS = 95
-"""How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
-balancer's (docs/eureka.md)."""
-_MOST = 6  # instances that have a line each
-_SILENT = 150.0  # seconds without a renewal, or a good pass: five renewals
-_LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the lease that `run` gives by default
+"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the load balancer's
+(docs/eureka.md)."""
+_MOST = 6  # instances with a line each
+_SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
+_LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the default lease of `run`
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
-Held = Mapping[InstanceKey, ObservedInstance]  # what Eureka holds of what was asked about
+Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
 
 
 def is_silent(one: ObservedInstance, at: float) -> bool:
-    """Whether nobody renewed it for long; `at` in Unix seconds. What was registered since is not."""
+    """Whether nobody has renewed or registered an instance for long; `at` in Unix seconds."""
     registered = one.last_dirty_timestamp / 1000
     return bool(one.last_renewal) and at - one.renewed > _SILENT and at - registered > _SILENT
 
 
 def lease_end(one: ObservedInstance) -> float:
-    """When its lease ends, in Unix seconds of the server's clock."""
+    """Return the end of a lease, in Unix seconds of the server's clock."""
     return one.last_renewal / 1000 + (one.instance.lease.duration or DEFAULT_LEASE.duration)
 
 
 def keys_to_read(subject: Subject, look: Look) -> frozenset[InstanceKey]:
-    """What to read uncached: all that it wants, and all that Eureka lists of it."""
+    """Return the keys to read uncached: all verdicts of the syncer, and all its instances that Eureka lists."""
     return frozenset({*(subject.verdicts if look.owner else ()), *(one.key for one in subject.listed)})
 
 
 def held_by_eureka(subject: Subject, look: Look) -> Held:
-    """As the first server that answered an uncached read holds it, else as the list shows it."""
+    """Return each instance as the first server with an uncached answer holds it, or else as the list shows it."""
     if isinstance(look.listed, Unknown):
         return {}
     found: dict[InstanceKey, ObservedInstance] = {}
@@ -56,12 +56,11 @@ def held_by_eureka(subject: Subject, look: Look) -> Held:
 
 
 def up_in(held: Held) -> int:
-    """How many of them callers get."""
     return sum(one.status is InstanceStatus.UP for one in held.values())
 
 
 def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) -> Iterator[Link]:
-    """`broken`: an earlier link is, so that these only tell what there is."""
+    """Show what Eureka holds. With `broken`, an earlier link is broken, so faults in Eureka are not reported."""
     if isinstance(look.listed, Unknown):
         yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}")
         return
@@ -71,16 +70,14 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
         text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
         yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
     else:
-        names = apps_of(subject.claim)
-        named, apps = one_or_more(len(names), "app", "apps"), ", ".join(names)
-        yield Link(
-            Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{f' ({named} {apps})' if apps else ''}"
-        )
+        apps = apps_of(subject.claim)
+        named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
+        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{named}")
     yield from _callers(subject, held)
 
 
 def _details(look: Look, held: Held) -> Iterator[str]:
-    """Status, override and lease of the first, and what other servers say that is not the same."""
+    """Describe the first instances: status, override, lease, and different answers of other servers."""
     for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
@@ -102,7 +99,7 @@ def _details(look: Look, held: Held) -> Iterator[str]:
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
-    """What is wrong in Eureka although the cluster is right. Where the owner is not known, neither are its keys."""
+    """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are unknown, too."""
     wanted = {key: one.instance for key, one in subject.verdicts.items() if isinstance(one, Wanted)}
     up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
     lacking = sorted(up - held.keys()) if look.owner or not held else []
@@ -126,7 +123,7 @@ def _ends(one: ObservedInstance, look: Look) -> str:
 
 
 def _under_another_owner(held: Held, look: Look) -> Link | None:
-    """Where this cluster's instances of it are registered, and not under the owner that was given."""
+    """Make a link if this cluster's instances of the syncer are registered only under another owner."""
     cluster = look.identity.data if isinstance(look.identity, Complete) else None
     ours = [one.metadata for one in held.values() if cluster in (None, one.metadata.get(CLUSTER))]
     owners = sorted({one[OWNER] for one in ours if OWNER in one})
@@ -151,7 +148,7 @@ def _lacking(subject: Subject, lacking: list[InstanceKey]) -> Link:
 
 
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
-    """`one`: the first of so many."""
+    """Explain the status of an instance that is not UP, the first of `number`."""
     key, shown = one.key, f"{one.key.app} {observed_at(one)}{and_more(number)} is {one.status}"
     if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
@@ -170,7 +167,7 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
 
 
 def _callers(subject: Subject, held: Held) -> Iterator[Link]:
-    """Where the cached list is not what the server holds."""
+    """Show where the cached list differs from what the server holds."""
     seen = {one.key for one in subject.listed if one.status is InstanceStatus.UP}
     now = {key for key, one in held.items() if one.status is InstanceStatus.UP}
     for keys, text in (
@@ -183,7 +180,8 @@ def _callers(subject: Subject, held: Held) -> Iterator[Link]:
 
 
 def heartbeat_link(look: Look, *, alone: bool) -> Link:
-    """`alone`: nothing else says whether the instances are still renewed, so that a silence is what breaks."""
+    """Show the last good pass. With `alone`, no other source tells whether instances are renewed, so an old pass is a
+    broken link."""
     beat = look.heartbeat
     if beat is None:
         why = ", because this installation uses no lock" if look.owner else "; give --owner to see it"

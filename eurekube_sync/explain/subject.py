@@ -1,4 +1,4 @@
-"""Whose chain answers a question: the syncers that select what was asked about, and which of their instances it is."""
+"""Finds the syncers that a question is about, and which of their instances."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One syncer, and what of it was asked about."""
+    """One syncer, and the part of it that the question is about."""
 
     what: What
     report: PassReport
     claim: Claim
-    services: tuple[str, ...]  # those of its Services that were asked about, by name
-    keys: frozenset[InstanceKey] | None  # the instances that were asked about; None for all of the syncer
+    services: tuple[str, ...]  # names of the Services in question
+    keys: frozenset[InstanceKey] | None  # the instances in question; None for all of the syncer
     verdicts: Mapping[InstanceKey, Verdict]
     listed: tuple[ObservedInstance, ...]
 
@@ -37,12 +37,12 @@ class Subject:
 
     @property
     def namespace(self) -> str:
-        """Of its Services."""
+        """The namespace of its Services."""
         return selected_namespace(self.claim.syncer)
 
     @property
     def pod(self) -> str:
-        """The one pod that was asked about; empty for all."""
+        """The pod in question; empty if the question is not about one pod."""
         return self.what.name if self.what.kind is Kind.POD else ""
 
     def kubectl(self, verb: str) -> str:
@@ -53,25 +53,25 @@ class Subject:
 
 
 def subjects(what: What, look: Look) -> tuple[Subject, ...]:
-    """Each syncer that has to do with it; empty where there is none, or nobody could tell."""
+    """Return each syncer that the question is about; empty if there is none, or if that is unknown."""
     return tuple(
         one
         for report in look.reports
-        for _, claim in sorted(report.desired.claims.items() if report.desired else ())
+        for _, claim in sorted(claims_in(report).items())
         if (one := subject_of(what, report, claim, look))
     )
 
 
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
-    """What of this syncer was asked about; None where it has nothing to do with the question."""
+    """Return the part of a syncer that the question is about; None if it is not about this syncer."""
     if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
         return None
     services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
     given = claim.verdicts if isinstance(claim, Serving) else {}
     known = claim.keys if isinstance(claim, Deleting) else given
     keys: frozenset[InstanceKey] | None = frozenset(
-        [key for key in known if is_meant(what, key)]
-        + [one.key for one in marked if is_meant(what, one.key, one.instance)]
+        {key for key in known if is_meant(what, key)}
+        | {one.key for one in marked if is_meant(what, one.key, one.instance)}
     )
     match what.kind:
         case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
@@ -104,7 +104,8 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
 
 
 def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:
-    """What these Services of it give, and what Eureka lists under an app that they alone give; None for all of it."""
+    """Return the instances of these Services, and those that Eureka lists under apps of no other Service of the syncer.
+    None stands for all instances."""
     others = set(services_of(claim, report)) - set(names)
     if not isinstance(claim, Serving) or not others:
         return None
@@ -117,15 +118,15 @@ def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Lo
 
 
 def _selects_pod(look: Look, what: What, services: Iterable[str]) -> bool:
-    """Whether one of these Services selects the pod, be it an endpoint yet or not."""
+    """Whether one of these Services selects the pod, even if it is no endpoint yet."""
     labels = [one.labels for one in read(look.pods.get(what.namespace)) if one.name == what.name]
     selectors = [one.selector for one in read(look.selectors.get(what.namespace)) if one.name in services]
     return any(matches(selector, some) for selector in selectors for some in labels)
 
 
 def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> bool:
-    """Whether it is the app, the address or the id that was asked about. `instance`: None for one of ours, whose id has
-    its address."""
+    """Whether the question is about this instance, by its app, address or id. Without `instance`, the address is read
+    from the key, as our ids have it."""
     match what.kind:
         case Kind.APP:
             return key.app == what.name
@@ -142,27 +143,33 @@ def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> 
 
 
 def _host(address: str) -> str:
-    """As an instance id has it."""
+    """Write an address as in an instance id."""
     return address.replace(":", "-")
 
 
 def read(source: Source[tuple[T, ...]] | None) -> tuple[T, ...]:
-    """What was read; nothing where it could not be."""
+    """Return the data of a source; empty if the source is unknown. For explanations only."""
     return source.data if isinstance(source, Complete) else ()
 
 
+def claims_in(report: PassReport) -> Mapping[SyncerRef, Claim]:
+    """Return the claims of a pass; empty if the pass made none."""
+    return report.desired.claims if report.desired else {}
+
+
 def syncers_in(report: PassReport) -> tuple[SyncerObject, ...]:
-    """All syncers that were listed, in the scope or not."""
+    """Return all syncers that were listed, also those out of scope."""
     return tuple(every(report.view.syncers)) if report.view else ()
 
 
 def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
-    """The Services of a namespace, as far as they were read."""
+    """Return the Services of a namespace; empty if it could not be read."""
     return read(report.view.services.of(namespace)) if report.view else ()
 
 
 def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
-    """The Services that it selects, by name, served or not; none where they or its selector cannot be read."""
+    """Return the names of the Services that a syncer selects, also of one that is not served. Empty if they or the
+    selector cannot be read."""
     if isinstance(claim, Serving):
         return claim.services
     try:
@@ -173,12 +180,12 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
 
 
 def apps_of(claim: Claim) -> tuple[str, ...]:
-    """Its apps, as far as they are known."""
+    """Return the apps of a syncer; empty if they are unknown."""
     return claim.apps if isinstance(claim, Serving) else ()
 
 
 def named_app(syncer: SyncerObject) -> str:
-    """The app that its spec names, served or not; empty where the Services name it."""
+    """Return the app that a spec names, even if the spec is invalid; empty if the Services name the app."""
     selector = syncer.spec.get("selector")
     by_selector = (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
     return str(syncer.spec.get("appName") or by_selector or "").upper()
@@ -189,9 +196,9 @@ def _app_of(claim: Claim, service: str) -> str:
 
 
 def endpoints_of(report: PassReport, namespace: str, services: Iterable[str], *, pod: str = "") -> list[Endpoint]:
-    """All endpoints of these Services, as the slices show them; of one pod, if it is named."""
-    pieces = [one for one in read(report.view.slices.of(namespace)) if one.service in services] if report.view else []
-    found = [endpoint for piece in pieces for endpoint in piece.endpoints]
+    """Return the endpoints of these Services from their slices; only those of one pod, if it is named."""
+    pieces = read(report.view.slices.of(namespace)) if report.view else ()
+    found = [endpoint for piece in pieces if piece.service in services for endpoint in piece.endpoints]
     return [one for one in found if one.pod and one.pod.name == pod] if pod else found
 
 
@@ -200,5 +207,5 @@ def observed_at(one: ObservedInstance) -> str:
 
 
 def address_of(key: InstanceKey) -> str:
-    """`host:port` of an instance of ours, as its id has it."""
+    """Return `host:port` of an instance of ours, from its id."""
     return ":".join(key.id.split(":")[-2:])

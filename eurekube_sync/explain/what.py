@@ -1,4 +1,4 @@
-"""What somebody asks about: a syncer, a Service, a pod, an app, an address or an instance id. And what comes near."""
+"""Parses the argument of `explain`: a syncer, Service, pod, app, address or instance id. Finds similar names, too."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from ipaddress import ip_address
 
 from eurekube_sync.model.values import dataclass
 
-_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")  # of ours
-_ALIKE = 0.6  # as `difflib` measures it: `orders` and `ordersXX` are 0.86
+_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")  # an id of our instances
+_ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
 
 Labels = Mapping[str, str]
 NearLabel = tuple[str, tuple[str, ...], bool]
-"""A label `key=value` that some objects have instead of the one that was asked for, their names, and whether it is the
-same value under another key."""
+"""A label `key=value` that objects have instead of the wanted one, their names, and whether only the key differs."""
 
 
 class Kind(StrEnum):
-    """What it is; the value of an object is what kubectl calls it."""
+    """The kinds of things to explain. The values of Kubernetes objects are kubectl's names."""
 
     SYNCER = "esync"
     SERVICE = "svc"
@@ -34,8 +33,8 @@ class Kind(StrEnum):
 class What:
     kind: Kind
     name: str  # of an object; an app in upper case; an address without its port; an instance id
-    namespace: str = ""  # empty where it names none
-    port: int | None = None  # of an address that names one
+    namespace: str = ""  # empty if unknown
+    port: int | None = None  # of an address with a port
 
     def __str__(self) -> str:
         if self.kind in (Kind.SYNCER, Kind.SERVICE, Kind.POD):
@@ -53,7 +52,7 @@ _KINDS = {
 
 
 def parse_what(text: str) -> What:
-    """Raises ValueError with a sentence."""
+    """Parse the argument. Raises ValueError with a message for the user."""
     text = text.strip()
     match text.split("/"):
         case [kind, namespace, name] if kind in _KINDS and namespace and name:
@@ -90,18 +89,18 @@ def _is_ip(text: str) -> bool:
 
 
 def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
-    """At most three that are nearly this one, the most alike first."""
+    """Return at most three similar names, the most similar first."""
     return get_close_matches(name, sorted(set(names)), n=3, cutoff=_ALIKE)
 
 
 def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
-    """Labels of objects that would match but for one label of `wanted`, the most alike first; at most two."""
+    """Find at most two labels of objects that match except for one label of `wanted`, the most similar first."""
     names: dict[tuple[float, str], list[str]] = {}
     for name, labels in found:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
         for key, has in labels.items() if len(lacking) == 1 else ():
-            likeness = float(has == wanted[lacking[0]])  # 1.0: the same value, under another key
-            if key == lacking[0]:  # to compare all values letter by letter takes seconds for some thousand pods
+            likeness = float(has == wanted[lacking[0]])  # 1.0: the same value under another key
+            if key == lacking[0]:  # SequenceMatcher on all values takes seconds for thousands of pods
                 likeness = SequenceMatcher(None, wanted[key], has).ratio()
             if likeness >= _ALIKE:
                 names.setdefault((-likeness, f"{key}={has}"), []).append(name)
@@ -109,10 +108,10 @@ def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:
-    """Whether an object with these labels has all that is wanted; nothing wanted matches nothing."""
+    """Whether these labels include all that are wanted. An empty selector matches nothing."""
     return bool(wanted) and wanted.items() <= labels.items()
 
 
 def written(labels: Labels) -> str:
-    """As `kubectl get --selector` takes it."""
+    """Write labels as the argument of `kubectl get --selector`."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -1,5 +1,5 @@
-"""Manifests of a EurekaSyncer: the CRD, and offline what the API server would say of a file.
+"""Reads manifests, and checks those of EurekaSyncers offline as the API server would.
 
-Pure but for `crd` (reads the CRD that is shipped), `files` and `dumps`. A spec is judged by the program's own parse, so
-that `validate` and the condition of a syncer say the same.
+Only `crd` (reads the CRD of the package), `files` and `dumps` do I/O. The program's own parser checks a spec, so that
+`validate` and the conditions of a syncer have the same messages.
 """

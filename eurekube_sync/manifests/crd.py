@@ -1,4 +1,4 @@
-"""The CRD that travels with the package: the one schema of a EurekaSyncer."""
+"""The CRD that is part of the package, with the only schema of a EurekaSyncer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIND, GROUP, API_VERSION = "EurekaSyncer", "eurekube.io", "eurekube.io/v1"
 
 @cache
 def crd_text() -> str:
-    """The CRD as YAML: from the installed package, else from the checkout that this module lies in."""
+    """Return the CRD as YAML, from the installed package or else from the checkout around this file."""
     installed = importlib.resources.files("eurekube_sync").joinpath("crds", FILE_NAME)
     checkout = Path(__file__).resolve().parents[2] / "crds" / FILE_NAME
     for source in (installed, checkout):
@@ -27,7 +27,7 @@ def crd_text() -> str:
 
 @cache
 def load_crd() -> dict[str, Any]:
-    """The CRD as plain values. Shared: not to be changed."""
+    """Return the CRD as plain values. They are shared: do not change them."""
     (document,) = read_documents(crd_text(), file=FILE_NAME)
     if document.findings:
         raise ConfigurationError(f"the package is incomplete: {document.findings[0]}; install eurekube-sync again")
@@ -35,6 +35,6 @@ def load_crd() -> dict[str, Any]:
 
 
 def object_schema() -> dict[str, Any]:
-    """The structural schema of the stored version. Shared: not to be changed."""
+    """Return the structural schema of the stored version. It is shared: do not change it."""
     (version,) = (version for version in load_crd()["spec"]["versions"] if version["storage"])
     return cast(dict[str, Any], version["schema"]["openAPIV3Schema"])

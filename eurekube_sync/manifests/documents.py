@@ -1,11 +1,11 @@
-"""Text -> documents: where a stream of YAML or JSON is cut, and what is found wrong in it."""
+"""Splits a stream of YAML or JSON into documents, reads each, and collects their faults."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -18,13 +18,11 @@ _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _JSON_CHARACTER = re.compile(r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])")
-"""Two escapes that are one character, any other escape, or a character that YAML may not take as it is."""
+"""A surrogate pair of two escapes, any other escape, or a character that YAML may refuse or fold."""
 
 
 class Severity(StrEnum):
-    """Whether the API server would refuse the object, or a person should only know."""
-
-    ERROR = "error"
+    ERROR = "error"  # the API server would refuse the object
     WARNING = "warning"
 
 
@@ -32,7 +30,7 @@ class Severity(StrEnum):
 class Finding:
     """One thing to fix. `str(finding)` is the line to print."""
 
-    file: str  # as it was named; empty for an object that came from no file
+    file: str  # as the user named it; empty for an object from no file
     document: int | None  # 1-based, within the stream; None when the file could not be read at all
     line: int | None  # 1-based, within the file; None when there is no text
     path: str  # JSON path within the document, such as `$.spec.selector.app`
@@ -47,13 +45,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found, and in how much."""
+    """The findings, and what was checked."""
 
     findings: tuple[Finding, ...] = ()
     files: int = 0
     documents: int = 0  # documents that are not empty
     syncers: int = 0
-    others: int = 0  # objects of other kinds, which were passed over
+    others: int = 0  # objects of other kinds, which are not checked
 
     def __add__(self, other: Report) -> Report:
         return Report(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Report)})
@@ -73,16 +71,19 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a stream: read, empty, or with the findings that say why it could not be read."""
+    """One document of a stream. The problems of an unreadable one say why."""
 
     file: str
     number: int  # 1-based; empty documents count
     value: Any  # plain dicts, lists and scalars; None for an empty or unreadable one
-    findings: tuple[Finding, ...] = ()
+    problems: Sequence[Problem] = ()
     yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
     offset: int = 0  # lines of the file before this document
-    template: int | None = None
-    """The line in the file of its first `{{ }}`, as Helm templates have them; None where there is none."""
+    template: int | None = None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [self.finding(path, reason, line=self.offset + line) for line, path, reason in self.problems]
 
     def line(self, path: Path) -> int | None:
         return self.offset + self.yaml.line(path) if self.yaml else None
@@ -90,23 +91,17 @@ class Document:
     def finding(
         self, path: Path, reason: str, severity: Severity = Severity.ERROR, *, line: int | None = None
     ) -> Finding:
-        """What is wrong with what the path names; `line` where it stands on another one."""
-        return Finding(
-            file=self.file,
-            document=self.number,
-            line=line or self.line(path),
-            path=f"${written(path)}",
-            reason=reason,
-            severity=severity,
-        )
+        """Make a finding about the value at a path, on the line of that value unless `line` is given."""
+        at, path_text = line or self.line(path), f"${written(path)}"
+        return Finding(file=self.file, document=self.number, line=at, path=path_text, reason=reason, severity=severity)
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
-    """Read a YAML stream or JSON. One broken document does not hide the others."""
+    """Read a stream of YAML or JSON. A broken document does not hide the others."""
     text = text.removeprefix("\ufeff")
     if match := _SURROGATE.search(text):
-        line = text.count("\n", 0, match.start()) + 1
-        return (_document(file, 1, None, [Problem(line, (), "half of a surrogate pair is no character")]),)
+        problem = Problem(text.count("\n", 0, match.start()) + 1, (), "half of a surrogate pair is no character")
+        return (Document(file=file, number=1, value=None, problems=[problem]),)
     json_error = None
     if text.lstrip().startswith("{"):
         try:
@@ -114,32 +109,27 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
         except json.JSONDecodeError as error:
             json_error = Problem(error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
     documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
-    if json_error and any(document.yaml is None and document.findings for document in documents):
-        return (replace(_document(file, 1, None, [json_error]), template=_template_line(text, 0)),)
+    if json_error and any(document.yaml is None and document.problems for document in documents):
+        template = _template_line(text, 0)
+        return (Document(file=file, number=1, value=None, problems=[json_error], template=template),)
     return documents
 
 
 def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False) -> Iterator[Document]:
-    """Each document is read by itself."""
     for number, (start, end) in enumerate(cuts, start=1):
         offset, part = text.count("\n", 0, start), text[start:end]
-        if is_json:  # it is YAML but for tabs, pairs of escapes, and characters that YAML refuses or folds
+        if is_json:  # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or folds
             part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
         try:
             yaml = parse_yaml(part)
-            document = _document(file, number, yaml, yaml.problems if yaml else (), offset)
+            problems = yaml.problems if yaml else []
         except Unparsable as error:
             reason, line = error.args
-            document = _document(file, number, None, [Problem(line, (), reason)], offset)
-        yield replace(document, template=None if is_json else _template_line(part, offset))
-
-
-def _document(
-    file: str, number: int, yaml: YamlDocument | None, problems: Sequence[Problem], offset: int = 0
-) -> Document:
-    document = Document(file=file, number=number, value=yaml.value if yaml else None, yaml=yaml, offset=offset)
-    found = tuple(document.finding(path, reason, line=offset + line) for line, path, reason in problems)
-    return replace(document, findings=found)
+            yaml, problems = None, [Problem(line, (), reason)]
+        value, template = yaml.value if yaml else None, None if is_json else _template_line(part, offset)
+        yield Document(
+            file=file, number=number, value=value, problems=problems, yaml=yaml, offset=offset, template=template
+        )
 
 
 def _template_line(text: str, offset: int) -> int | None:
@@ -148,8 +138,8 @@ def _template_line(text: str, offset: int) -> int | None:
 
 
 def _yaml_cuts(text: str) -> list[tuple[int, int]]:
-    """Begin and end of each document: at lines `---`, as kubectl has it. Comments and directives before the first
-    `---` belong to it."""
+    """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments and directives
+    before the first `---` belong to the first document."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     before = text[: starts[0]].splitlines() if starts else ["a document"]
     if all(not line.strip() or line.startswith(("#", "%")) for line in before):
@@ -160,7 +150,7 @@ def _yaml_cuts(text: str) -> list[tuple[int, int]]:
 
 
 def _json_cuts(text: str) -> list[tuple[int, int]]:
-    """Begin and end of each value of a JSON stream."""
+    """Return the start and end of each value of a JSON stream."""
     decoder = json.JSONDecoder(parse_int=str, parse_float=str)
     cuts = []
     end = 0
@@ -168,7 +158,7 @@ def _json_cuts(text: str) -> list[tuple[int, int]]:
         try:
             _, end = decoder.raw_decode(text, start)
         except RecursionError:
-            end = len(text)  # too deep for YAML as well, which then says so
+            end = len(text)  # YAML refuses this depth as well, with a message
         cuts.append((start, end))
     return cuts
 

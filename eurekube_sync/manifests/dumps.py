@@ -1,9 +1,10 @@
-"""Reads what `kubectl get -o json` or `-o yaml` wrote, as plain objects. Each trouble is one sentence."""
+"""Reads the output of `kubectl get -o json` or `-o yaml` as plain objects. Each error is one sentence."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import IO, Any, TypeAlias
 
 import msgspec
@@ -15,11 +16,11 @@ from eurekube_sync.model.errors import ConfigurationError
 Dumped: TypeAlias = Mapping[str, Any]  # one object, as JSON has it
 
 MAX_JSON_BYTES = 256 * 1024 * 1024
-MAX_YAML_BYTES = 32 * 1024 * 1024  # YAML takes fifty times as long as JSON to be read
+MAX_YAML_BYTES = 32 * 1024 * 1024  # to read YAML takes fifty times as long
 
 
 def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
-    """All objects of these files; `-` is standard input. Raises ConfigurationError."""
+    """Read all objects of these files; `-` is standard input. Raises ConfigurationError."""
     found: list[Dumped] = []
     for path in dict.fromkeys(paths):
         name = "<stdin>" if path == "-" else path
@@ -34,13 +35,10 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
 
 
 def _content(path: str, stdin: IO[bytes]) -> bytes:
-    """Raises ConfigurationError, as the functions below do: the end of a sentence about the file."""
+    """Read a file. Like the functions below, it raises ConfigurationError with the end of a sentence about the file."""
     try:
-        if path == "-":
-            content = stdin.read(MAX_JSON_BYTES + 1)
-        else:
-            with open_named(path, follow=False) as file:
-                content = file.read(MAX_JSON_BYTES + 1)
+        with nullcontext(stdin) if path == "-" else open_named(path, follow=False) as file:
+            content = file.read(MAX_JSON_BYTES + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
             raise ConfigurationError(" is a symbolic link: give the file that it leads to") from error
@@ -55,32 +53,30 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _documents(content: bytes) -> Iterator[Any]:
-    try:
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # several documents, or YAML
         yield msgspec.json.decode(content)
         return
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # several documents, or YAML
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError(" is not UTF-8 text") from error
     for document in read_documents(text, file=""):
-        if document.findings:
-            raise ConfigurationError(f", line {document.findings[0].line}: {document.findings[0].reason}")
+        if found := document.findings:
+            raise ConfigurationError(f", line {found[0].line}: {found[0].reason}")
         if document.value is not None:
             yield document.value
 
 
 def _items(document: Any) -> Iterator[Dumped]:
-    """The items of a list, or the one object."""
+    """Yield the items of a list, or the single object."""
     document = document if isinstance(document, dict) else {}
     kind, items, metadata = (document.get(name) for name in ("kind", "items", "metadata"))
-    if not isinstance(kind, str):  # also of a list in YAML that is cut: there the items come first
+    if not isinstance(kind, str):  # a truncated list in YAML has no kind either: its items come first
         raise ConfigurationError(" is not the whole output of kubectl get -o json or -o yaml: it has no kind")
     if not kind.endswith("List"):
         yield _object(document)
         return
-    # Of a page of the API, what is missing would be taken for deleted.
+    # The objects of the other pages would look deleted.
     if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
         raise ConfigurationError(" is only a part of a list: kubectl get -o json writes all of it")
     if not isinstance(items, list):

@@ -1,4 +1,4 @@
-"""Reads manifests from files, folders and standard input. All I/O of `validate` is here."""
+"""Reads manifests from files, folders and standard input for `validate`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from eurekube_sync.model.wording import counted
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
-MAX_BYTES = 32 * 1024 * 1024  # more than any rendered chart; the API server itself takes 3 MiB a request
+MAX_BYTES = 32 * 1024 * 1024  # larger than any rendered chart; the API server takes 3 MiB a request
 
 
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
-    """Check files, folders (recursively) and `-`. No EurekaSyncer anywhere is an error, unless `allow_empty`: green on
-    nothing would hide that what renders the manifests had failed."""
+    """Check files, folders (recursively) and `-`. Finding no EurekaSyncer is an error unless `allow_empty`, because the
+    step that renders the manifests may have failed."""
     report = sum((one for path in dict.fromkeys(paths) for one in _reports(path, stdin)), Report())
     if report.syncers or allow_empty or report.errors:
         return report
@@ -31,7 +31,7 @@ def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool 
 
 
 def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
-    """One for each file of the path, in a fixed order."""
+    """Yield a report for each file of the path, in a fixed order."""
     if path == STDIN:
         yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1))
     elif os.path.isdir(path):
@@ -41,20 +41,20 @@ def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
 
 
 def _of_folder(folder: str) -> Iterator[Report]:
-    """Manifests below a folder, and the folders that cannot be read. Hidden ones are left out: a mounted ConfigMap
-    keeps its files a second time in `..data`."""
-    closed: list[OSError] = []
-    for place, folders, names in os.walk(folder, onerror=closed.append):
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # none is followed
+    """Check the manifests below a folder, and report folders that cannot be read. Hidden names are skipped, because a
+    mounted ConfigMap has its files a second time in `..data`."""
+    unreadable: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=unreadable.append):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # links are not followed
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names + links):
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 yield _of_file(os.path.join(place, name), named=False)
-    yield from (_unread(error.filename, f"cannot be read: {error.strerror}") for error in closed)
+    yield from (_unread(error.filename, f"cannot be read: {error.strerror}") for error in unreadable)
 
 
 def _of_file(path: str, *, named: bool) -> Report:
-    """`named` by the user, not met in a folder."""
+    """Check one file; `named` by the user, or found in a folder."""
     try:
         with open_named(path) if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)

@@ -1,8 +1,8 @@
-"""What the CRD's schema says of an object: a structural schema of Kubernetes is read as JSON Schema.
+"""Checks objects against the structural schema of a CRD, which is read as JSON Schema.
 
-CRDs speak a dialect of JSON Schema draft 4. Three things differ: unknown fields are an error under strict field
-validation (`conformed`); `nullable` and `x-kubernetes-int-or-string` say what a type says elsewhere; patterns are Go's.
-CEL rules and list types are not read: the program's own parse refuses what they refuse.
+Structural schemas differ from JSON Schema draft 4 in three ways. Unknown fields are an error under strict field
+validation (`conformed`). `nullable` and `x-kubernetes-int-or-string` stand for types. Patterns are Go's. CEL rules and
+list types are not checked here: the parser of a spec refuses the same values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
-_TEXTS = {"type": "object", "additionalProperties": {**_TEXT, "default": ""}}  # Go reads null as the empty text
+_TEXTS = {"type": "object", "additionalProperties": {**_TEXT, "default": ""}}  # Go reads null as ""
 _ANYTHING = {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}
 METADATA: Schema = {
     "type": "object",
@@ -43,7 +43,7 @@ METADATA: Schema = {
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:
-    """The same as JSON Schema. A validator ignores Kubernetes' own keywords."""
+    """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which may stay."""
     found = dict(schema)
     types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
     if types:
@@ -57,8 +57,8 @@ def to_json_schema(schema: Schema) -> dict[str, Any]:
 
 
 def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], list[Fault]]:
-    """An object as the API server stores it, and each unknown field that it leaves out: without nulls where null is no
-    value, and with the defaults."""
+    """Return an object as the API server stores it, and the unknown fields that it drops. Defaults are set, and nulls
+    that are no values are dropped."""
     unknown: list[Fault] = []
     own = {**schema.get("properties", {}), "apiVersion": {}, "kind": {}, "metadata": METADATA}
     return _conformed(obj, {**schema, "properties": own}, (), unknown), unknown
@@ -85,7 +85,7 @@ def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> 
 
 
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
-    """Each missing field, and of every other value the first rule that it breaks; nothing of the field `dropped`."""
+    """Return each missing field, and the first broken rule of each other value. The field `dropped` is not checked."""
     found: dict[Path, str] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
@@ -121,7 +121,7 @@ def _reason(error: Any) -> str:
 
 @cache
 def go_pattern(pattern: str) -> re.Pattern[str]:
-    """A Go pattern for Python: there `$` is the very end, here it also matches before a last newline."""
+    """Compile a Go pattern. In Go `$` matches only at the very end; in Python it also matches before a last newline."""
     return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
 
 
@@ -131,13 +131,13 @@ def _pattern(_: Validator, pattern: str, instance: Any, __: Schema) -> Iterator[
 
 
 _STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # untyped there
-    jsonschema.Draft6Validator,  # the first draft to which 1.0 is an integer, as it is to Kubernetes
+    jsonschema.Draft6Validator,  # the first draft in which 1.0 is an integer, as in Kubernetes
     {"pattern": _pattern},
 )
 
 
 def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """What is wrong with the names, labels and annotations of a `metadata` that meets the schema."""
+    """Check the names, labels and annotations of a `metadata` that meets the schema."""
     name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
     if not name and not metadata.get("generateName"):
         yield ("name",), 'field "name" is missing'
@@ -155,7 +155,7 @@ def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _key(path: Path, key: str) -> Iterator[tuple[Path, str]]:
-    """A qualified name: `name`, or `dns.prefix/name`."""
+    """Check a qualified name: `name`, or `dns.prefix/name`."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(prefix)):
         yield path, f'"{prefix[:60]}" before the slash is not a DNS name'

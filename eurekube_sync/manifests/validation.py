@@ -1,7 +1,7 @@
-"""What is wrong with EurekaSyncers, offline: by the CRD's schema, and by the program's own parse of the spec.
+"""Checks EurekaSyncers offline, with the CRD's schema and the program's own parser of the spec.
 
-The parse refuses what the CRD's CEL rules refuse, in the same words; `tests/contract/test_crd.py` asks the real API
-server whether it agrees.
+The parser refuses the same values as the CRD's CEL rules, with the same messages. `tests/contract/test_crd.py` compares
+the results with those of the real API server.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
-Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as a Status of the API server has them
+Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 
 
 def validate_text(text: str, file: str) -> Report:
-    """Check all EurekaSyncers of a YAML stream or of JSON, and count what else is in it."""
+    """Check all EurekaSyncers of a stream of YAML or JSON, and count the other objects."""
     findings: list[Finding] = []
     documents = syncers = others = 0
     for document in read_documents(text, file=file):
@@ -36,7 +36,7 @@ def validate_text(text: str, file: str) -> Report:
                 found.append(document.finding(path, "no Kubernetes object: apiVersion and kind are needed"))
             elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
-            else:  # of our kind or of our group: one of the two may be a slip
+            else:  # our kind or our group: one of them may be a typo
                 syncers += 1
                 found.extend(findings_of(document, path, obj))
         if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
@@ -47,7 +47,7 @@ def validate_text(text: str, file: str) -> Report:
 
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """The value itself, or what a List holds, in whatever depth."""
+    """Yield the value itself, or the items of a List, also of nested Lists."""
     if isinstance(value, Mapping) and value.get("kind") in ("List", f"{KIND}List"):
         items = value.get("items")
         for index, item in enumerate(items if isinstance(items, list) else ()):
@@ -57,35 +57,34 @@ def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _kind(obj: Any) -> str | None:
-    """The kind of a Kubernetes object; None of anything else."""
+    """Return the kind of a Kubernetes object, or None for any other value."""
     kind, version = (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
     return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND) else None
 
 
 def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
-    """All that is wrong with one EurekaSyncer, and advice if nothing is."""
+    """Return the errors of one EurekaSyncer, or its warnings if it has no errors."""
     found = [document.finding(path + below, reason) for below, reason in faults(obj)]
     if not found:
-        found = [document.finding(path + below, reason, Severity.WARNING) for below, reason in _advice(obj)]
+        found = [document.finding(path + below, reason, Severity.WARNING) for below, reason in _warnings(obj)]
     return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
 
 
 def faults(obj: Mapping[str, Any]) -> list[Fault]:
-    """All that the API server would refuse in a manifest. It drops the status that a manifest brings, but refuses
-    unknown fields there."""
+    """Return all faults for which the API server would refuse a manifest. In `status` it refuses only unknown fields,
+    because it drops the rest."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     found: list[Fault] = []
     if kind != KIND:
-        slip = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}"
-        found.append((("kind",), slip))
+        found.append((("kind",), f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}"))
     if version != API_VERSION:
         found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
     return found + (_faults(obj, dropped="status") if kind == KIND else [])
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
-    """Why a server refuses an object, in the words of the API server; empty if it takes it. An update
-    may leave what was wrong in `old` as it was."""
+    """Return the causes with which the API server refuses an object; empty if it accepts the object. Faults that `old`
+    has as well are accepted."""
     before = [] if old is None else _faults(old)
     return tuple(
         (written(path).removeprefix("."), "FieldValueInvalid", reason)
@@ -95,21 +94,22 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
 
 
 def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """An object as a server stores it, and the names of the unknown fields that it leaves out, in its order."""
+    """Return an object as the API server stores it, and the unknown fields that it drops, in the server's order."""
     kept, unknown = conformed(obj, schema)
     names = [written(path).removeprefix(".") for path, _ in unknown]
     return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
-    """Faults of spec, metadata and status. What the parse of the spec refuses is told in its words alone."""
+    """Return the faults of spec, metadata and status. For a value that the parser refuses, its message replaces that of
+    the schema."""
     ready, unknown = conformed(obj, object_schema())
     ready.setdefault("metadata", {})
     by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
     found = [*unknown, *_parse_faults(ready["spec"])] if "spec" in ready else unknown
-    told = {("kind",), ("apiVersion",), *(path for path, _ in found)}
+    reported = {("kind",), ("apiVersion",), *(path for path, _ in found)}
     for path, reason in by_schema.items():
-        if not any(path[:length] in told for length in range(1, len(path) + 1)):
+        if not any(path[:length] in reported for length in range(1, len(path) + 1)):
             found.append((path, reason))
     if not any(path[0] == "metadata" for path in by_schema):
         found += ((("metadata", *path), reason) for path, reason in metadata_faults(ready["metadata"]))
@@ -120,7 +120,7 @@ def _parse_faults(spec: Any) -> tuple[Fault, ...]:
     try:
         parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
     except InvalidSyncer as error:
-        return error.faults  # none for a wrong app name, which is what the schema says, too
+        return error.faults  # none for an invalid app name, which the schema reports
     return ()
 
 
@@ -131,14 +131,14 @@ def _json_schema() -> dict[str, Any]:
     return schema
 
 
-def _advice(obj: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is allowed in an object without faults, and still likely to disappoint."""
+def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield warnings about valid values of an object without faults that are probably mistakes."""
     spec = conformed(obj, object_schema())[0]["spec"]
-    # Callers put VIPs into a URL as its host.
-    own: list[tuple[Path, str | None]] = [((field,), spec.get(field)) for field in ("vipAddress", "appName")]
-    own.append((("selector", "app"), spec["selector"].get("app")))
-    given = [(path, text) for path, text in own if text][:1]
-    for path, text in (*given, (("secureVipAddress",), spec.get("secureVipAddress", ""))):
+    # Callers use a VIP as the host of a URL. The VIP is the first of these three that is given.
+    vip: tuple[Path, str] = ("selector", "app"), spec["selector"].get("app") or ""
+    for field in ("appName", "vipAddress"):
+        vip = ((field,), spec[field]) if spec.get(field) else vip
+    for path, text in (vip, (("secureVipAddress",), spec.get("secureVipAddress", ""))):
         for name in filter(None, text.split(",")):
             if warning := host_name_warning(name.partition(":")[0]):
                 yield ("spec", *path), warning

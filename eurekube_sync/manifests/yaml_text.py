@@ -1,6 +1,6 @@
-"""One YAML document -> its value as kubectl reads it, what is odd in it, and the line of each part.
+"""Reads one YAML document as kubectl does, with its problems and the line of each value.
 
-PyYAML's composer keeps what its constructor drops: duplicate keys, lines, and whether a scalar was quoted. kubectl
+PyYAML's composer keeps duplicate keys, lines, and whether a scalar was quoted; its constructor drops them. kubectl
 reads YAML with sigs.k8s.io/yaml, which is neither YAML 1.1 nor 1.2: `on`, `y` and `NO` are booleans, `017` and
 `0o17` are 15, `08` is 8, dates and `12:30:45` stay strings. PyYAML's own resolver differs in most of these.
 """
@@ -19,14 +19,14 @@ from eurekube_sync.model.wording import Path
 
 Plain: TypeAlias = str | int | float | bool | None
 
-MAX_DEPTH = 100  # levels of nesting: far more than any manifest has, far less than Python's stack
-MAX_SIZE = 200_000  # values that a document with aliases may stand for: an alias bomb has billions
+MAX_DEPTH = 100  # levels of nesting: far more than in any manifest, far less than Python's stack allows
+MAX_SIZE = 200_000  # values of a document after its aliases are resolved; an alias bomb has billions
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
-_UNQUOTED = "unquoted"  # the tag of a scalar that has neither quotes nor a tag of its own
+_UNQUOTED = "unquoted"  # our tag for a scalar without quotes and without a tag
 _RESOLVED = (_UNQUOTED, *(f"{_TAG}{kind}" for kind in ("bool", "int", "float", "null")))
-"""The tags under which a scalar may be something else than text."""
+"""The tags of scalars that need not be strings."""
 _WORDS: dict[str, Plain] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _WORDS |= {word: True for lower in ("y", "yes", "true", "on") for word in (lower, lower.capitalize(), lower.upper())}
 _WORDS |= {word: False for lower in ("n", "no", "false", "off") for word in (lower, lower.capitalize(), lower.upper())}
@@ -34,7 +34,7 @@ _WORDS |= {word: False for lower in ("n", "no", "false", "off") for word in (low
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INNER_UNDERSCORE = re.compile(r"(?<=[0-9])_(?=[0-9])")
-_MAX_DIGITS = 400  # more is no float either: 1e308 is the largest
+_MAX_DIGITS = 400  # the largest float is 1e308
 
 
 class Problem(NamedTuple):
@@ -44,11 +44,11 @@ class Problem(NamedTuple):
 
 
 class Unparsable(Exception):
-    """A document that cannot be read: the reason, and the line, 1-based within the text that was given."""
+    """An unreadable document. The arguments are the reason and the line, 1-based within the document."""
 
 
 class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
-    """PyYAML's composer with a bound: by itself it recurses until Python gives up."""
+    """PyYAML's composer with a limit of depth. Without it, deep nesting ends in a RecursionError."""
 
     get_single_node, compose_document = Composer.get_single_node, Composer.compose_document
     compose_scalar_node, compose_sequence_node = Composer.compose_scalar_node, Composer.compose_sequence_node
@@ -61,7 +61,7 @@ class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
         self._depth = 0
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """The next node. An anchor may be given anew, as kubectl allows."""
+        """Compose the next node. An anchor may be defined again, as in kubectl."""
         event = self.peek_event()
         if self._depth > MAX_DEPTH:
             raise Unparsable(f"nested deeper than {MAX_DEPTH} levels", event.start_mark.line + 1)
@@ -78,7 +78,7 @@ class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
 
 
 class YamlDocument:
-    """One document that is not empty. Raises Unparsable."""
+    """One document that is not empty. The constructor raises Unparsable."""
 
     def __init__(self, root: Node, nodes: int) -> None:
         self._root = root
@@ -90,7 +90,7 @@ class YamlDocument:
         """Plain dicts, lists and scalars."""
 
     def line(self, path: Path) -> int:
-        """The line of what the path names, or of the last part of it that exists."""
+        """Return the line of the value at a path, or of its last part that exists."""
         node, line = self._root, _line(self._root)
         for part in path:
             if isinstance(node, MappingNode) and part in self._entries[node]:
@@ -118,7 +118,7 @@ class YamlDocument:
                 return _scalar(node)
 
     def _entries_of(self, node: Node, path: Path) -> dict[str, tuple[int, Node]]:
-        """Each key with its line and value. The later one wins, be it a key or `<<`, as in kubectl's library."""
+        """Return the line and value of each key. Of a key and a `<<`, the later one wins, as in kubectl's library."""
         if node in self._entries:
             return self._entries[node]
         found = self._entries[node] = {}
@@ -130,8 +130,7 @@ class YamlDocument:
                 continue
             line, key = _line(key_node), _key(key_node)
             if key in own:
-                reason = f'duplicate key "{key}", first on line {own[key]}'
-                self.problems.append(Problem(line, (*path, key), reason))
+                self.problems.append(Problem(line, (*path, key), f'duplicate key "{key}", first on line {own[key]}'))
             else:
                 own[key] = line
                 found[key] = (line, item)
@@ -139,7 +138,7 @@ class YamlDocument:
 
 
 def parse_yaml(text: str) -> YamlDocument | None:
-    """Read one document; None for an empty one. Raises Unparsable."""
+    """Read one document, or return None for an empty one. Raises Unparsable."""
     try:
         composer = _Composer(text)
         root = composer.get_single_node()
@@ -154,7 +153,7 @@ def parse_yaml(text: str) -> YamlDocument | None:
 
 
 def resolve(text: str) -> Plain:
-    """The value of an unquoted scalar; infinities and NaN stay words, for JSON has none."""
+    """Return the value of an unquoted scalar. Infinities and NaN stay strings, because JSON has none."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in ".+-0123456789":
@@ -166,7 +165,7 @@ def resolve(text: str) -> Plain:
         sign, body = match.groups()
         base = {"x": 16, "b": 2, "o": 8}.get(body[1:2].lower(), 8 if body[0] == "0" else 10)
         whole = int(sign + body, base)
-        if -(2**63) <= whole < (2**63 if sign else 2**64):  # an int64, or without a sign a uint64
+        if -(2**63) <= whole < (2**63 if sign else 2**64):  # an int64; without a sign, a uint64
             return whole
     value = float(digits) if _FLOAT.fullmatch(digits) else math.inf
     if math.isinf(value):
@@ -175,7 +174,7 @@ def resolve(text: str) -> Plain:
 
 
 def _key(node: Node) -> str:
-    """A key as JSON has it: booleans and numbers become words."""
+    """Return a key as in JSON, where booleans and numbers are strings."""
     key = _scalar(node) if isinstance(node, ScalarNode) else None
     if key is None:
         raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
@@ -192,7 +191,7 @@ def _line(node: Node) -> int:
 
 
 def _merged(node: Node, key: Node) -> list[Node]:
-    """What a merge key `<<` brings, the weakest first."""
+    """Return the mappings of a merge key `<<`, the weakest first."""
     is_alias = node.start_mark.index < key.start_mark.index
     sources = node.value[::-1] if isinstance(node, SequenceNode) and not is_alias else [node]
     if not all(isinstance(source, MappingNode) for source in sources):

@@ -81,10 +81,10 @@ class FullRegistry(LeaseRegistry):
         self._renewals.increment(now)
         return super().renew(app, instance_id, now=now)
 
-    def cancel(self, app: str, instance_id: str, *, now: int) -> bool:
+    def cancel(self, app: str, instance_id: str) -> bool:
         """Forgets the override of that id even when there is no lease."""
         self._overrides.pop(instance_id, None)
-        found = super().cancel(app, instance_id, now=now)
+        found = super().cancel(app, instance_id)
         if found:
             self._on_change(app)
             self._expected_clients -= 1 if self._expected_clients > 0 else 0
@@ -136,7 +136,7 @@ class FullRegistry(LeaseRegistry):
         expired = [lease for lease in leases if _is_expired(lease, now)]
         self._shuffle.shuffle(expired)
         for lease in expired[:limit]:
-            self.cancel(lease.instance["app"], id_of(lease.instance), now=now)
+            self.cancel(lease.instance["app"], id_of(lease.instance))
 
     def _effective_status(self, instance: Document, existing: Lease | None) -> Status:
         """`DownOrStartingRule`, `OverrideExistsRule`, `LeaseExistsRule`, then what the instance says."""
@@ -161,4 +161,4 @@ class FullRegistry(LeaseRegistry):
 
 
 def _is_expired(lease: Lease, now: int) -> bool:
-    return lease.evicted > 0 or now > lease.renewed + lease.duration
+    return now > lease.renewed + lease.duration

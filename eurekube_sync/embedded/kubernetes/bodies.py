@@ -1,7 +1,7 @@
-"""What a request's body stands for: an object in JSON or in kubectl's protobuf, or one of three patches.
+"""Decodes the bodies of requests: objects in JSON or in kubectl's protobuf, and three kinds of patches.
 
-Of protobuf only what kubectl's own commands write is known, such as `kubectl create namespace`. Field numbers are those
-of `generated.proto` in k8s.io/api v0.36. No function changes its input; a result may share parts with it.
+Only the protobuf messages of kubectl's own commands are known, such as `kubectl create namespace`. Field numbers are
+those of `generated.proto` in k8s.io/api v0.36. No function changes its input; a result may share parts with it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _MERGE_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("podIPs", "hostIPs"), "ip"),
     **dict.fromkeys(("conditions", "addresses"), "type"),
 }
-"""`patchMergeKey` of what somebody here patches; `ports` depends on what it is in."""
+"""`patchMergeKey` of the lists that clients patch here. For `ports` it depends on the object around the list."""
 
 
 def whole(request: Request) -> Any:
-    """The object in a request. Raises `ApiError`."""
+    """Decode the object in a request. Raises `ApiError`."""
     content = _content_type(request)
     if content == MEDIA_TYPE:
         return decode(request.body)
@@ -39,7 +39,7 @@ def whole(request: Request) -> Any:
 
 
 def patched(request: Request, resource: Resource, obj: Any) -> Any:
-    """The object as the patch in a request makes it. Raises `ApiError`."""
+    """Apply the patch in a request to an object. Raises `ApiError`."""
     content = _content_type(request)
     accepted = (JSON, MERGE) if resource.custom else (JSON, MERGE, STRATEGIC)
     if content not in accepted:
@@ -53,7 +53,7 @@ def patched(request: Request, resource: Resource, obj: Any) -> Any:
 
 
 def decoded(body: bytes) -> Any:
-    """Any JSON. Raises `ApiError`."""
+    """Decode JSON. Raises `ApiError`."""
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -65,8 +65,8 @@ def _content_type(request: Request) -> str:
 
 
 def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
-    """Apply an RFC 7386 merge patch; or a strategic one, for the built-in types: lists of `_MERGE_KEYS` merge, other
-    lists are replaced, and directives such as `$setElementOrder` are ignored."""
+    """Apply an RFC 7386 merge patch, or a strategic merge patch. The latter merges the lists of `_MERGE_KEYS`, replaces
+    other lists, and ignores directives such as `$setElementOrder`."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -81,8 +81,8 @@ def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Apply the operations add, replace, remove and test of RFC 6902. Raises `ApiError`, which does not say
-    what does not fit."""
+    """Apply the operations add, replace, remove and test of RFC 6902. Raises `ApiError`, as the real server without
+    saying which operation failed."""
     document = copy.deepcopy(target)
     for operation in operations:
         try:
@@ -102,7 +102,7 @@ def _apply(document: Any, verb: str, path: str, value: Any) -> None:
     key: Any = int(last) if is_list and last != "-" else last
     match verb:
         case "test" if (parent[key] if is_list else parent.get(key)) == value:
-            pass  # `test x null` holds where x is absent, as in the real one
+            pass  # `test x null` passes if x is absent, as on the real server
         case "add" if is_list:
             parent.insert(len(parent) if key == "-" else key, value)
         case "add":
@@ -136,12 +136,12 @@ def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _Message: TypeAlias = Mapping[int, tuple[str, Any]]
-"""Name and kind of each field by its number. A kind is `str`, `int`, a message, a list of one for several, `dict` for a
-map of texts, or `int | str` for a number or a name."""
+"""Name and kind of each field, by its number. A kind is `str`, `int`, a message, a list with one message for a repeated
+field, `dict` for a map of texts, or `int | str` for an IntOrString."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in protobuf; what is empty is left out, as JSON from Go leaves it out. Raises `ApiError`."""
+    """Decode an object in protobuf. Empty fields are left out, as in JSON from Go. Raises `ApiError`."""
     try:
         wrapped: dict[int, Any] = dict(_fields(body.removeprefix(_MAGIC)))
         head = _read(wrapped[1], _texts(apiVersion=1, kind=2))
@@ -158,7 +158,7 @@ def _read(data: bytes, message: _Message) -> dict[str, Any]:
         if kind is str:
             found[name] = raw.decode()
         elif kind is int:
-            found[name] = raw + 0  # a TypeError for bytes, as the others have one for a number
+            found[name] = raw + 0  # raises TypeError for bytes, as the other kinds do for a number
         elif kind is dict:
             entry = _read(raw, _texts(key=1, value=2))
             found.setdefault(name, {})[entry.get("key", "")] = entry.get("value", "")
@@ -173,7 +173,7 @@ def _read(data: bytes, message: _Message) -> dict[str, Any]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and raw value of each field: a number or bytes."""
+    """Yield the number and the raw value of each field: an integer or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

@@ -1,4 +1,4 @@
-"""The refusals of the embedded Kubernetes API, in the words of a real kube-apiserver 1.36. Knows no store."""
+"""The errors of the embedded Kubernetes API, with the messages of a real kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ Fault = tuple[str, str, str]  # field, reason such as `FieldValueRequired`, and 
 
 
 class ApiError(Exception):
-    """A call that is refused, with the `Status` that a real server answers."""
+    """A refused call, with the `Status` that a real server answers."""
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-        told = {} if details is None else {"details": details}
-        self.body: Mapping[str, Any] = {**head, "message": message, "reason": reason, **told, "code": code}
+        more = {} if details is None else {"details": details}
+        self.body: Mapping[str, Any] = {**head, "message": message, "reason": reason, **more, "code": code}
 
 
 class PageNotFound(Exception):
-    """A path nobody serves: the real server's mux answers this one as plain text."""
+    """A path that is not served. The real server's mux answers in plain text."""
 
 
 def details(kind: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()) -> dict[str, Any]:
-    """The `details` of a Status, empty fields left out as Go's omitempty does."""
+    """Make the `details` of a Status without empty fields, as Go's omitempty does."""
     found = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
     return {field: value for field, value in found.items() if value}
 
 
 def named(code: int, reason: str, resource: Resource, name: str, says: str) -> ApiError:
-    """An object of that name, which says why."""
+    """Make an error about one object; `says` ends the sentence that begins with its name."""
     found = details(resource.plural, resource.group, name)
     return ApiError(code, reason, f'{resource.qualified} "{name}" {says}', found)
 
 
 def not_found() -> ApiError:
-    """404 for a resource, of a group that is served."""
+    """404 for an unknown resource of a group that is served."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -47,24 +47,23 @@ def conflict(
     name: str,
     why: str = "the object has been modified; please apply your changes to the latest version and try again",
 ) -> ApiError:
-    """409 for an update of an older version, or a failed precondition."""
+    """409 for an update of an older version, or for a failed precondition."""
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
     return ApiError(409, "Conflict", message, details(resource.plural, resource.group, name))
 
 
 def bad_request(message: str) -> ApiError:
-    """400."""
     return ApiError(400, "BadRequest", message)
 
 
 def unreadable(resource: Resource, why: str) -> ApiError:
-    """400 for a body that is JSON, but not of this kind."""
+    """400 for JSON that is not an object of this kind."""
     kind = resource.kind
     return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}')
 
 
 def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiError:
-    """422 for an object that fails validation."""
+    """422 for an invalid object."""
     listed = list(faults)
     texts = list(dict.fromkeys(f"{field}: {text}" if field else text for field, _, text in listed))
     message = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
@@ -74,7 +73,7 @@ def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiErr
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()) -> ApiError:
-    """403, by RBAC or because a namespace ends."""
+    """403 by RBAC, or because a namespace is being deleted."""
     named = f' "{name}"' if name else ""
     found = details(resource.plural, resource.group, name, causes)
     return ApiError(403, "Forbidden", f"{resource.qualified}{named} is forbidden: {why}", found)

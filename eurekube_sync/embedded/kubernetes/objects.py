@@ -1,8 +1,8 @@
-"""The rules of writing: what create, update and delete do to an object, and what follows from it.
+"""The rules of create, update and delete, and the work of controllers after each write.
 
-Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces, the slice controller's
-turn after each write, and the defaults of built-in kinds, as far as somebody here reads them. Custom resources are
-judged by the functions that the server is given. Knows no HTTP; refusals are `ApiError`.
+Covers generation, finalizers, deletion in two steps, optimistic locking, the deletion of namespaces, EndpointSlices,
+and those defaults of built-in kinds that a client here reads. The caller gives the functions that check custom
+resources. Knows no HTTP. Raises `ApiError` for refused calls.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 
 Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
-"""(new object, old object or None) -> what is wrong with it."""
+"""(new object, old object or None) -> the faults of the new object."""
 Conform = Callable[[Object, Mapping[str, Any]], tuple[Object, Sequence[str]]]
-"""(custom resource, schema) -> as it is stored, and the names of the unknown fields that are left out."""
+"""(custom resource, schema) -> the object as it is stored, and the names of the unknown fields that it loses."""
 
 _NETWORK = ipaddress.ip_network("10.96.0.0/16")
 _OF_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
@@ -31,7 +31,7 @@ _SET_BY_SERVER = (
 
 
 class Objects:
-    """The objects of the embedded API, changed by the rules of the real one. Not locked: the server is."""
+    """The objects of the embedded API. The server locks."""
 
     def __init__(
         self, now: Callable[[], float], validate: Validate | None, conform: Conform, store: Store | None = None
@@ -42,16 +42,16 @@ class Objects:
         self.given: Counter[str] = Counter()
         self._now = now
         self._derived: dict[str, frozenset[str]] = {}
-        """The slices of each Service, by its uid."""
+        """The names of each Service's slices, by the Service's uid."""
         self.resources = {(one.path, one.plural): one for one in resources.BUILT_IN}
-        """All that is served now, by path of its group and version, and plural."""
+        """The resources that are served now, by path of group and version, and by plural."""
 
     def time(self, *, later: float = 0) -> str:
-        """The clock in the form of metadata."""
+        """Format the current time as metadata does, `later` seconds ahead."""
         return datetime.fromtimestamp(self._now() + later, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """The current version, or a 404."""
+        """Return the current version. Raises a 404."""
         stored = self.store.get(resource.key, namespace, name)
         if stored is None:
             raise errors.named(404, "NotFound", resource, name, "not found")
@@ -60,7 +60,7 @@ class Objects:
     # --- Create, update, delete ---------------------------------------------------------------------------------------
 
     def create(self, resource: Resource, namespace: str, body: Any, *, strict: bool = False) -> Object:
-        """Store a new object and give it back as it is stored. With `strict` an unknown field is a 400."""
+        """Store a new object and return it as stored. With `strict`, an unknown field is a 400."""
         obj = self.read(resource, body, None, strict=strict)
         obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
         self.admit(resource, namespace, metadata["name"])
@@ -75,20 +75,17 @@ class Objects:
     def update(
         self, resource: Resource, old: Object, body: Any, *, strict: bool = False, status: bool = False
     ) -> Object:
-        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
+        """Store a changed object, or only its status. An update that changes nothing keeps the resourceVersion."""
         obj = self.read(resource, body, old, strict=strict)
         was = old["metadata"]
-        given = obj["metadata"]
-        if given.get("resourceVersion", was["resourceVersion"]) != was["resourceVersion"]:
+        if obj["metadata"].get("resourceVersion", was["resourceVersion"]) != was["resourceVersion"]:
             raise errors.conflict(resource, was["name"])
-        if status:
-            given = was
-            obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
-        elif resource.has_status:
-            obj = {k: v for k, v in obj.items() if k != "status"}
-            obj |= {"status": old["status"]} if "status" in old else {}
+        if resource.has_status:
+            rest, stated = (old, obj) if status else (obj, old)
+            obj = {k: v for k, v in rest.items() if k != "status"}
+            obj |= {"status": stated["status"]} if "status" in stated else {}
         kept = {k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was}
-        obj["metadata"] = metadata = _given(given) | kept
+        obj["metadata"] = metadata = _given(obj["metadata"]) | kept
         self.complete(resource, obj, old)
         if obj == old:
             return old
@@ -103,7 +100,7 @@ class Objects:
         return obj
 
     def delete(self, resource: Resource, stored: Object, *, grace: int = 0) -> Object:
-        """Delete, or begin to; `grace` is the seconds that it may take to end."""
+        """Remove an object, or mark it as deleted: with finalizers, or with `grace` seconds to terminate."""
         metadata = stored["metadata"]
         if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
             self.remove(resource, stored)
@@ -122,14 +119,14 @@ class Objects:
         return marked
 
     def remove(self, resource: Resource, stored: Object) -> None:
-        """Forget an object, and do what waited for that."""
+        """Remove an object, and finish the deletion of its namespace if that waited for it."""
         self.store.remove(resource.key, stored)
         self.follow(resource, stored, None)
         if resource.namespaced:
             self._end(namespace_of(stored))
 
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
-        """The body as an object of its kind, a custom one in the form of its schema."""
+        """Read a body as an object of this kind, and conform a custom one to its schema."""
         if not isinstance(body, dict):
             raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
         head = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -157,12 +154,12 @@ class Objects:
         return metadata | ({"generation": 1} if resource.generation else {})
 
     def admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """NamespaceLifecycle: a new object needs a namespace that is there."""
+        """Refuse a new object if its namespace does not exist (NamespaceLifecycle)."""
         if resource.namespaced:
             self.get(resources.NAMESPACES, "", namespace)
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
-        """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
+        """Set the defaults of this kind in `obj`, a private copy down to its metadata, and check a custom resource."""
         match resource:
             case resources.SERVICES:
                 _complete_service(obj, old, self.given)
@@ -184,7 +181,7 @@ class Objects:
     # --- What follows from a write ------------------------------------------------------------------------------------
 
     def follow(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        """What other controllers do at once here: slices follow pods and nodes, resources follow definitions."""
+        """Do at once what controllers do: update slices after pods and nodes, and served resources after CRDs."""
         current = new or old
         assert current is not None
         match resource:
@@ -204,11 +201,11 @@ class Objects:
                 self._sync_services(pod for pod in pods if pod["spec"].get("nodeName") == current["metadata"]["name"])
 
     def sync_slices(self, service: Object, *, ends: bool = False) -> None:
-        """The turn of the controller of slices, for one Service."""
+        """Update the slices of one Service; remove them if the Service `ends`."""
         wanted: dict[str, Object] = {}
         if not ends and "deletionTimestamp" not in service["metadata"]:
             if service["spec"].get("type") == "ExternalName":
-                return  # what it had before stays as it was
+                return  # its earlier slices stay
             pods = self.store.list_(resources.PODS.key, namespace_of(service))
             wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
         for entry in wanted.values():
@@ -221,11 +218,11 @@ class Objects:
             self._derived[uid] = frozenset(wanted)
 
     def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
-        """The slices that a Service should have."""
+        """Return the slices that a Service should have."""
         return slices.slices_of(service, pods, self.node)
 
     def derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
-        """What a controller writes: a new object, or a new version of it."""
+        """Create or update an object as a controller does."""
         current = self.store.get(resource.key, namespace, wanted["metadata"]["name"])
         if current is None:
             self.create(resource, namespace, wanted)
@@ -233,11 +230,10 @@ class Objects:
             self.update(resource, current, wanted)
 
     def node(self, name: str) -> Mapping[str, Any] | None:
-        """A Node, or None."""
         return self.store.get(resources.NODES.key, "", name)
 
     def _sync_services(self, pods: Iterable[Object]) -> None:
-        """The Services that select one of these pods, each once."""
+        """Update the slices of the Services that select one of these pods."""
         labels: dict[str, list[Any]] = {}
         for pod in pods:
             labels.setdefault(namespace_of(pod), []).append((pod["metadata"].get("labels") or {}).items())
@@ -256,36 +252,36 @@ class Objects:
         self._end(namespace)
 
     def _end(self, namespace: str) -> None:
-        """A namespace that is being deleted goes with the last that is in it."""
+        """Remove a namespace that is being deleted as soon as it is empty."""
         stored = self.store.get(resources.NAMESPACES.key, "", namespace)
         if stored and "deletionTimestamp" in stored["metadata"] and not self.store.keys_in(namespace):
             self.remove(resources.NAMESPACES, stored)
 
 
 def _given(metadata: Mapping[str, Any]) -> Object:
-    """What a caller may set. Empty collections are not stored (Go's omitempty)."""
+    """Return the fields that a caller may set, without empty collections (Go's omitempty)."""
     empty = ("labels", "annotations", "finalizers", "ownerReferences")
     return {k: v for k, v in metadata.items() if k not in _SET_BY_SERVER and (v or k not in empty)}
 
 
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What metadata.generation counts the changes of."""
+    """Return the part of an object whose changes metadata.generation counts."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
 
 
 def condition(kind: str, reason: str, time: str) -> Object:
-    """A condition that is so."""
+    """Make a condition with status True."""
     return {"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": time}
 
 
 def next_address(given: Counter[str]) -> str:
-    """A cluster IP that nobody has; runs are equal."""
+    """Return an unused cluster IP, the same ones in every run."""
     given["addresses"] += 1
     return str(_NETWORK[given["addresses"]])
 
 
 def _complete_service(service: Object, old: Mapping[str, Any] | None, given: Counter[str]) -> None:
-    """Defaults, cluster IP and node ports of a Service in a cluster of IPv4. `given` counts what was given."""
+    """Set the defaults, cluster IP and node ports of a Service in an IPv4 cluster. `given` counts both."""
     spec: Object = {"type": "ClusterIP", **(service.get("spec") or {})}
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})

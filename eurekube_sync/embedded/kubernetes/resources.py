@@ -1,6 +1,6 @@
-"""Which resources the embedded Kubernetes API serves, and what discovery and OpenAPI v3 tell of them to kubectl.
+"""The resources of the embedded Kubernetes API, and their discovery documents, OpenAPI v3 and tables for kubectl.
 
-The built-in table is fixed; a CustomResourceDefinition adds its own rows (`from_definition`).
+The built-in resources are fixed. A CustomResourceDefinition adds others (`from_definition`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One kind that can be stored, and how its writes are treated."""
+    """One kind in one version, and how its writes are treated."""
 
     group: str = ""
     version: str = "v1"
@@ -24,16 +24,14 @@ class Resource:
     kind: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    has_status: bool = False  # `/status` is a subresource: each side ignores what is written to the other
+    has_status: bool = False  # `/status` is a subresource: a write to either ignores the fields of the other
     generation: bool = False  # metadata.generation starts at 1 and grows with the spec
-    definition: str = ""
-    """Name of the CustomResourceDefinition that a custom resource comes from; empty for a built-in one."""
+    definition: str = ""  # name of a custom resource's CustomResourceDefinition
     schema: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[Mapping[str, Any], ...] = ()  # `additionalPrinterColumns` of a custom resource
 
     @property
     def custom(self) -> bool:
-        """Whether a definition serves it."""
         return bool(self.definition)
 
     @property
@@ -53,7 +51,7 @@ class Resource:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the store files its objects under: the version does not matter."""
+        """Key of its objects in the store. The version does not matter."""
         return self.group, self.plural
 
 
@@ -82,7 +80,7 @@ BUILT_IN = (
     _built_in("ConfigMap", "cm"),
     _built_in("Lease", group="coordination.k8s.io"),
     _built_in("SelfSubjectAccessReview", group="authorization.k8s.io", namespaced=False),
-    # What follows is stored, and nobody acts on it.
+    # Objects of the following kinds are only stored.
     _built_in("Role", group="rbac.authorization.k8s.io"),
     _built_in("RoleBinding", group="rbac.authorization.k8s.io"),
     _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),
@@ -93,7 +91,7 @@ BUILT_IN = (
 
 
 def from_definition(definition: Mapping[str, Any]) -> Iterable[Resource]:
-    """The resources a CustomResourceDefinition serves, one per served version."""
+    """Make the resources of a CustomResourceDefinition, one per served version."""
     spec = definition["spec"]
     for version in spec["versions"]:
         if version.get("served"):
@@ -113,7 +111,7 @@ def from_definition(definition: Mapping[str, Any]) -> Iterable[Resource]:
 
 
 def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] | None:
-    """Discovery or OpenAPI of a path; None where there is no such document."""
+    """Make the discovery or OpenAPI document of a path; None if there is none."""
     match parts:
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
@@ -151,8 +149,8 @@ def _resource_list(served: Iterable[Resource], path: str) -> Mapping[str, Any] |
 
 
 def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
-    """kubectl looks for a PATCH with `fieldValidation`: then it leaves validation to the server. `kubectl explain`
-    reads the schemas."""
+    """Make an OpenAPI document. If PATCH has `fieldValidation`, kubectl leaves validation to the server. `kubectl
+    explain` reads the schemas."""
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
     plain = {"type": "string"}
@@ -181,7 +179,7 @@ _STEP = re.compile(r"\.(?P<field>[^.\[\]]+)|\[\?\(@\.(?P<key>[\w.]+)\s*==\s*[\"'
 
 
 def _read(obj: Any, path: str) -> Any:
-    """The value of a simple JSONPath as our columns have it, or None."""
+    """Return the value at a JSONPath of fields and equality filters, or None."""
     for step in _STEP.finditer(path):
         if step["key"]:
             entries = obj if isinstance(obj, list) else []
@@ -192,14 +190,14 @@ def _read(obj: Any, path: str) -> Any:
 
 
 def _age(created: str, now: float) -> str:
-    """`5s`, or `3m` from two minutes on."""
+    """Format an age as `5s`, or as `3m` from two minutes on."""
     seconds = max(0, int(now - datetime.fromisoformat(created).timestamp()))
     return f"{seconds // 60}m" if seconds >= 120 else f"{seconds}s"
 
 
 def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """A `meta.k8s.io/v1` Table: the columns of a custom resource that `kubectl get` shows. Of other kinds kubectl
-    shows name and age by itself."""
+    """Make a `meta.k8s.io/v1` Table with the columns of a custom resource. For built-in kinds, kubectl itself prints
+    name and age."""
     columns = (_NAME, *resource.columns)
     rows: list[dict[str, Any]] = []
     for obj in objects:
@@ -212,5 +210,5 @@ def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) 
 
 
 def metadata_of(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A PartialObjectMetadata; it says its kind, also that of a built-in resource."""
+    """Make a PartialObjectMetadata."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}

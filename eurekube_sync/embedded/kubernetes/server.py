@@ -1,7 +1,7 @@
-"""A small Kubernetes API in memory: requests in, responses out, no sockets and no clock of its own.
+"""A small Kubernetes API in memory, without sockets and without a clock of its own.
 
-Owns paths, verbs, media types and answers. The rules of writing are in `objects`. Everybody may do everything, and a
-LIST is never cut into pages, which a server may choose (`limit` of ListOptions). `tests/embedded` adds both.
+This file has paths, verbs, media types and answers; `objects` has the rules of writes. Every call is allowed, and a
+LIST is always one page, as `limit` of ListOptions permits. `tests/embedded` adds rights and pages.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ REVIEWS = ["selfsubjectaccessreviews"]
 
 
 class Target(NamedTuple):
-    """What a path below group and version names; empty where it does not."""
+    """The parts of a path after group and version; empty if absent."""
 
     namespace: str
     plural: str
     name: str
     subresource: str
-    more: str
 
 
 class EmbeddedKubernetes:
-    """The API server. `handle` may be called from several threads; calls are answered one after the other."""
+    """The API server. Several threads may call `handle`; it answers one call at a time."""
 
     def __init__(
         self,
@@ -46,8 +45,8 @@ class EmbeddedKubernetes:
         objects: Objects | None = None,
         watch_seconds: float = 1.0,
     ) -> None:
-        """`definitions` are installed as if created; `validate` judges custom resources, and `conform` gives them the
-        form of their schema; `now` is in Unix seconds."""
+        """Create the system namespaces and the `definitions`. `validate` checks custom resources, and `conform` gives
+        them the form of their schema. `now` returns Unix seconds."""
         self.objects = objects or Objects(now, validate, conform)
         self._now = now
         self._watch_seconds = watch_seconds
@@ -58,7 +57,7 @@ class EmbeddedKubernetes:
             self.objects.create(resources.DEFINITIONS, "", definition)
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
-        """A request without HTTP's wrapping, for those who build a world: status and decoded body."""
+        """Make a call with a JSON body, and return the status and the decoded answer."""
         merged = bodies.JSON if isinstance(body, list) else bodies.MERGE
         headers = {"content-type": merged if method == "PATCH" else "application/json", **self.login()}
         sent = b"" if body is None else msgspec.json.encode(body)
@@ -67,20 +66,19 @@ class EmbeddedKubernetes:
         return response.status, msgspec.json.decode(response.body) if is_json else response.body.decode()
 
     def login(self) -> Mapping[str, str]:
-        """More headers of `call`."""
+        """Return additional headers for `call`."""
         return {}
 
     def handle(self, request: Request) -> Response:
-        """Answer one request."""
         with self._changed:
             before = self.objects.store.revision
             try:
                 response = self.answer(request)
             except errors.PageNotFound:
-                return _text(404, "404 page not found\n")
+                return Response(status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8")
             except errors.ApiError as error:
                 return _json(error.code, error.body)
-            except (AttributeError, LookupError, TypeError, ValueError) as error:  # a part of another type
+            except (AttributeError, LookupError, TypeError, ValueError) as error:  # a field of another type
                 refused = errors.bad_request(f"the object provided is unrecognized ({type(error).__name__})")
                 return _json(refused.code, refused.body)
             if self.objects.store.revision != before:
@@ -88,7 +86,7 @@ class EmbeddedKubernetes:
             return response
 
     def answer(self, request: Request) -> Response:
-        """Answer one request; raises `ApiError` and `PageNotFound`."""
+        """Answer one request. Raises `ApiError` and `PageNotFound`."""
         if request.path == "/version":
             return _json(200, {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"})
         match parts := [part for part in request.path.split("/") if part]:
@@ -108,7 +106,7 @@ class EmbeddedKubernetes:
         resource = self._resource(group, version, target)
         objects, strict = self.objects, request.query.get("fieldValidation") == "Strict"
         if _dry_run(request):
-            objects = copy.deepcopy(objects)  # which is then forgotten
+            objects = copy.deepcopy(objects)  # discarded after this call
         match request.method, target.name, target.subresource:
             case "GET", "", "" if request.query.get("watch", "") in ("true", "1"):
                 return self._watch(request, resource, target.namespace)
@@ -116,8 +114,7 @@ class EmbeddedKubernetes:
                 found, metadata = self.page(resource, target.namespace, request.query)
                 return self._listed(request, resource, found, metadata)
             case "POST", "", "" if target.namespace or not resource.namespaced:
-                made = objects.create(resource, target.namespace, bodies.whole(request), strict=strict)
-                return _json(201, made)
+                return _json(201, objects.create(resource, target.namespace, bodies.whole(request), strict=strict))
             case "GET", name, _ if name:
                 stored = objects.get(resource, target.namespace, name)
                 shown = _wants(request, "Table") and resource.columns
@@ -137,8 +134,8 @@ class EmbeddedKubernetes:
         if resource is None:
             if any(known.path == path and not known.custom for known in self.objects.resources.values()):
                 raise errors.not_found()
-            raise errors.PageNotFound  # as the custom resources' own mux answers
-        has_subresource = target.subresource in ("", "status" if resource.has_status else "") and not target.more
+            raise errors.PageNotFound  # the answer of the mux for custom resources
+        has_subresource = target.subresource in ("", "status" if resource.has_status else "")
         is_placed = bool(target.namespace) == resource.namespaced or (resource.namespaced and not target.name)
         if not has_subresource or not is_placed:
             raise errors.not_found()
@@ -147,7 +144,7 @@ class EmbeddedKubernetes:
     def page(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
     ) -> tuple[Sequence[Object], Mapping[str, Any]]:
-        """What a LIST shows, and the list's metadata."""
+        """Return the objects of a LIST, and the list's metadata."""
         store = self.objects.store
         found: Sequence[Object] = store.list_(resource.key, namespace)
         if test := selected(query):
@@ -169,8 +166,8 @@ class EmbeddedKubernetes:
         return _json(200, {**head, "metadata": metadata, "items": items})
 
     def _watch(self, request: Request, resource: Resource, namespace: str) -> Response:
-        """Answer what changed since resourceVersion and end: enough for `kubectl delete` and `kubectl wait`."""
-        if "sendInitialEvents" in request.query:  # a client without an answer to that lists and watches instead
+        """Answer with the changes since resourceVersion, and end. `kubectl delete` and `kubectl wait` need no more."""
+        if "sendInitialEvents" in request.query:  # after this refusal, a client lists and then watches
             text = "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
             fault = ("sendInitialEvents", "FieldValueForbidden", text)
             raise errors.invalid("ListOptions", "meta.k8s.io", "", [fault])
@@ -189,23 +186,23 @@ class EmbeddedKubernetes:
 
 
 def target_of(group: str, parts: Sequence[str]) -> Target:
-    """What the parts of a path after group and version name."""
+    """Read the parts of a path after group and version."""
     namespace = ""
     of_namespaces = not group and (len(parts) < 3 or parts[2] in ("status", "finalize"))
     if parts[0] == "namespaces" and len(parts) > 2 and not of_namespaces:
         namespace, parts = parts[1], parts[2:]
-    plural, name, subresource, *more = [*parts, "", ""]
-    return Target(namespace, plural, name, subresource, "".join(more))
+    plural, name = (*parts, "")[:2]
+    return Target(namespace, plural, name, subresource="/".join(parts[2:]))
 
 
 def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
-    """The answer to a SelfSubjectAccessReview."""
+    """Answer a SelfSubjectAccessReview."""
     head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
     return _json(201, {**head, "spec": body.get("spec") or {}, "status": {"allowed": allowed}})
 
 
 def _dry_run(request: Request) -> bool:
-    """By the query, or by the body of a DELETE."""
+    """Whether the query, or the body of a DELETE, asks for a dry run."""
     asked = [request.query.get("dryRun")]
     if request.method == "DELETE" and request.body:
         asked += bodies.decoded(request.body).get("dryRun") or ()
@@ -213,14 +210,10 @@ def _dry_run(request: Request) -> bool:
 
 
 def _wants(request: Request, kind: str) -> bool:
-    """Whether the media type that is accepted first names this kind of `meta.k8s.io`."""
+    """Whether the first accepted media type names this kind of `meta.k8s.io`."""
     first = request.headers.get("accept", "").partition(",")[0].replace(" ", "")
     return f"as={kind}" in first.split(";")
 
 
 def _json(status: int, body: Mapping[str, Any]) -> Response:
     return Response(status=status, body=msgspec.json.encode(body) + b"\n")
-
-
-def _text(status: int, text: str) -> Response:
-    return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8")

@@ -1,7 +1,7 @@
-"""A slice controller as one pure function: the EndpointSlices a Service should have, from its pods and nodes.
+"""Pure functions that make the EndpointSlices of a Service from its pods and nodes.
 
-Follows k8s.io/endpointslice's reconciler: which pods count, the three conditions, named target ports, one set of
-slices per address family and set of ports. Knows no store.
+Follows the reconciler of k8s.io/endpointslice in the choice of pods, the three conditions, named target ports, and one
+set of slices per address family and set of ports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fields = dict[str, Any]
 
 
 def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Object | None]) -> tuple[Fields, ...]:
-    """The slices of one Service, without uid and times; none for a Service without a selector."""
+    """Make the slices of one Service, without uid and times. A Service without a selector has none."""
     spec = service["spec"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return ()
@@ -31,7 +31,7 @@ def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Obj
             address = address_of(pod, family)
             pod_node = node(pod["spec"].get("nodeName") or "")
             if address is None or (pod_node is None and not spec.get("publishNotReadyAddresses")):
-                continue  # the real one skips a pod whose Node object does not exist
+                continue  # the real controller skips a pod whose Node does not exist
             ports = ports_of(spec, pod)
             group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), (ports, []))
             group[1].append(_endpoint(spec, pod, address, pod_node))
@@ -42,20 +42,20 @@ def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Obj
 
 
 def selected_pods(spec: Object, pods: Iterable[Object]) -> list[Object]:
-    """Those that a Service selects, by name."""
+    """Return the pods that a Service selects, sorted by name."""
     wanted = spec["selector"].items()
     chosen = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
     return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 def has_address(pod: Object) -> bool:
-    """Whether a pod can be in a slice at all: one without an address changes none."""
+    """Whether a pod has an address, without which it is in no slice."""
     status = pod.get("status") or {}
     return bool(status.get("podIP") or status.get("podIPs"))
 
 
 def address_of(pod: Object, family: str) -> str | None:
-    """The pod's address of a family, while it has one and has not ended."""
+    """Return the pod's address of a family; None without one, or if the pod has ended."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
@@ -64,10 +64,10 @@ def address_of(pod: Object, family: str) -> str | None:
 
 
 def ports_of(spec: Object, pod: Object) -> list[Fields]:
-    """The Service's ports with the pod's own numbers; a named one that it lacks is left out."""
+    """Return the Service's ports with the pod's port numbers, without named ports that the pod does not have."""
     declared = {
         (port.get("name"), port.get("protocol", "TCP")): int(port["containerPort"])
-        for container in reversed(pod["spec"].get("containers") or ())  # the first of a name counts
+        for container in reversed(pod["spec"].get("containers") or ())  # of ports with one name, the first counts
         for port in reversed(container.get("ports") or ())
     }
     found: list[Fields] = []
@@ -95,20 +95,20 @@ def _endpoint(spec: Object, pod: Object, address: str, node: Object | None) -> F
 
 
 def is_ready(pod: Object) -> bool:
-    """The pod's own condition Ready."""
+    """Whether the pod's condition Ready is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
 def target_of(pod: Object) -> Fields:
-    """`targetRef` of an endpoint."""
+    """Make the `targetRef` of a pod's endpoint."""
     return {"kind": "Pod", **{field: pod["metadata"][field] for field in ("namespace", "name", "uid")}}
 
 
 def slice_of(
     service: Object, family: str, ports: list[Fields], endpoints: list[Fields], index: int, *, by: str = MANAGED_BY
 ) -> Fields:
-    """One slice of a Service, under a name of its own for each `index`."""
+    """Make one slice of a Service. Each `index` gives another name."""
     metadata = service["metadata"]
     name = metadata["name"]
     labels = {

@@ -1,7 +1,6 @@
-"""Where the embedded Kubernetes API keeps its objects, and what of them a LIST selects.
+"""The objects of the embedded Kubernetes API, and the selectors of a LIST.
 
-There is one revision counter. An object, once stored, is never changed in place: a write stores a new one. So what a
-reader holds stays as it was.
+There is one revision counter. A write stores a new object and never changes a stored one, so readers may keep theirs.
 """
 
 from __future__ import annotations
@@ -22,36 +21,35 @@ _JOURNAL = 2000
 
 
 def namespace_of(obj: Object) -> str:
-    """Empty for what is in none."""
+    """Return an object's namespace; empty if the object is cluster-scoped."""
     found: str = obj["metadata"].get("namespace", "")
     return found
 
 
 class Store:
-    """The objects by resource. Not locked: its owner is. `seed` makes the uids; `revision` is where resourceVersions
-    begin: those of two real clusters do not meet."""
+    """The objects by resource. The caller locks. `seed` makes the uids; `revision` is the first resourceVersion, so
+    that two servers need not use the same ones."""
 
     def __init__(self, *, seed: int = 0, revision: int = 1) -> None:
         self.revision = revision
         self.journal: deque[tuple[Key, str, int, Object]] = deque(maxlen=_JOURNAL)
-        """Each write for those who watch: resource, type of event, revision, object."""
+        """The latest writes, for watches: resource, type of event, revision, object."""
         self._seed = seed
         self._uids = 0
         self._objects: dict[Key, dict[str, dict[str, Object]]] = {}
         self._lists: dict[tuple[Key, str], tuple[Object, ...]] = {}
 
     def new_uid(self) -> str:
-        """The next uid: random to look at, the same in every run with one seed."""
+        """Make a uid that looks random. All runs with one seed make the same uids."""
         self._uids += 1
         digest = hashlib.sha256(f"{self._seed}/{self._uids}".encode()).digest()
         return str(uuid.UUID(bytes=digest[:16], version=4))
 
     def get(self, key: Key, namespace: str, name: str) -> Object | None:
-        """The current version, or None."""
         return self._objects.get(key, {}).get(namespace, {}).get(name)
 
     def list_(self, key: Key, namespace: str = "") -> tuple[Object, ...]:
-        """All current objects of a resource, or those in one namespace, in the order of their keys in etcd
+        """List the objects of a resource, in all namespaces or in one, in the order of their etcd keys
         (`namespace/name`)."""
         found = self._lists.get((key, namespace))
         if found is None:
@@ -62,11 +60,11 @@ class Store:
         return found
 
     def keys_in(self, namespace: str) -> tuple[Key, ...]:
-        """The resources that have an object in a namespace."""
+        """Return the resources that have an object in a namespace."""
         return tuple(key for key, namespaces in self._objects.items() if namespaces.get(namespace))
 
     def put(self, key: Key, obj: Object) -> Object:
-        """Store a new version; stamps its resourceVersion into `obj`."""
+        """Store a new version, and write its resourceVersion into `obj`."""
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
         objects = self._objects.setdefault(key, {}).setdefault(namespace_of(obj), {})
         event = "MODIFIED" if obj["metadata"]["name"] in objects else "ADDED"
@@ -75,7 +73,6 @@ class Store:
         return obj
 
     def remove(self, key: Key, obj: Object) -> None:
-        """Forget an object."""
         del self._objects[key][namespace_of(obj)][obj["metadata"]["name"]]
         self._changed(key, obj, "DELETED")
 
@@ -90,8 +87,8 @@ _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
 
 
 def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | None:
-    """The predicate of `labelSelector` and `fieldSelector` on an object; None where both are empty. Raises `ApiError`
-    for a selector that cannot be parsed."""
+    """Make a predicate of `labelSelector` and `fieldSelector`; None if both are empty. Raises `ApiError` for an invalid
+    selector."""
     by_label, by_field = terms(query.get("labelSelector", "")), terms(query.get("fieldSelector", ""))
     if not by_label and not by_field:
         return None
@@ -106,7 +103,7 @@ def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | 
 
 
 def terms(selector: str) -> list[tuple[str, str, bool]]:
-    """Each key with its value, and whether they have to be equal. Sets, such as `app in (a)`, are not known here."""
+    """Parse a selector into keys, values, and whether both must be equal. Sets, such as `app in (a)`, are not known."""
     terms = []
     for term in selector.split(",") if selector.strip() else ():
         found = _TERM.fullmatch(term)
