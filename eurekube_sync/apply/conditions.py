@@ -29,6 +29,16 @@ _SUSPENDED = "Suspended"
 _UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide what should be registered
 _DIFFERS = "Differs"
 """Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
+_NOT_DONE = {
+    Cause.UNAVAILABLE: "not answered, or not made in time",
+    Cause.DENIED: "refused",
+    Cause.UNUSABLE: "not answered as Eureka answers",
+}
+"""What became of calls that failed with the whole server."""
+_UNREAD = (
+    "was not changed, because it could not be read again",
+    "were not changed, because they could not be read again",
+)
 _BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
 """Reasons of Synced with which a syncer may be Ready."""
 
@@ -128,9 +138,9 @@ def tallies(
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
             were = one_or_more(count, "was", "were")
-            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried ({cause})")
+            tally.failures.append(f"{count} of its calls to Eureka {were} {_NOT_DONE.get(cause, 'not made')}")
         if tally.unread:
-            tally.failures.append(f"{tally.unread} of its instances could not be read again, so not changed")
+            tally.failures.append(f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}")
     return tallies
 
 
@@ -255,7 +265,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
     unready = sorted(claim.unready.values())
-    notes = [f"{counted(len(unready), 'endpoint')} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
+    notes = [f"{len(unready)} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [synced.message] if synced.reason == _DIFFERS else [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
@@ -269,8 +279,7 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
         why, number = min(claim.unready.values()), len(claim.unready)
-        of = counted(claim.endpoints, "endpoint")
-        return "NotReady", f"{number} of {of} not ready: {why}{and_more(number)}"
+        return "NotReady", f"{number} of {claim.endpoints} not ready: {why}{and_more(number)}"
     if claim.of(Leaving):
         return "NoEndpoints", f"all endpoints of {names} terminate"
     return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"

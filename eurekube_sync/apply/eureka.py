@@ -263,7 +263,7 @@ class Applier:
     def _give_up(self, streak: Streak) -> str | None:
         """Return why no further call is made; None if one is."""
         if self._deadline.passed:
-            return "the pass ended first"
+            return "the pass ended before this call"
         return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
 
     def _guard(self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak) -> Outcome:
@@ -324,7 +324,7 @@ class Applier:
 
 
 def _outcome_of_404(action: Renew) -> Outcome:
-    return Outcome(action=action, result=Result.GONE, detail="Eureka had no lease of it when it was to be renewed")
+    return Outcome(action=action, result=Result.GONE, detail="Eureka answered its renewal with 404")
 
 
 def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:

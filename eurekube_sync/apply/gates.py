@@ -139,7 +139,9 @@ def open_gates(
     def open_one(opening: Opening) -> ClusterError | None:
         pod = opening.pod
         if deadline.passed:
-            return ClusterUnavailable(f"the gate of {pod.namespace}/{pod.name} was not opened: the pass ended first")
+            return ClusterUnavailable(
+                f"the gate of {pod.namespace}/{pod.name} was not opened, because the pass ended before"
+            )
         return failure(partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now))
 
     confirmed = in_turn(_confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name))

@@ -54,7 +54,7 @@ def put_finalizers_on(
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {
-        ref: f"nothing was written, because the finalizer of syncer {ref} could not be set: {error}"
+        ref: f"it was not registered, because the finalizer of its syncer could not be set: {error}"
         for ref, error in failed.items()
     }
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
@@ -113,7 +113,7 @@ def settle(
         ref = one.syncer.ref
         if deadline.passed:
             undone = f"status of {ref} was not written" if one.status else f"finalizer of {ref} was not removed"
-            return ClusterUnavailable(f"the {undone}: the pass ended first")
+            return ClusterUnavailable(f"the {undone}, because the pass ended before")
         # Events come first, because after a status is written the next pass does not see the change. But a missing
         # right to write events must not prevent the status, and no failed event the end of a deletion.
         failed: ClusterError | None = None
@@ -170,7 +170,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         such = one_or_more(len(left), "", "such as ")
         return f"the deletion waits for {counted(len(left), 'instance')}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
-        return "Eureka's cached list still shows its instances"
+        return "Eureka's cached list still shows instances of this syncer"
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
         begun = "the deletion began"

@@ -60,11 +60,12 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     holds: list[Hold] = []
     if swept:
-        syncers = some_of(sorted({str(one.syncer) for one in swept}), 1)
+        first, *more = sorted({str(one.syncer) for one in swept})
+        owners = f"{first} and {counted(len(more), 'more syncer')}" if more else first
+        are, their = one_or_more(len(swept), "is", "are"), one_or_more(1 + len(more), "its syncer", "these syncers")
         why = (
-            f"{counted(len(swept), 'UP instance')} of {syncers} would be removed. These instances are older than the "
-            "CustomResourceDefinition. So their syncers may have been deleted together with an earlier "
-            "CustomResourceDefinition"
+            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition, so {their} "
+            "may have been deleted together with an earlier one"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)

@@ -133,4 +133,4 @@ def condition_message(hold: Hold, count: int, command: str) -> str:
     """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
     held = one_or_more(count, "is held", "are held")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release all held removals: {command}"
+    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release all held removals now: {command}"

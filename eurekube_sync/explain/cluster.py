@@ -59,7 +59,8 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         else:
             there = endpoints_of(subject.report, subject.namespace, subject.services)
             number = len({one.address for one in there if not one.terminating})
-            yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
+            if number:
+                yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
@@ -76,7 +77,7 @@ def _refused(subject: Subject, look: Look) -> Link | None:
             return _no_service(subject, look)
         reason, text = claim.reason, claim.message
     elif (message := refused_by_its_installation(claim.syncer, look)) is not None:
-        reason, text = "NotGranted", f"its status says: {message}"
+        reason, text = "NotGranted", f"its condition Ready says: {message}"
     else:
         return None
     part, cause = _REFUSED.get(reason, (Part.ENDPOINTS, ""))
@@ -130,13 +131,13 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     age = span(look.at - syncer.created)
     served = f"class {name}" if name else "it"
     written = "its status" if syncer.status is None else "a status for its present spec"
-    text = f"no installation seems to serve {served}: no pass has written {written}, and the syncer is {age} old"
+    text = f"no installation seems to serve {served}: the syncer is {age} old, and no pass has written {written}"
     if not inside:
         text += f"; the options given here are for {str(look.asked) or 'syncers without a class'}"
     fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     if name:
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
-    return breaks(Part.SERVED, "NoInstallation", text, cause=f"no installation serves {served}", fix=fix)
+    return breaks(Part.SERVED, "NoInstallation", text, cause=f"no installation seems to serve {served}", fix=fix)
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:

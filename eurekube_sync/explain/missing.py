@@ -19,7 +19,7 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
 
-_APPLY = "apply the EurekaSyncer below: kubectl apply -f -"
+_APPLY = "apply the EurekaSyncer below, which selects the Service by name: kubectl apply -f -"
 
 
 def explain_missing(what: What, look: Look) -> Explanation:

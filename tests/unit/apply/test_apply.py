@@ -361,7 +361,9 @@ def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
         *bench.applier.remove([cancel()], {}),
     ]
     assert bench.wire.calls == []
-    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended first")}
+    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {
+        (Result.NOT_TRIED, "the pass ended before this call")
+    }
     assert [outcome.status for outcome in outcomes] == [UP, None, DOWN, UP]
     assert isinstance(bench.applier.read([key()])[key()], Unread)
 

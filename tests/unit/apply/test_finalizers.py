@@ -168,7 +168,7 @@ def test_the_finalizer_stays_while_eureka_cannot_be_read() -> None:
 def test_the_finalizer_stays_while_the_list_still_shows_an_instance() -> None:
     """The list itself must have shown none, whatever the DELETEs said."""
     shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
-    assert "still shows its instances" in str(waits(done(CANCEL), registry=shown))
+    assert "still shows instances of this syncer" in str(waits(done(CANCEL), registry=shown))
 
 
 def test_the_finalizer_stays_when_a_cancel_failed() -> None:

@@ -223,7 +223,7 @@ def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them()
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
-    assert message(found, "RemovalHeld").endswith(" To release all held removals: eurekube-sync run --approve abc")
+    assert message(found, "RemovalHeld").endswith(" To release all held removals now: eurekube-sync run --approve abc")
     theirs = replace(hold, removals=(replace(removal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
@@ -440,9 +440,9 @@ def test_an_event_names_its_syncer() -> None:
 @pytest.mark.parametrize(
     ("result", "cause", "expected"),
     [
-        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or was not tried (Unavailable)"),
-        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or was not tried (Denied)"),
-        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or was not tried (Unavailable)"),
+        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka was not answered, or not made in time"),
+        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka was refused"),
+        (Result.NOT_TRIED, None, "1 of its calls to Eureka was not answered, or not made in time"),
         (Result.FAILED, None, f"{key(1)}: timeout 17"),
         (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
     ],
@@ -458,7 +458,7 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
     """For the same reason."""
     blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
     assert status(claims(), plan=Plan(blocked=blocked)).errors == (
-        "2 of its instances could not be read again, so not changed",
+        "2 instances were not changed, because they could not be read again",
     )
 
 

@@ -342,8 +342,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would lose its last UP instance; a second pass, at least 20 s after this one, has to confirm the "
-        "removals"
+        "app RATING would lose its last UP instance; the wait ends when a second pass, at least 20 s later, finds the "
+        "same"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
@@ -478,14 +478,16 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "said", "whose"),
     [
-        (["b"], "1 UP instance of rating/b"),
-        (["b", "a"], "2 UP instances of rating/a and 1 more"),
-        (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more"),
+        (["b"], "1 UP instance of rating/b is", "its syncer"),
+        (["b", "a"], "2 UP instances of rating/a and 1 more syncer are", "these syncers"),
+        (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more syncers are", "these syncers"),
     ],
 )
-def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(names: list[str], said: str) -> None:
+def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
+    names: list[str], said: str, whose: str
+) -> None:
     """A person sees from it what to create again."""
     swept = [
         replace(cancel(number, grounds=Grounds.SWEPT), syncer=SyncerRef("rating", name))
@@ -494,8 +496,7 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(names:
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} would be removed. These instances are older than the CustomResourceDefinition. "
-        "So their syncers may have been deleted together with an earlier CustomResourceDefinition"
+        f"{said} older than the CustomResourceDefinition, so {whose} may have been deleted together with an earlier one"
     )
 
 
@@ -526,7 +527,7 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release all held removals: "
+        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release all held removals now: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 

@@ -141,7 +141,7 @@ def test_an_owner_clash_is_reported(watched: Watched) -> None:
         return replace(report, clashes=("another",), desired=None)
 
     (told,) = watched.passes(3, clash)
-    assert told.startswith("+ owner clash: cluster another uses the same --owner")
+    assert told.startswith("+ owner clash: the cluster with UID another uses the same --owner")
     assert watched.passes() == ["- no owner clash any more, after 1m30s"]
 
     def doubled(report: PassReport) -> PassReport:

@@ -247,7 +247,7 @@ def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool)
     assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.INCOMPLETE
     status = world.cluster.syncers[REF].status
     assert status is not None
-    assert status.errors == ("1 of its instances could not be read again, so not changed",)
+    assert status.errors == ("1 instance was not changed, because it could not be read again",)
     world.registry.refuse_read.clear()
     assert not world.run().plan.blocked
     assert ours(world) == ({A: "UP"} if gone else {A: "UP", B: "DOWN"})
