@@ -44,18 +44,17 @@ from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
-_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would take a whole cluster's Pods
+_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
 _BETWEEN_LOOKS = 5.0  # seconds
 _SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
 
 @contextmanager
-def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
-    """Until a signal, with what is waited for shown at a terminal."""
+def _looking(installation: Installation) -> Iterator[LookWorld]:
+    """Connect until a signal, and show at a terminal which answer is waited for."""
     clock = SystemClock()
-    looking = connect.connect_to_look(replace(installation, **more), clock)
-    with stopped_by_signals(clock), installation.waits.seen(), looking as seen:
+    with stopped_by_signals(clock), installation.waits.seen(), connect.connect_to_look(installation, clock) as seen:
         yield seen
 
 
@@ -150,7 +149,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
+    with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
             seen,
             installation.settings(),
@@ -162,9 +161,8 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
             before=pre,
         )
         found = tuple(findings)
-    return form.answer(
-        code_of_check(found), partial(answers.findings_table, found), partial(answers.findings_data, found)
-    )
+    table, data = partial(answers.findings_table, found), partial(answers.findings_data, found)
+    return form.answer(code_of_check(found), table, data)
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
@@ -177,10 +175,8 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 
     It writes nothing. If part of the cluster cannot be read, it says which: there may be more orphans in it.
     """
-    installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
-    clock = SystemClock()
-    with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
-        orphans = look_for_orphans(world, installation.settings(dry_run=True))
+    with _looking(replace(installation, sweep_interval=1.0)) as seen:  # also lists what only one peer holds
+        orphans = look_for_orphans(seen.world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
     return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans))
 
@@ -208,7 +204,7 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
-    """What each says of itself, or why that is unknown."""
+    """Return the version of each server and of the CRD, or why it is unknown."""
     with _looking(installation) as seen:
         said = {"Kubernetes": seen.details.server()}
         if isinstance(said["Kubernetes"], Complete):

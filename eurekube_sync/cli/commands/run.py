@@ -1,4 +1,4 @@
-"""`run` and `keepalive`: one pass, some passes, or passes until a signal."""
+"""The commands `run` and `keepalive`: one pass, several passes, or passes until a signal."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def run_command(
 
 
 def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
-    """When passes are made. Raises click.UsageError for what does not go together."""
+    """Return the schedule. Raises click.UsageError for options that contradict each other."""
     lease = installation.lease_duration
     if lease != int(lease):
         raise click.UsageError("--lease-duration must be whole seconds")
@@ -121,7 +121,7 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
 
 
 def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
-    """With these files in the cluster's place, over the namespaces that they hold."""
+    """Return the installation with these files instead of the cluster, limited to the namespaces in the files."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
     from eurekube_sync.manifests.dumps import read_dumps
 
@@ -144,16 +144,16 @@ def _run(
     watch: tuple[Monitor, process.Passed],
     tells: Sequence[Tell],
 ) -> ExitCode:
-    """All passes, under the lock where there is one."""
+    """Run all passes, under the lock if there is one."""
     monitor, passed = watch
-    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+    # An approval is meant for now, even if a daemon has the lock. Two passes at once do no harm.
     without_lock = passes.dry_run or (settings.approved is not None and not passes.daemon)
     lock = None if without_lock else connect_lock(ours, clock)
 
     def work() -> ExitCode:
-        """All passes, or those until this process loses the lock."""
+        """Run all passes, or those until this process loses the lock."""
         nonlocal settings
-        # Who lost the lock begins anew without the approval: it may be spent.
+        # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
             under, begun = UnderLock(lock, world.time_limit.only_while) if lock else None, clock.monotonic()
@@ -171,7 +171,7 @@ def _run(
                     given = replace(given, approved=None)
                 return report
 
-            def told(report: PassReport, code: ExitCode) -> None:
+            def tell_all(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     at, scope, result = clock.now(), scope_text(given.scope), summary(report)
                     lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
@@ -180,7 +180,7 @@ def _run(
                     tell(report, code)
 
             between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
-            return run_passes(one_pass, clock, schedule, told, process.looking_for_cycles(between))
+            return run_passes(one_pass, clock, schedule, tell_all, process.looking_for_cycles(between))
 
     return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
