@@ -178,12 +178,12 @@ def progress_line() -> Iterator[Callable[[object], None]]:
     line = Progress(*columns, console=console, transient=True, disable=unwatched)
     task = line.add_task("", what="")
 
-    def tell(what: object) -> None:
+    def show(what: object) -> None:
         line.update(task, what=what)
         line.start()
 
     try:
-        yield tell
+        yield show
     finally:
         line.stop()
 
@@ -191,8 +191,8 @@ def progress_line() -> Iterator[Callable[[object], None]]:
 @contextmanager
 def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
     """Show `what` on the progress line, once the block has run for `after` seconds."""
-    with progress_line() as tell:
-        timer = threading.Timer(after, tell, [what])
+    with progress_line() as show:
+        timer = threading.Timer(after, show, [what])
         timer.daemon = True
         timer.start()
         try:

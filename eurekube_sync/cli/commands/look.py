@@ -46,7 +46,6 @@ from eurekube_sync.owner.orphans import look_for_orphans
 
 _MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
 _BETWEEN_LOOKS = 5.0  # seconds
-_SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
 
@@ -189,39 +188,41 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say
     its version: only whether it answers is shown."""
     try:
-        said = {} if client else _versions(installation)
+        versions = {} if client else _versions(installation)
     except ConfigurationError as error:
-        said = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
-    unknown = [(name, source.cause) for name, source in said.items() if isinstance(source, Unknown)]
+        versions = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
+    unknown = [(name, source.cause) for name, source in versions.items() if isinstance(source, Unknown)]
     code = ExitCode.OK
-    for name, cause in unknown[:1]:
+    if unknown:
+        name, cause = unknown[0]
         server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
         code = ExitCode.CONFIGURATION if cause is Cause.CONFIGURATION else of_cause(server, cause)
     data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
-    for name, source in said.items():
+    for name, source in versions.items():
         data[name.lower()] = {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
-    return form.answer(code, partial(_version_lines, said), lambda: data)
+    return form.answer(code, partial(_version_lines, versions), lambda: data)
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
     """Return the version of each server and of the CRD, or why it is unknown."""
     with _looking(installation) as seen:
-        said = {"Kubernetes": seen.details.server()}
-        if isinstance(said["Kubernetes"], Complete):
-            schema = seen.details.schema()
-            same = isinstance(schema, Complete) and schema.data == object_schema()
-            said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
+        versions = {"Kubernetes": seen.details.server()}
+        if isinstance(versions["Kubernetes"], Complete):
+            crd: Source[Any] = seen.details.schema()
+            if isinstance(crd, Complete):
+                crd = Complete(data="as in this version" if crd.data == object_schema() else _OTHER)
+            versions["CRD"] = crd
         if urls := " or ".join(installation.printable_urls):
             found: Source[Any] = seen.world.registry.list_instances()
             if isinstance(found, Complete):
                 found = Complete(data=f"{urls} answers, with {counted(len(found.data), 'instance')}")
-            said["Eureka"] = found
-    return said
+            versions["Eureka"] = found
+    return versions
 
 
-def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
+def _version_lines(versions: dict[str, Source[str]]) -> RenderableType:
     lines = {"eurekube-sync": __version__, "Python": f"{platform.python_version()}, {platform.platform(terse=True)}"}
-    for name, source in said.items():
+    for name, source in versions.items():
         lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
     width = max(map(len, lines))
     return Group(*(Text(f"{name:{width}}  {printable(text)}") for name, text in lines.items()))

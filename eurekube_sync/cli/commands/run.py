@@ -26,7 +26,7 @@ from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
-from eurekube_sync.cli.output.passes import Tell, teller
+from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.cli.values import NAME
@@ -83,15 +83,15 @@ def run_command(
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
-    tells = [teller(form, passes)]
+    reporters = [reporter(form, passes)]
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
-        tells.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
+        reporters.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
-    with process.stopped_by_signals(clock), watching as watch:
-        ours = replace(_renewing(installation, passes), count=watch[0].called)
-        code = _run(ours, settings, passes, schedule, clock, watch, tells)
+    with process.stopped_by_signals(clock), watching as (monitor, passed):
+        ours = replace(_renewing(installation, passes), count=monitor.called)
+        code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.lease_duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
@@ -141,11 +141,11 @@ def _run(
     passes: Passes,
     schedule: Schedule,
     clock: SystemClock,
-    watch: tuple[Monitor, process.Passed],
-    tells: Sequence[Tell],
+    monitor: Monitor,
+    passed: process.Passed,
+    reporters: Sequence[Reporter],
 ) -> ExitCode:
     """Run all passes, under the lock if there is one."""
-    monitor, passed = watch
     # An approval is meant for now, even if a daemon has the lock. Two passes at once do no harm.
     without_lock = passes.dry_run or (settings.approved is not None and not passes.daemon)
     lock = None if without_lock else connect_lock(ours, clock)
@@ -176,8 +176,8 @@ def _run(
                     at, scope, result = clock.now(), scope_text(given.scope), summary(report)
                     lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
                 passed(report, code, clock.monotonic() - begun)
-                for tell in tells:
-                    tell(report, code)
+                for report_pass in reporters:
+                    report_pass(report, code)
 
             between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
             return run_passes(one_pass, clock, schedule, tell_all, process.looking_for_cycles(between))
@@ -202,7 +202,7 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     settings = PassSettings(
         owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
-    tell = teller(form, passes)
+    report_pass = reporter(form, passes)
     process.look_rarely_for_cycles()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
@@ -212,4 +212,4 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
             with installation.waits.seen():
                 return keepalive(world, settings, cluster)
 
-        return run_passes(one_pass, clock, schedule, tell, process.looking_for_cycles(between))
+        return run_passes(one_pass, clock, schedule, report_pass, process.looking_for_cycles(between))

@@ -13,7 +13,6 @@ import click
 from eurekube_sync.cli.options.declare import Option, Section, variable_of
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}  # as wide as the terminal
-_MORE = "See also: eurekube-sync help exit-codes, eurekube-sync help environment"
 
 
 class WithExamples(click.Command):
@@ -65,7 +64,7 @@ class Command(WithExamples):
             but = f", except {without}" if without else ""
             formatter.write_paragraph()
             formatter.write_text(f"Each option is also a variable, such as {given[name]} for {name}{but}.")
-        formatter.write(f"\n{_MORE}\n")
+        formatter.write("\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n")
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:

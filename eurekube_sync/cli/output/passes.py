@@ -27,7 +27,7 @@ from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import removal_id
 
-Tell: TypeAlias = Callable[[PassReport, ExitCode], None]
+Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
 
 API_VERSION = "eurekube.io/report/v1"
@@ -39,7 +39,7 @@ _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 """The places where a zero-width space prevents a mention or a link."""
 
 
-def teller(form: ReportForm, passes: Passes) -> Tell:
+def reporter(form: ReportForm, passes: Passes) -> Reporter:
     """Return the function that reports a pass.
 
     After the first pass that could read Eureka, it also warns if renewals are too rare for Eureka's self-preservation.
@@ -49,7 +49,7 @@ def teller(form: ReportForm, passes: Passes) -> Tell:
     renewed_every = RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
     warned = False
 
-    def tell(report: PassReport, code: ExitCode) -> None:
+    def report_pass(report: PassReport, code: ExitCode) -> None:
         nonlocal warned
         room = None
         if isinstance(report.registry, Complete):
@@ -64,7 +64,7 @@ def teller(form: ReportForm, passes: Passes) -> Tell:
             one_of_many=passes.many,
         )
 
-    return tell
+    return report_pass
 
 
 def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:

@@ -138,11 +138,11 @@ class Columns:
         if self._headings and not self.beside(options.max_width):
             self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
         if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
-            plain = ([*(text + " " * pad for text, _, pad in self._padded(row)), row[-1][0]] for row in self._rows)
-            yield Segment("".join(f"{''.join(parts).rstrip()}\n" for parts in plain))
+            lines = ("".join(text for text, _ in (*self._padded(row), row[-1])) for row in self._rows)
+            yield Segment("".join(f"{line.rstrip()}\n" for line in lines))
             return
         for row in self._rows:
-            line = Text.assemble(*((text + " " * pad, style) for text, style, pad in self._padded(row)))
+            line = Text.assemble(*self._padded(row))
             if len(row) == self._number and cell_len(row[-1][0]) > room < _ROOM:
                 line.rstrip()
                 yield line
@@ -154,11 +154,11 @@ class Columns:
                 yield line
                 line = Text(" " * self._taken)
 
-    def _padded(self, row: tuple[Cell, ...]) -> Iterator[tuple[str, str, int]]:
-        """Return text, style and number of following spaces of each cell but the last."""
+    def _padded(self, row: tuple[Cell, ...]) -> Iterator[Cell]:
+        """Return each cell but the last, filled up to the width of its column."""
         whole = len(row) == self._number
         for (text, style), width in zip(row[:-1], self._widths, strict=False):
-            yield text, style, (max(0, width - cell_len(text)) if whole else 0) + len(_GAP)
+            yield text + " " * (width - cell_len(text) if whole else 0) + _GAP, style
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
