@@ -61,7 +61,7 @@ def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.d
             signal.signal(number, earlier)
 
 
-def look_rarely_for_cycles() -> None:
+def avoid_garbage_collection() -> None:
     """Keep the garbage collector from running during a pass. To be called once, after all imports.
 
     With Python's default thresholds, it took a third of the CPU time of a pass over 60,000 instances, and there is
@@ -71,28 +71,27 @@ def look_rarely_for_cycles() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def looking_for_cycles(between: Between | None) -> Between:
+def collecting_garbage(between: Between | None) -> Between:
     """Collect garbage after each pass, then call `between`.
 
-    Only every 100th collection includes the oldest generation, which has what a pass keeps for the next. A full
-    collection took an eighth of the CPU time of a pass.
+    Only every 100th collection is full, because a full one took an eighth of the CPU time of a pass.
     """
     passes = 0
 
-    def look(registered: tuple[InstanceKey, ...], until: float) -> int:
+    def collect(registered: tuple[InstanceKey, ...], until: float) -> int:
         nonlocal passes
         passes += 1
         gc.collect(1 if passes % _PASSES else 2)
         return between(registered, until) if between is not None else 0
 
-    return look
+    return collect
 
 
 @contextmanager
 def watched(
     asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes
 ) -> Iterator[tuple[Monitor, Passed]]:
-    """Serve, write and push the metrics, as far as the options ask for it. Else no pass is measured.
+    """Serve, write and push the metrics as the options say. Without such an option, no pass is measured.
 
     Raises ConfigurationError if the address cannot be opened.
     """
@@ -125,8 +124,8 @@ def under_lock(
 ) -> ExitCode:
     """Wait for the lock, renew it while `work` runs, and release it at the end.
 
-    A daemon that lost the lock calls `work` again, which must remember nothing: another copy has changed Eureka
-    since. Without `daemon`, LockLost is raised if this process had the lock before.
+    A daemon that lost the lock calls `work` again, which must remember nothing, because another copy may have changed
+    Eureka. Without `daemon`, LockLost is raised if this process had the lock before.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
 
@@ -164,10 +163,9 @@ def under_lock(
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[object], None]]:
-    """Show one line on stderr, at a terminal only, and erase it at the end. Give the function that sets its text.
+    """Show a line on stderr, at a terminal only, and erase it at the end. Give the function that sets its text.
 
-    The line shows the `str` of the last object it was given, and the elapsed time. It appears with the first object,
-    because a question to the user may be on the screen before.
+    The line appears with the first text. Before, a question to the user may be on the screen.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

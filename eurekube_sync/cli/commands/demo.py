@@ -95,7 +95,7 @@ class Story:
         self._chapter = 0
 
     def tell(self) -> None:
-        """Raise Stopped as soon as the clock is stopping, and EurekubeError if a pass has not the expected result."""
+        """Tell the story. Raises Stopped after a signal, and EurekubeError if a pass has an unexpected result."""
         playground = self._playground
         prepare(playground)
         self._introduce()

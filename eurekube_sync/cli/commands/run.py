@@ -73,7 +73,7 @@ def run_command(
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     installation = _of_files(installation, dumps, passes) if dumps else installation
-    process.look_rarely_for_cycles()
+    process.avoid_garbage_collection()
     clock = SystemClock()
     settings = installation.settings(
         lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
@@ -180,7 +180,7 @@ def _run(
                     report_pass(report, code)
 
             between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
-            return run_passes(one_pass, clock, schedule, tell_all, process.looking_for_cycles(between))
+            return run_passes(one_pass, clock, schedule, tell_all, process.collecting_garbage(between))
 
     return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
@@ -203,7 +203,7 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
         owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
     report_pass = reporter(form, passes)
-    process.look_rarely_for_cycles()
+    process.avoid_garbage_collection()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
         between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
@@ -212,4 +212,4 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
             with installation.waits.seen():
                 return keepalive(world, settings, cluster)
 
-        return run_passes(one_pass, clock, schedule, report_pass, process.looking_for_cycles(between))
+        return run_passes(one_pass, clock, schedule, report_pass, process.collecting_garbage(between))

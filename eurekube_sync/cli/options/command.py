@@ -1,6 +1,6 @@
 """Click commands whose help has headings, examples, and one sentence about the environment variables.
 
-No extension of click does this, because each would slow every start: by 35 ms (cloup) or 11 ms (rich-click).
+We use no extension of click: cloup would add 35 ms to every start, and rich-click 11 ms.
 """
 
 from __future__ import annotations

@@ -52,8 +52,7 @@ class Option(click.Option):
 def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
     """Declare an option. Its variable is `EUREKUBE_SYNC_` and its long name.
 
-    An option that decides something once, such as `--yes`, has `variable=False`: a variable would decide it for every
-    command of a shell.
+    `variable=False` is for an option such as `--yes`, which must not be set for every command of a shell.
     """
     if variable:
         settings.setdefault("envvar", variable_of(names))
@@ -107,19 +106,19 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
         return
     known = _NO_OPTIONS | {variable_of(one.opts) for one in options_of(context.command) if one.envvar}
     ours = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
-    strange = sorted(name for name in ours.keys() - known if not _of_a_service(name, ours[name]))
+    strange = {name for name in ours.keys() - known if not _of_a_service(name, ours[name])}
     if not strange:
         return
     options = options_of(context.find_root().command, context)
     known |= {variable_of(one.opts) for one in options if one.envvar}
     without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
-    for name in (one for one in strange if one not in known):
+    for name in sorted(strange - known):
         if name in without:
             _log.warning("the variable %s does nothing: give %s on the command line", name, without[name])
-            continue
-        near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
+        else:
+            near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
 
 
 def _of_a_service(name: str, value: str) -> bool:

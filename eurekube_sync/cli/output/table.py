@@ -91,7 +91,7 @@ class Line:
 
 
 class Next:
-    """What to do next. A long command has its own line, which is not wrapped, so that it can be copied."""
+    """The next step for the user. A long command has its own line, which is not wrapped, so that it can be copied."""
 
     def __init__(self, text: str, *, indent: int = 0) -> None:
         self._text = printable(text)
@@ -220,7 +220,7 @@ def _row(action: Action, outcome: Outcome | None) -> Row:
         case _:  # pragma: no cover
             assert_never(action)
     if outcome is not None and outcome.result in _TROUBLES:
-        # The sentence below the table has the detail of a refused login, once for all.
+        # A sentence below the table explains once why the server refuses all changes.
         detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
         sign, why = "!", f"{_TROUBLES[outcome.result]}: {detail}"
         danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
