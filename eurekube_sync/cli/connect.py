@@ -83,12 +83,17 @@ installation_options = partial(group, "installation", Installation)
 """Declares the given options; the command gets them as an `Installation`, named `installation`."""
 _cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
 both_servers = (*server_options.eureka_options, *_cluster_and_calls)
-written = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
+required_options = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
 """For a command that requires --owner and --eureka-url."""
-seen_options = (*server_options.optional_eureka_options, *_cluster_and_calls)
-looked_at = (scope_choices.optional_owner_option, *seen_options, scope_choices.scope_options, scope_choices.lock_option)
+optional_servers = (*server_options.optional_eureka_options, *_cluster_and_calls)
+inspect_options = (
+    scope_choices.optional_owner_option,
+    *optional_servers,
+    scope_choices.scope_options,
+    scope_choices.lock_option,
+)
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*looked_at, scope_choices.look_for_drains_option, brake_options)
+look_options = installation_options(*inspect_options, scope_choices.look_for_drains_option, brake_options)
 """For a command that shows what a dry pass found."""
 
 

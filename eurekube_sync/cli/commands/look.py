@@ -139,7 +139,7 @@ def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Loo
     default="30s",
     help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
-@installation_options(*connect.looked_at, drain_option)
+@installation_options(*connect.inspect_options, drain_option)
 @report_options
 def check_command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
     """Say whether an installation can work, and what would fail. For each fault it says what to do, and where to read
@@ -165,7 +165,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@installation_options(*connect.written, brake_options)
+@installation_options(*connect.required_options, brake_options)
 @option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
 @report_options
 def orphans_command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
@@ -182,7 +182,7 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
 @option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
-@installation_options(*connect.seen_options)
+@installation_options(*connect.optional_servers)
 @report_options
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say

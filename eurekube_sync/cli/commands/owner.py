@@ -17,7 +17,7 @@ from eurekube_sync.cli.connect import (
     connect,
     connect_registry,
     installation_options,
-    written,
+    required_options,
 )
 from eurekube_sync.cli.options.command import Group
 from eurekube_sync.cli.options.declare import on_command_line, option
@@ -77,7 +77,7 @@ def _carry_out(
 
 
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
-@installation_options(*written)
+@installation_options(*required_options)
 @option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that have no owner.")
 @option(
     "--cluster",

@@ -16,7 +16,7 @@ from eurekube_sync.cli.connect import (
     connect_lock,
     connect_registry,
     installation_options,
-    written,
+    required_options,
 )
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
@@ -44,7 +44,9 @@ from eurekube_sync.model.wording import counted, duration
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
 @choices.pass_options
 @from_option
-@installation_options(*written, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options)
+@installation_options(
+    *required_options, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options
+)
 @option("--detailed-exitcode", is_flag=True)
 @option("--fail-on-held/--no-fail-on-held", default=None)
 @option("--fail-on-broken", is_flag=True)
