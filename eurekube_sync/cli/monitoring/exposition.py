@@ -143,8 +143,7 @@ def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
     shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
     url = f"http://{shown}:{server.server_address[1]}"
     _log.info("listening on %s: /metrics, /livez, /readyz and a page", url)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
-    thread.start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
     try:
         yield url
     finally:
