@@ -1,1 +1,1 @@
-"""The command line: options in, exit code out. The one place that imports click."""
+"""The command line: options in, exit code out. Only this folder imports click."""

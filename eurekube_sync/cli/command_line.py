@@ -1,4 +1,4 @@
-"""All sub-commands, and the one place where an error becomes a sentence and a code."""
+"""The table of all commands, and the one place that turns an error into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _FILES = (
     ("look", ("version",)),
     ("offline", ("completion", "help")),
 )
-"""The files of `cli/commands`, and which commands each has, in the order of `--help`."""
+"""Each file of `cli/commands` with its commands, in the order of `--help`."""
 _FILE_OF = {command: file for file, commands in _FILES for command in commands}
 
 
 class _LazyCommands(Group):
-    """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
+    """Imports a command only when it is called. So `validate` does not wait for the import of the Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_FILE_OF)
@@ -57,7 +57,7 @@ def cli() -> None:
 
 
 def exit_code(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line. One sentence on stderr for whatever goes wrong; a traceback only when it is asked for."""
+    """Run the command line. Each error is one sentence on stderr; only EUREKUBE_SYNC_DEBUG adds a traceback."""
     prepare_streams()
     try:
         code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
@@ -72,13 +72,13 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Whoever reads our report has closed its end (click and rich say so by SystemExit); nothing was lost.
+        # The reader of our output closed the pipe. click and rich raise SystemExit then.
         discard_output()
         return ExitCode.OK
     except EurekubeError as error:
         click.echo(f"Error: {printable(str(error))}", err=True)
         return of_error(error)
-    except Exception as error:  # noqa: BLE001 - the last door: a bug becomes a sentence too
+    except Exception as error:  # noqa: BLE001 - a bug becomes a sentence, too
         if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {printable(str(error))}"

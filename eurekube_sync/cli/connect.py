@@ -1,4 +1,4 @@
-"""What nearly every command is given, and the adapters put together of it: a `World` that a pass can run in."""
+"""The options that most commands share, and the adapters that are made from them: a `World` for passes."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
-    from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
     from eurekube_sync.adapters.eureka.client import EurekaClient
 
-INSTALLED_IN = "eurekube-sync"  # where the manifests that are shipped put the program
-_ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe: a server that hangs is asked again in each pass
+INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
+_ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe; each pass asks a server that hangs again
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation(EurekaAccess):
-    """Whose instances and which, where both servers are, and how they are called. Times in seconds."""
+    """The owner, the scope, both servers, and how to call them. Times in seconds."""
 
     owner: str = ""
     kubeconfig: str | None = None
@@ -59,43 +58,48 @@ class Installation(EurekaAccess):
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
-    drains: frozenset[Kind] = frozenset()  # kinds beside Services whose drain annotations are looked for
+    drains: frozenset[Kind] = frozenset()  # kinds, besides Services, whose drain annotation is read
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    lease_duration: float = OUR_LEASE.duration  # of the leases that are given, or renewed
+    lease_duration: float = OUR_LEASE.duration
     registry_cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
-    only_looks: bool = False  # nothing is asked that is a write in form
-    count: Callable[[Server, str], None] = lambda _server, _code: None  # given the status of each call to a server
+    only_looks: bool = False  # batches are not probed, because the probe is a POST
+    count: Callable[[Server, str], None] = lambda _server, _code: None  # called with the status of each call
     waits: Waits = field(default_factory=Waits)
-    to_cluster: Connection | None = None  # in place of a new one; it may read files
-    sweep_interval: float | None = None  # how often every peer of Eureka is listed; None for what the leases need
+    to_cluster: Connection | None = None  # used instead of a new connection; may read files
+    sweep_interval: float | None = None  # between two lists of every Eureka peer; None: computed from the leases
 
     def settings(self, **more: Any) -> PassSettings:
-        """Of a pass over it, with `more` of its fields."""
+        """Return the settings of a pass, with `more` fields of them."""
         given = {"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more}
-        # Whoever has the owner in a variable has it in the next shell, too.
+        # Printed commands repeat --owner only if it is not in a variable, which the next shell has, too.
         return PassSettings(**given, named=("--owner", self.owner) if on_command_line("owner") else ())
 
 
 installation_options = partial(group, "installation", Installation)
-"""Declares the options that it is given; the command gets an `Installation`, named `installation`."""
+"""Declares the given options; the command gets them as an `Installation`, named `installation`."""
 _cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
 both_servers = (*server_options.eureka_options, *_cluster_and_calls)
-written = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
-"""Of a command that has to know whose instances, and where Eureka is."""
-seen_options = (*server_options.optional_eureka_options, *_cluster_and_calls)
-looked_at = (scope_choices.optional_owner_option, *seen_options, scope_choices.scope_options, scope_choices.lock_option)
-"""Of a command that finds the owner, and can do without Eureka."""
-look_options = installation_options(*looked_at, scope_choices.look_for_drains_option, brake_options)
-"""Of a command that says what a dry pass found."""
+required_options = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
+"""For a command that requires --owner and --eureka-url."""
+optional_servers = (*server_options.optional_eureka_options, *_cluster_and_calls)
+inspect_options = (
+    scope_choices.optional_owner_option,
+    *optional_servers,
+    scope_choices.scope_options,
+    scope_choices.lock_option,
+)
+"""For a command that finds the owner itself, and also works without Eureka."""
+look_options = installation_options(*inspect_options, scope_choices.look_for_drains_option, brake_options)
+"""For a command that shows what a dry pass found."""
 
 
 @contextmanager
 def connect(ours: Installation, clock: Clock) -> Iterator[World]:
-    """Connects to both; raises ConfigurationError."""
+    """Connect to both servers. Raises ConfigurationError."""
     to_cluster = ours.to_cluster or _to_cluster(ours)
     with connect_registry(ours, clock) as seen:
         cluster: Cluster = KubernetesCluster(
@@ -120,7 +124,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
 @contextmanager
 def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
-    """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
+    """Connect to the cluster, and to Eureka if a URL is given, to read only. Raises ConfigurationError."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
     to_cluster = _to_cluster(ours)
@@ -128,7 +132,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
-            """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
+            """Give the lock of all namespaces, then of the given ones: --namespace may only filter the output."""
             own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
             names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
@@ -138,7 +142,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
-    """On a connection of its own; None where these passes need none. Raises ConfigurationError."""
+    """Make the lock, on its own connection; None if these passes need none. Raises ConfigurationError."""
     namespace = installed_in(ours) if ours.lock == "auto" else None
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
@@ -149,12 +153,12 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
 
 
 def lock_namespace(ours: Installation) -> str:
-    """Where the Lease of an installation is: as `--lock` names it, in the pod's own namespace, or in the usual one."""
+    """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the manifests."""
     return ours.lock.namespace if isinstance(ours.lock, LockName) else installed_in(ours) or INSTALLED_IN
 
 
 def installed_in(ours: Installation) -> str | None:
-    """The namespace of our pod; None outside of a cluster."""
+    """Return the namespace of our pod; None outside of a cluster."""
     return own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 
@@ -171,7 +175,7 @@ def _to_cluster(ours: Installation) -> Connection:
 
 @contextmanager
 def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
-    """Connects to Eureka alone; raises ConfigurationError."""
+    """Connect to Eureka only. Raises ConfigurationError."""
     limit = TimeLimit(clock)
     with ExitStack() as opened:
         registry, servers = _registry(ours, clock, limit, opened)
@@ -188,13 +192,15 @@ def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
 def _registry(
     ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack
 ) -> tuple[Registry, Mapping[str, EurekaClient]]:
-    """All servers as one, and each by itself, by its address; none where no URL is given. The clients are imported
-    here: they are slow to load, and `--help` needs none."""
+    """Return one registry for all Eureka servers, and the client of each server by its URL; no client without a URL.
+
+    The clients are imported here because they load slowly, and `--help` needs none.
+    """
     if not ours.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
         return UnnamedEureka(), {}
-    from eurekube_sync.adapters.eureka.address import parse_addresses
+    from eurekube_sync.adapters.eureka.address import ConnectionOptions, parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.client import EurekaClient
     from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
@@ -202,18 +208,27 @@ def _registry(
     from eurekube_sync.adapters.eureka.rests import Rests
     from eurekube_sync.adapters.eureka.wire import Decoded
 
-    addresses, short = parse_addresses(ours.eureka_url), min(_ASK_TIMEOUT, ours.call_timeout)
-    first = _first_server(ours, addresses, clock)
+    addresses = parse_addresses(ours.eureka_url)
+    options = ConnectionOptions(
+        address=addresses[0],
+        connect_timeout=min(5.0, ours.call_timeout),
+        read_timeout=ours.call_timeout,
+        concurrency=ours.concurrency,
+        retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
+    )
+    first = server_options.with_access(options, ours, addresses, clock)
     for warning in ours.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
-    rests, doubts = None if len(addresses) == 1 else Rests(clock), Doubts()
+    rests = None if len(addresses) == 1 else Rests(clock)
+    doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
         chance, count = random.Random(), partial(ours.count, Server.EUREKA)
         client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
-        options = [replace(first, address=address, **given) for address in addresses]
-        return {one.address.url: opened.enter_context(client(one)) for one in options}
+        return {
+            address.url: opened.enter_context(client(replace(first, address=address, **given))) for address in addresses
+        }
 
     servers = clients()
     registry: Registry = next(iter(servers.values()))
@@ -223,6 +238,7 @@ def _registry(
         registry = peers
     if ours.eureka_batch == "off":
         return registry, servers
+    short = min(_ASK_TIMEOUT, ours.call_timeout)
     batches = EverywhereBatches(
         servers=servers,
         asked=clients(connect_timeout=short, read_timeout=short, retries=0),
@@ -241,16 +257,3 @@ def _registry(
         lease_duration=ours.lease_duration,
     )
     return batching, servers
-
-
-def _first_server(ours: Installation, addresses: Sequence[EurekaAddress], clock: Clock) -> ConnectionOptions:
-    from eurekube_sync.adapters.eureka.address import ConnectionOptions
-
-    options = ConnectionOptions(
-        address=addresses[0],
-        connect_timeout=min(5.0, ours.call_timeout),
-        read_timeout=ours.call_timeout,
-        concurrency=ours.concurrency,
-        retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
-    )
-    return server_options.with_access(options, ours, addresses, clock)

@@ -1,4 +1,4 @@
-"""What a process does beside its passes: signals, the lock, metrics, what it waits for, and looks for cycles."""
+"""The process around the passes: signals, the lock, metrics, the progress line and Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
 from types import FrameType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -28,23 +28,22 @@ from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 
-_SLACK = 60.0  # seconds more than a pass and its interval may take before the loop counts as stopped
-_YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
-"""Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
-_PASSES = 100  # from one look at all that there is to the next
-_PATIENCE = 1.0  # seconds after which a person asks what it is waiting for
+_SLACK = 60.0  # seconds, beyond a pass and its interval, after which the loop counts as stopped
+_GC_THRESHOLDS = (50_000, 20, 1_000)  # so high that no full collection begins during a pass
+_PASSES = 100  # between two full collections
+_PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]  # told of each pass, with its seconds
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]  # called after each pass with its seconds
 
 
 @contextmanager
 def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
-    """SIGTERM and the first Ctrl-C end the work between two calls; a second Ctrl-C ends the process at once."""
+    """End the work between two calls on SIGTERM or Ctrl-C, and the process at once on a second Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        clock.stop()  # first: what it interrupted may be writing a log line itself
+        clock.stop()  # before the log line: the signal may have interrupted the writing of another one
         _log.info("stopping: %s", signal.Signals(number).name)
 
     with ended_by_signals(stop):
@@ -53,7 +52,7 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
 
 @contextmanager
 def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.default_int_handler) -> Iterator[None]:
-    """While a person is asked: SIGTERM and Ctrl-C end the process at once, for nothing has begun."""
+    """Install a handler for SIGTERM and Ctrl-C. The default one ends the process at once."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -62,33 +61,40 @@ def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.d
             signal.signal(number, earlier)
 
 
-def look_rarely_for_cycles() -> None:
-    """To be called once, when all is imported. Python's own rule walks all objects of a pass again and again while they
-    grow, and hardly a cycle is among them: of 60,000 instances it took a third of the processor time of a pass."""
+def avoid_garbage_collection() -> None:
+    """Keep the garbage collector from running during a pass. To be called once, after all imports.
+
+    With Python's default thresholds, it took a third of the CPU time of a pass over 60,000 instances, and there is
+    hardly a cycle among these objects.
+    """
     gc.freeze()
-    gc.set_threshold(_YOUNG, _MIDDLE, _ALL)
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def looking_for_cycles(between: Between | None) -> Between:
-    """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes. What
-    a pass keeps for the next is looked at once: to walk all of it took an eighth of the processor time of a pass."""
+def collecting_garbage(between: Between | None) -> Between:
+    """Collect garbage after each pass, then call `between`.
+
+    Only every 100th collection is full, because a full one took an eighth of the CPU time of a pass.
+    """
     passes = 0
 
-    def look(registered: tuple[InstanceKey, ...], until: float) -> int:
+    def collect(registered: tuple[InstanceKey, ...], until: float) -> int:
         nonlocal passes
         passes += 1
         gc.collect(1 if passes % _PASSES else 2)
         return between(registered, until) if between is not None else 0
 
-    return look
+    return collect
 
 
 @contextmanager
 def watched(
     asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes
 ) -> Iterator[tuple[Monitor, Passed]]:
-    """Serves, writes and pushes the metrics, as far as somebody asked for it: what serves is imported only then, and
-    passes are measured only then. Raises ConfigurationError when the address cannot be opened."""
+    """Serve, write and push the metrics as the options say. Without such an option, no pass is measured.
+
+    Raises ConfigurationError if the address cannot be opened.
+    """
     monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK)
     if not (asked.listen or asked.metrics_file or asked.push_metrics):
         yield monitor, lambda _report, _code, _seconds: monitor.turned()
@@ -109,39 +115,35 @@ def watched(
         for export in exports:
             export()
 
-    with ExitStack() as opened:
-        if asked.listen:
-            opened.enter_context(exposition.serving(monitor, *asked.listen))
+    with exposition.serving(monitor, *asked.listen) if asked.listen else nullcontext():
         yield monitor, passed
 
 
 def under_lock(
     lock: Lock, clock: SystemClock, monitor: Monitor, work: Callable[[], ExitCode], *, daemon: bool
 ) -> ExitCode:
-    """Works while this copy has the lock: waits for it, renews it beside the work, and gives it up at the end.
+    """Wait for the lock, renew it while `work` runs, and release it at the end.
 
-    A daemon that lost the lock begins anew, and remembers nothing: what it saw last may be long gone. Of another run
-    LockLost is raised, unless it never had the lock. While the loop does not turn, the lock is not renewed: another
-    copy takes over.
+    A daemon that lost the lock calls `work` again, which must remember nothing, because another copy may have changed
+    Eureka. Without `daemon`, LockLost is raised if this process had the lock before.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
 
-    def knows() -> None:
-        """What the lock says of earlier processes."""
+    def read_last_good() -> None:
         if lock.last_good:
             monitor.was_good(lock.last_good.at)
 
     def waits() -> None:
         monitor.waits()
-        knows()
+        read_last_good()
 
     def renew() -> None:
-        if monitor.live:
+        if monitor.live:  # else another copy shall take over
             lock.attempt()
 
     while True:
         standing = wait_for(lock, clock, patience=inf if daemon else PATIENCE, waits=waits)
-        knows()
+        read_last_good()
         monitor.turned()
         if standing is None:
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE
@@ -161,8 +163,10 @@ def under_lock(
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[object], None]]:
-    """One line on stderr, at a terminal only, which is gone at the end. It shows what it was told last, whose text may
-    change all the time, and for how long; nothing before, for a question may stand on the screen."""
+    """Show a line on stderr, at a terminal only, and erase it at the end. Give the function that sets its text.
+
+    The line appears with the first text. Before, a question to the user may be on the screen.
+    """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -172,21 +176,21 @@ def progress_line() -> Iterator[Callable[[object], None]]:
     line = Progress(*columns, console=console, transient=True, disable=unwatched)
     task = line.add_task("", what="")
 
-    def tell(what: object) -> None:
+    def show(what: object) -> None:
         line.update(task, what=what)
         line.start()
 
     try:
-        yield tell
+        yield show
     finally:
         line.stop()
 
 
 @contextmanager
 def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
-    """Shows `what` once it has lasted `after` seconds."""
-    with progress_line() as tell:
-        timer = threading.Timer(after, tell, [what])
+    """Show `what` on the progress line, once the block has run for `after` seconds."""
+    with progress_line() as show:
+        timer = threading.Timer(after, show, [what])
         timer.daemon = True
         timer.start()
         try:
@@ -197,10 +201,10 @@ def waiting(what: object, *, after: float = _PATIENCE) -> Iterator[None]:
 
 
 class Waits:
-    """Which answer the program waits for. It stands between the pass and the adapters, and changes no call."""
+    """The calls to both servers that have no answer yet, for the progress line."""
 
     def __init__(self) -> None:
-        self._open: list[str] = []  # several threads append to it and remove from it, which Python does in one step
+        self._open: list[str] = []  # shared by threads: `append` and `remove` are atomic
 
     def __str__(self) -> str:
         found = Counter(self._open.copy()).most_common(1)
@@ -208,11 +212,11 @@ class Waits:
         return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
 
     def seen(self) -> AbstractContextManager[None]:
-        """Shows them while it is entered, at a terminal."""
+        """Show the calls on the progress line, at a terminal."""
         return waiting(self) if sys.stderr.isatty() else nullcontext()
 
     def of(self, port: P, server: str) -> P:
-        """The same port, whose calls are noted while they last, such as `Eureka: list instances`."""
+        """Wrap a port, so that its calls are recorded while they run, such as `Eureka: list instances`."""
         return cast(P, _Noted(port, server, self._open))
 
 

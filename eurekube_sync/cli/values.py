@@ -1,4 +1,4 @@
-"""Kinds of option values, each refusing bad input with one sentence."""
+"""Types of option values, each of which refuses bad input with one sentence, and the shell completions of values."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ T = TypeVar("T")
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_TEN_YEARS = 87_600 * 3600.0  # seconds: what is longer is a slip of the finger, and too much for some clocks
+_TEN_YEARS = 87_600 * 3600.0  # seconds; more is a typing error, and overflows some clocks
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Value(click.ParamType[T]):
-    """What a text is read as. A ValueError of `read` is the sentence that refuses it."""
+    """A value that `read` makes of a text. The message of a ValueError of `read` is shown to the user."""
 
     def __init__(self, name: str, read: Callable[[str], T]) -> None:
         self.name, self._read = name, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
-            return self._read(value) if isinstance(value, str) else cast(T, value)  # click may ask again
+            return self._read(value) if isinstance(value, str) else cast(T, value)  # click may convert twice
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
 class Duration(Value[float]):
-    """`30s`, `2m`, `1h30m`, or a number of seconds; becomes seconds, from `least` to `most`, whole hours."""
+    """`30s`, `2m`, `1h30m`, or a number of seconds. The value is in seconds, from `least` to `most`."""
 
     def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
         super().__init__("duration", self._seconds)
@@ -66,7 +66,7 @@ class Duration(Value[float]):
 
 
 class File(click.Path):
-    """The path of a file; whether it is there is another question. Not empty, as a variable of a script may be."""
+    """A path that is not empty. The file need not exist."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -82,7 +82,7 @@ def _name(text: str) -> str:
 
 def _percent(text: str) -> float:
     with suppress(ValueError):
-        if 0 <= (number := float(text)) <= 100:  # `nan`, which would switch off what it limits, is not
+        if 0 <= (number := float(text)) <= 100:  # `nan` is refused: it would switch the limit off
             return number
     raise ValueError(f"{text!r} is not a percentage from 0 to 100")
 
@@ -115,7 +115,7 @@ def _part(text: str) -> Shard:
 
 
 def own_number(environ: Mapping[str, str], host_name: str) -> str:
-    """Which of several pods this is, counted from 0: of an Indexed Job or a StatefulSet; empty of others."""
+    """Return the index of this pod in its Indexed Job or StatefulSet, counted from 0; empty in other pods."""
     at_end = re.search(r"-([0-9]{1,4})$", host_name)
     return environ.get("JOB_COMPLETION_INDEX") or (at_end[1] if at_end else "")
 
@@ -136,25 +136,28 @@ def _listen(text: str) -> tuple[str, int]:
 
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
-NAME = Value("text", _name)  # not empty, as it is when a script found nothing to put there
+NAME = Value("text", _name)  # not empty: a script may have put an empty variable there
 PERCENT = Value("percent", _percent)
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
 NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
-SELECTOR = Value("selector", parse_selector)  # as of `kubectl get --selector`
+SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
-PART = Value("i/n", _part)  # the I-th of N shards, counted from 0; `auto/N` is that of this pod
+PART = Value("i/n", _part)  # shard I of N, counted from 0; `auto/N` takes the index of this pod
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
-LISTEN = Value("[host]:port", _listen)  # where to serve; an empty host is every address of the machine
-WHAT = Value("what", parse_what)  # what `explain` is asked about
+LISTEN = Value("[host]:port", _listen)  # an empty host is every address of the machine
+WHAT = Value("what", parse_what)  # the argument of `explain`
 
 
-_SECONDS = 2.0  # the longest wait for the cluster
+_SECONDS = 2.0  # the longest time that a completion waits for the cluster
 
 
-def _quietly(
+def _completing(
     words: Callable[[dict[str, Any]], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """The words that begin with what was typed, of a list its last part; none that a terminal would obey."""
+    """Return a shell completion that offers `words`, without logs or errors.
+
+    In a comma-separated list it completes the last part. It leaves out words with control characters.
+    """
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         before, comma, last = typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
@@ -177,7 +180,6 @@ def _contexts(given: dict[str, Any]) -> Sequence[str]:
 
 
 def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
-    """All that can be listed."""
     from eurekube_sync.adapters.clock import SystemClock
     from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
     from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
@@ -188,7 +190,7 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
         context=given.get("context") or "",
         connect_seconds=_SECONDS,
         read_seconds=_SECONDS,
-        start_seconds=2 * _SECONDS,  # the client is imported in it
+        start_seconds=2 * _SECONDS,  # includes the import of the client
     )
     cluster = KubernetesCluster(
         ClientConnection(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
@@ -196,6 +198,6 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
     return [one.ref for one in every(cluster.list_syncers(None))]
 
 
-complete_contexts = _quietly(_contexts)
-complete_namespaces = _quietly(lambda given: (ref.namespace for ref in _syncers(given)))  # those with a syncer
-complete_syncers = _quietly(lambda given: map(str, _syncers(given)))
+complete_contexts = _completing(_contexts)
+complete_namespaces = _completing(lambda given: (ref.namespace for ref in _syncers(given)))  # those with a syncer
+complete_syncers = _completing(lambda given: map(str, _syncers(given)))

@@ -1,1 +1,1 @@
-"""One file for each sub-command."""
+"""The commands."""

@@ -1,5 +1,4 @@
-"""`demo`: the whole thing in a minute, with neither a cluster nor a Eureka. Every pass in it is the real one, over HTTP
-between two embedded servers."""
+"""The command `demo`: real passes over HTTP between two embedded servers, without a cluster or a Eureka."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stoppe
 OWNER = "demo"
 NAMESPACE = "rating"
 LABELS = {"app": "rating"}
-REVIEW = "review"  # the app that makes it two, so that the brake sees more than one lose all
+REVIEW = "review"  # a second app, because the brake holds removals if more than one app loses its last instance
 SYNCER: dict[str, Any] = {
     "apiVersion": "eurekube.io/v1",
     "kind": "EurekaSyncer",
@@ -73,10 +72,10 @@ def _serve(playground: Playground, clock: SystemClock) -> None:
 
 
 def _tell(playground: Playground, clock: SystemClock) -> None:
-    unhurried = sys.stdout.isatty()  # a person reads; a pipe does not
+    at_terminal = sys.stdout.isatty()
 
     def pause(seconds: float) -> None:
-        clock.sleep(seconds if unhurried else 0.0)
+        clock.sleep(seconds if at_terminal else 0.0)
         if clock.stopping():
             raise Stopped("a signal ended the demo")
 
@@ -89,15 +88,14 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 
 
 class Story:
-    """The story, in chapters, with `pause(seconds)` between them.
-
-    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says."""
+    """The story, in chapters, with `pause(seconds)` between them."""
 
     def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
         self._console, self._playground, self._world, self._pause = console, playground, world, pause
         self._chapter = 0
 
     def tell(self) -> None:
+        """Tell the story. Raises Stopped after a signal, and EurekubeError if a pass has an unexpected result."""
         playground = self._playground
         prepare(playground)
         self._introduce()
@@ -175,14 +173,16 @@ class Story:
         self._run(up=0, shows=True)
 
     def _run(self, *, up: int, dry_run: bool = False, approved: str = "", shows: bool = False) -> PassReport:
-        """A pass, after which callers find so many instances of rating UP; it `shows` them. EurekubeError otherwise."""
+        """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists them."""
         self.command("eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else ""))
         approval = PlanId(approved, given=self._world.clock.now()) if approved else None
         settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
         report = reconcile(self._world, settings)
-        if self._world.clock.stopping():  # it was cut short
+        if self._world.clock.stopping():  # the pass was cut short
             raise Stopped("a signal ended the demo")
-        self.report(report)
+        narrower = self._console.options.update(width=self._console.width - 3)
+        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
+            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
         code = of_report(report, fail_on_held=False, detailed=False)
         found = self._playground.instances("rating")
         if code is not ExitCode.OK or sum(status == "UP" for _, status in found) != up:
@@ -193,7 +193,6 @@ class Story:
         return report
 
     def chapter(self, title: str, *sentences: str) -> None:
-        """A numbered heading, and what it is about."""
         self._chapter += 1
         self.line()
         self._console.print(Text(f"{self._chapter}. {title}", style="bold cyan"))
@@ -203,14 +202,8 @@ class Story:
     def command(self, line: str) -> None:
         self._console.print(Text.assemble(("   $ ", "dim"), (line, "bold")))
 
-    def report(self, report: PassReport) -> None:
-        """The report of a pass, as `run` prints it."""
-        narrower = self._console.options.update(width=self._console.width - 3)
-        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
-            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
-
     def listing(self, title: str, lines: Sequence[tuple[str, str]]) -> None:
-        """What somebody sees: a name and a state a line; nothing is said to be nothing."""
+        """Print instances, each with its status."""
         self.line(f"   {title}")
         for name, state in lines:
             self._console.print(Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow")))
@@ -222,13 +215,13 @@ class Story:
 
 
 def new_playground() -> Playground:
-    """Both servers of the demo, to be entered. This Eureka never shows an old list; a real one may, for 30 s."""
+    """Return both servers of the demo. Unlike a real Eureka, this one does not cache its lists."""
     kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal, conform=stored)
     return Playground(kubernetes, EmbeddedEureka(time.time))
 
 
 def prepare(playground: Playground) -> None:
-    """The world before the syncer: a foreign instance, a Service `rating` of two pods, and two more of these."""
+    """Create a foreign instance, and three Services with the same two pods."""
     playground.register("BILLING", "dc-17:billing:8080", "192.0.2.17", 8080)
     http = {"name": "http", "port": 80, "targetPort": "http"}
     metrics = {"name": "metrics", "port": 9100, "targetPort": 9100}
@@ -241,7 +234,7 @@ def prepare(playground: Playground) -> None:
 
 
 def bring_review(playground: Playground) -> None:
-    """A second app, with one pod and a syncer of its own."""
+    """Create a second app, with one pod and its own syncer."""
     labels = {"app": REVIEW}
     playground.create(_service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels))
     playground.create_pod(NAMESPACE, "review-1", "10.0.1.1", labels)
@@ -250,7 +243,7 @@ def bring_review(playground: Playground) -> None:
 
 
 def set_selector(playground: Playground, app: str | None) -> None:
-    """Gives each Service a selector that no pod has, or with None its own."""
+    """Let each Service select the pods of `app`, or with None its own."""
     for name in ("rating", "rating-headless", "rating-metrics", REVIEW):
         own = REVIEW if name == REVIEW else LABELS["app"]
         playground.change("Service", NAMESPACE, name, {"spec": {"selector": {"app": app or own}}})

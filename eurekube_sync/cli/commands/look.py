@@ -44,18 +44,16 @@ from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
-_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would take a whole cluster's Pods
+_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
 _BETWEEN_LOOKS = 5.0  # seconds
-_SAME = "as in this version"
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
 
 @contextmanager
-def _looking(installation: Installation, **more: Any) -> Iterator[LookWorld]:
-    """Until a signal, with what is waited for shown at a terminal."""
+def _looking(installation: Installation) -> Iterator[LookWorld]:
+    """Connect until a signal, and show at a terminal which answer is waited for."""
     clock = SystemClock()
-    looking = connect.connect_to_look(replace(installation, **more), clock)
-    with stopped_by_signals(clock), installation.waits.seen(), looking as seen:
+    with stopped_by_signals(clock), installation.waits.seen(), connect.connect_to_look(installation, clock) as seen:
         yield seen
 
 
@@ -141,7 +139,7 @@ def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Loo
     default="30s",
     help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
-@installation_options(*connect.looked_at, drain_option)
+@installation_options(*connect.inspect_options, drain_option)
 @report_options
 def check_command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
     """Say whether an installation can work, and what would fail. For each fault it says what to do, and where to read
@@ -150,7 +148,7 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
     It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
     with --pre, use the account of the person who installs. Give it the same options or variables as run.
     """
-    with _looking(installation, eureka_batch="auto", only_looks=True) as seen:
+    with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
             seen,
             installation.settings(),
@@ -162,13 +160,12 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
             before=pre,
         )
         found = tuple(findings)
-    return form.answer(
-        code_of_check(found), partial(answers.findings_table, found), partial(answers.findings_data, found)
-    )
+    table, data = partial(answers.findings_table, found), partial(answers.findings_data, found)
+    return form.answer(code_of_check(found), table, data)
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@installation_options(*connect.written, brake_options)
+@installation_options(*connect.required_options, brake_options)
 @option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
 @report_options
 def orphans_command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
@@ -177,55 +174,55 @@ def orphans_command(installation: Installation, detailed_exitcode: bool, form: R
 
     It writes nothing. If part of the cluster cannot be read, it says which: there may be more orphans in it.
     """
-    installation = replace(installation, sweep_interval=1.0)  # what one peer alone holds counts as well
-    clock = SystemClock()
-    with stopped_by_signals(clock), installation.waits.seen(), connect.connect(installation, clock) as world:
-        orphans = look_for_orphans(world, installation.settings(dry_run=True))
+    with _looking(replace(installation, sweep_interval=1.0)) as seen:  # also lists what only one peer holds
+        orphans = look_for_orphans(seen.world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
     return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans))
 
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
 @option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
-@installation_options(*connect.seen_options)
+@installation_options(*connect.optional_servers)
 @report_options
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say
     its version: only whether it answers is shown."""
     try:
-        said = {} if client else _versions(installation)
+        versions = {} if client else _versions(installation)
     except ConfigurationError as error:
-        said = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
-    unknown = [(name, source.cause) for name, source in said.items() if isinstance(source, Unknown)]
+        versions = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
+    unknown = [(name, source.cause) for name, source in versions.items() if isinstance(source, Unknown)]
     code = ExitCode.OK
-    for name, cause in unknown[:1]:
+    if unknown:
+        name, cause = unknown[0]
         server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
         code = ExitCode.CONFIGURATION if cause is Cause.CONFIGURATION else of_cause(server, cause)
     data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
-    for name, source in said.items():
+    for name, source in versions.items():
         data[name.lower()] = {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
-    return form.answer(code, partial(_version_lines, said), lambda: data)
+    return form.answer(code, partial(_version_lines, versions), lambda: data)
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
-    """What each says of itself, or why that is unknown."""
+    """Return the version of each server and of the CRD, or why it is unknown."""
     with _looking(installation) as seen:
-        said = {"Kubernetes": seen.details.server()}
-        if isinstance(said["Kubernetes"], Complete):
-            schema = seen.details.schema()
-            same = isinstance(schema, Complete) and schema.data == object_schema()
-            said["CRD"] = schema if isinstance(schema, Unknown) else Complete(data=_SAME if same else _OTHER)
+        versions = {"Kubernetes": seen.details.server()}
+        if isinstance(versions["Kubernetes"], Complete):
+            crd: Source[Any] = seen.details.schema()
+            if isinstance(crd, Complete):
+                crd = Complete(data="as in this version" if crd.data == object_schema() else _OTHER)
+            versions["CRD"] = crd
         if urls := " or ".join(installation.printable_urls):
             found: Source[Any] = seen.world.registry.list_instances()
             if isinstance(found, Complete):
                 found = Complete(data=f"{urls} answers, with {counted(len(found.data), 'instance')}")
-            said["Eureka"] = found
-    return said
+            versions["Eureka"] = found
+    return versions
 
 
-def _version_lines(said: dict[str, Source[str]]) -> RenderableType:
+def _version_lines(versions: dict[str, Source[str]]) -> RenderableType:
     lines = {"eurekube-sync": __version__, "Python": f"{platform.python_version()}, {platform.platform(terse=True)}"}
-    for name, source in said.items():
+    for name, source in versions.items():
         lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
     width = max(map(len, lines))
     return Group(*(Text(f"{name:{width}}  {printable(text)}") for name, text in lines.items()))

@@ -48,12 +48,12 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
         except (FileNotFoundError, NotADirectoryError):
             raise click.BadParameter(f"there is no file or folder {name}", param_hint="FILES") from None
         except OSError:
-            pass  # what is there and cannot be read is a finding
+            pass  # `validate_paths` reports a file that cannot be read
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
     try:
         _write(report, output)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads needs no more of it; the verdict stays
+    except BrokenPipeError:
         discard_output()
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
 
@@ -91,7 +91,7 @@ def completion_command(context: click.Context, shell: str) -> None:
     """
     found = get_completion_class(shell)
     assert found is not None
-    # The source of bash's class starts bash to learn its version, which the machine that prints need not have.
+    # Not the source of bash's own class, which runs bash to learn its version: this machine may have no bash.
     program = found(context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE")
     click.echo(ShellComplete.source(program))
 
@@ -134,7 +134,7 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
 
 
 def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:
-    """Each option once, with the first sentence of its help in the first command that has it."""
+    """Write each option once, with the first sentence of its help in the first command that has it."""
     options = options_of(context.find_root().command, context)
     variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
     formatter.write_text(

@@ -1,4 +1,4 @@
-"""`owner adopt`, `rename` and `purge`: who owns the instances, changed by a person."""
+"""The commands `owner adopt`, `owner rename` and `owner purge`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eurekube_sync.cli.connect import (
     connect,
     connect_registry,
     installation_options,
-    written,
+    required_options,
 )
 from eurekube_sync.cli.options.command import Group
 from eurekube_sync.cli.options.declare import on_command_line, option
@@ -62,12 +62,11 @@ def _carry_out(
     *,
     asks_cluster: bool = True,
 ) -> ExitCode:
-    """Connects, works until a signal, and reports. An exit code needs no report."""
-    # A sweep each second: every list is of all peers.
-    clock, to = SystemClock(), replace(installation, sweep_interval=1.0)
-    both: AbstractContextManager[World | EurekaWorld]
-    both = connect(to, clock) if asks_cluster else connect_registry(to, clock)
-    with stopped_by_signals(clock), progress_line() as tell, both as found:
+    """Connect, do the work until a signal, and write its report, unless it gives an exit code instead."""
+    clock, ours = SystemClock(), replace(installation, sweep_interval=1.0)  # each list is of all peers
+    connecting: AbstractContextManager[World | EurekaWorld]
+    connecting = connect(ours, clock) if asks_cluster else connect_registry(ours, clock)
+    with stopped_by_signals(clock), progress_line() as tell, connecting as found:
         cluster = found.cluster if isinstance(found, World) else None
         world = OwnerWorld(registry=found.registry, clock=clock, workers=found.workers, cluster=cluster, tell=tell)
         done = work(world)
@@ -78,7 +77,7 @@ def _carry_out(
 
 
 @owner_command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
-@installation_options(*written)
+@installation_options(*required_options)
 @option("--app", variable=False, type=NAME, metavar="APP", help="Take over instances of this app that have no owner.")
 @option(
     "--cluster",
@@ -103,19 +102,6 @@ def adopt_command(
 
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
-    _check_adopt(app, cluster)
-    owner, scope = installation.owner, installation.scope
-
-    def work(world: OwnerWorld) -> OwnerReport:
-        if app is None:
-            old = cluster or ""  # one of both is given
-            return adopt_old_cluster(world, owner=owner, old=old, scope=scope, observe=observe, dry_run=dry_run)
-        return adopt_instances(world, owner=owner, app=app, scope=scope, observe=observe, dry_run=dry_run)
-
-    return _carry_out(installation, form, work)
-
-
-def _check_adopt(app: str | None, cluster: str | None) -> None:
     if (app is None) == (cluster is None):
         raise click.UsageError(
             "give one of two: --app for instances without an owner, or --cluster for those of an old cluster"
@@ -125,6 +111,9 @@ def _check_adopt(app: str | None, cluster: str | None) -> None:
             "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "
             "only the name of its syncer"
         )
+    adopt = partial(adopt_old_cluster, old=cluster) if cluster is not None else partial(adopt_instances, app=app or "")
+    work = partial(adopt, owner=installation.owner, scope=installation.scope, observe=observe, dry_run=dry_run)
+    return _carry_out(installation, form, work)
 
 
 @owner_command.command(name="rename", short_help="Move all instances from one owner name to another.")
@@ -152,10 +141,8 @@ def rename_command(
     if old == new:
         raise click.UsageError(f"OLD and NEW are both {old}: give the new name as NEW")
 
-    def work(world: OwnerWorld) -> OwnerReport:
-        scope = installation.scope
-        return rename_owner(world, old=old, new=new, cluster=cluster, scope=scope, observe=observe, dry_run=dry_run)
-
+    rename = partial(rename_owner, old=old, new=new, cluster=cluster)
+    work = partial(rename, scope=installation.scope, observe=observe, dry_run=dry_run)
     return _carry_out(installation, form, work, asks_cluster=not cluster)
 
 
@@ -183,7 +170,7 @@ def purge_command(
             if not _confirmed(found):
                 click.echo("nothing was changed", err=True)
                 return ExitCode.REFUSED
-            now = look(cluster=found.ownership.cluster)  # a person may have taken an hour to answer
+            now = look(cluster=found.ownership.cluster)  # the answer may have taken an hour
             found = replace(now, instances=found.instances)
         return purge(world, found, dry_run=dry_run)
 
@@ -191,7 +178,7 @@ def purge_command(
 
 
 def _confirmed(found: Purge) -> bool:
-    """Asks on stderr, so that stdout holds the report alone."""
+    """Ask on stderr, because stdout is for the report."""
     number = len(found.instances)
     for one in found.instances[:_NAMED]:
         click.echo(f"  {one.key} {one.status}", err=True)

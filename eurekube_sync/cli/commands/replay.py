@@ -1,4 +1,4 @@
-"""`replay`: what recorded passes saw and decided, planned again from the same values. Nobody is asked."""
+"""The records of passes by `run --record`, and the command `replay`, which plans recorded passes again, offline."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, rfc_3339
 
 _NAME = re.compile(r"pass-\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.json\.(gz|part)")
-"""A part is a record that is being written, or was when its process was killed."""
+"""A `.part` is a record that is being written, or whose writer was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
 _MOST_BYTES = 512 * 1024 * 1024  # of one record, unpacked: more than a pass of 100,000 instances takes
 _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes a file for each pass into a folder, which never grows above its limit. Raises ConfigurationError where a
-    file stands in place of the folder."""
+    """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError if it is a file."""
 
     def __init__(self, folder: Path, *, most_bytes: int) -> None:
         self._folder, self._most, self._failing = folder, most_bytes, False
@@ -57,7 +56,7 @@ class Recorder:
         self._write(partial(probe.touch, mode=0o600), probe.unlink)
 
     def keep(self, report: PassReport, code: ExitCode) -> None:
-        """Writes the record of a pass, and deletes the oldest that are too many."""
+        """Write the record of a pass, and delete the oldest records beyond the limit."""
         basis, moment = report.basis, datetime.fromtimestamp(report.at, UTC).strftime(_TIME)[:-3]
         record = Record(
             version=__version__,
@@ -66,16 +65,14 @@ class Recorder:
             decided=decisions(basis.braked) if basis else [],
             basis=basis,
         )
-        # Two processes may write into one folder in the same moment.
+        # Two processes may write into the same folder at the same time.
         path = self._folder / f"pass-{moment}Z-{secrets.token_hex(4)}.json.gz"
         packed = gzip.compress(msgspec.json.encode(to_data(record)), compresslevel=6, mtime=0)
-
         part = path.with_suffix(".part")
         self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
 
     def _write(self, *steps: Callable[[], object]) -> None:
-        """Makes the folder if it is not there. The renewals matter more than the records: a folder that fails is told
-        once, and tried again."""
+        """Make the folder if necessary, and do the steps. An error is logged once: passes matter more than records."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for step in steps:
@@ -90,10 +87,13 @@ class Recorder:
             self._failing = False
 
     def _prune(self, written: Path) -> None:
-        """What was just written stays, whatever its size. One of a wrong clock, which seems later, may go alone."""
+        """Keep the new record and the latest others within the limit.
+
+        A record that seems later than the new one comes from a wrong clock. If it is too large, only it is deleted.
+        """
         left = self._most - written.stat().st_size
         for one in (file.path for file in reversed(_files(self._folder)) if file.path != written):
-            with suppress(FileNotFoundError):  # another process works here, too
+            with suppress(FileNotFoundError):  # deleted by another process
                 if (size := one.stat().st_size) <= left:
                     left -= size
                 else:
@@ -103,13 +103,13 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A record that is there, and may be read."""
+    """The file of a record, and the time in its name."""
 
     path: Path
     at: datetime
 
     def read(self, *, whole: bool = True) -> Record:
-        """Raises ConfigurationError for what is no record. `whole`: with what it planned from, which is most of it."""
+        """Read the record; without `whole`, leave out what the pass planned from. Raises ConfigurationError."""
         try:
             with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
                 text = unpacked.read(_MOST_BYTES + 1)
@@ -128,7 +128,7 @@ class RecordFile:
 
 
 def record_files(folder: Path) -> Sequence[RecordFile]:
-    """The records of a folder, the oldest first. Raises ConfigurationError where there is none."""
+    """Return the records of a folder, the oldest first. Raises ConfigurationError if there is none."""
     try:
         found = [one for one in _files(folder) if one.path.suffix == ".gz"]
     except OSError as error:
@@ -139,12 +139,12 @@ def record_files(folder: Path) -> Sequence[RecordFile]:
 
 
 def _files(folder: Path) -> list[RecordFile]:
-    """By time, which is how their names sort; with those that are being written. A link is not followed."""
+    """Return all records, the oldest first, with those that are being written. Links are left out."""
     with os.scandir(folder) as entries:
         names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
     found = []
     for name in filter(_NAME.fullmatch, names):
-        with suppress(ValueError):  # no such day
+        with suppress(ValueError):  # the name is not a valid date
             found.append(RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)))
     return found
 
@@ -153,15 +153,17 @@ _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
 
 
 def _end(text: str) -> datetime:
-    """Of the minute, or second, that is given in UTC: `03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`. Without a
-    day it is the last such time before now."""
+    """Return the end of a minute or second in UTC: `03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`.
+
+    Without a date it is the last such time before now.
+    """
     found, now = _MOMENT.fullmatch(text.strip()), datetime.fromtimestamp(SystemClock().now(), UTC)
     try:
         if not found:
             raise ValueError
         begin = datetime.fromisoformat(f"{found[1] or now.date()}T{found[2]}{found[3] or ':00'}+00:00")
         begin -= timedelta(days=not found[1] and begin > now)
-        return begin + timedelta(seconds=1 if found[3] else 60)  # no calendar ends later than the year 9999
+        return begin + timedelta(seconds=1 if found[3] else 60)  # OverflowError after the year 9999
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC") from None
 
@@ -193,7 +195,7 @@ def replay_command(folder: str, what: str | None, at: datetime | None, form: Rep
 
 
 def _as_recorded(file: RecordFile, what: str) -> Replayed:
-    """One that is damaged does not hide the others."""
+    """Read what a pass decided. A damaged record does not hide the others."""
     try:
         record = file.read(whole=False)
     except ConfigurationError as error:
@@ -215,10 +217,10 @@ class Replayed:
     """One recorded pass."""
 
     at: float  # Unix seconds
-    what: str = ""  # what is shown of it; empty for all
-    damaged: str = ""  # why it cannot be read
-    record: Record | None = None  # as it was recorded; None where it is damaged
-    again: PassReport | None = None  # planned again; None where that was not asked for, or the pass had no plan
+    what: str = ""  # only decisions about it are shown; empty for all
+    damaged: str = ""  # why the record cannot be read
+    record: Record | None = None  # None if it is damaged
+    again: PassReport | None = None  # the new plan; None if not asked for, or if the pass had no plan
 
     @property
     def report(self) -> Mapping[str, Any]:
@@ -226,12 +228,12 @@ class Replayed:
 
     @property
     def in_short(self) -> str:
-        """When it was, and its one line."""
+        """The time and the summary of the pass."""
         return f"{rfc_3339(self.at)}  {self.report.get('summary', '')}"
 
     @property
     def differs(self) -> bool:
-        """Whether this version plans otherwise. Another version may give the same reason in other words."""
+        """Whether this version plans differently. Reasons are not compared: their wording may change."""
         if self.record is None or self.again is None or self.again.basis is None:
             return False
         now, then = decisions(self.again.basis.braked), self.record.decided
@@ -239,7 +241,7 @@ class Replayed:
 
     @property
     def decided(self) -> list[Mapping[str, Any]]:
-        """What was changed or held, and what could not be, as it was reported."""
+        """The recorded actions but renewals, then the held and blocked ones."""
         actions = [one for one in self._entries("actions") if one.get("action") != "renew"]
         held = [{**one, "held": True} for one in self._entries("held")]
         blocked = [{**one, "action": "blocked"} for one in self._entries("blocked")]
@@ -247,7 +249,7 @@ class Replayed:
         return [one for one in entries if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))]
 
     def concerns(self, *names: object) -> bool:
-        """Whether it is shown: 10.0.0.7 is not in 10.0.0.70."""
+        """Return whether one of the names contains `what`. 10.0.0.70 does not contain 10.0.0.7."""
         before = r"(?<![0-9.])" if self.what[:1].isdigit() else ""
         after = r"(?![0-9])" if self.what[-1:].isdigit() else ""
         pattern = f"{before}{re.escape(self.what)}{after}"
@@ -259,20 +261,21 @@ class Replayed:
 
 
 def replay_table(found: Sequence[Replayed]) -> RenderableType:
-    """A line for each pass that decided something; of what was asked about a line for each decision."""
+    """Return a line for each pass that decided something, or with `what` a line for each decision about it."""
     parts: list[RenderableType] = []
     quiet = blind = 0
     for one in found:
+        decided = one.decided
         if one.damaged:
             parts.append(marked(one.damaged))
-        elif not one.decided and one.report.get("unknown"):
-            blind += 1
-        elif not one.decided:
-            quiet += 1
-        elif one.what:
-            parts += [Line(f"{rfc_3339(one.at)}  {_decision(entry)}") for entry in one.decided]
-        else:
+        elif decided and one.what:
+            parts += [Line(f"{rfc_3339(one.at)}  {_decision(entry)}") for entry in decided]
+        elif decided:
             parts.append(Line(one.in_short))
+        elif one.report.get("unknown"):
+            blind += 1
+        else:
+            quiet += 1
     about = f" about {found[0].what}" if found[0].what else ""
     passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
     last = f"{passes} recorded, {range_}"
@@ -282,15 +285,14 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
 
 
 def _decision(entry: Mapping[str, Any]) -> str:
-    action, detail = entry.get("action"), entry.get("detail")
+    action = entry.get("action")
     done = "held" if entry.get("held") else entry.get("result") or action
-    return (
-        f"{action}  {entry.get('app')}/{entry.get('id')}  {done}: {entry.get('why')}{f' ({detail})' if detail else ''}"
-    )
+    detail = f" ({entry['detail']})" if entry.get("detail") else ""
+    return f"{action}  {entry.get('app')}/{entry.get('id')}  {done}: {entry.get('why')}{detail}"
 
 
 def pass_again_table(one: Replayed) -> RenderableType:
-    """One pass: what it decided, and every sentence that it said."""
+    """Return the new plan of one pass, and its recorded sentences."""
     parts: list[RenderableType] = []
     rows = [row for row in (rows_of(one.again) if one.again else ()) if one.concerns(row.app, row.id, row.syncer)]
     if rows:
@@ -298,8 +300,8 @@ def pass_again_table(one: Replayed) -> RenderableType:
     elif one.what:
         parts.append(Line(f"nothing was planned for {one.what}"))
     messages = one.report.get("messages")
-    said = messages if isinstance(messages, list) else ()
-    parts += [Line(str(sentence), mark=Text("-", style="dim")) for sentence in said]
+    sentences = messages if isinstance(messages, list) else ()
+    parts += [Line(str(sentence), mark=Text("-", style="dim")) for sentence in sentences]
     if one.again is None:
         parts.append(marked("this pass could not make a plan; the lines above say why"))
     elif one.record and one.differs:

@@ -1,4 +1,4 @@
-"""`run` and `keepalive`: one pass, some passes, or passes until a signal."""
+"""The commands `run` and `keepalive`: one pass, several passes, or passes until a signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eurekube_sync.cli.connect import (
     connect_lock,
     connect_registry,
     installation_options,
-    written,
+    required_options,
 )
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
@@ -26,7 +26,7 @@ from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
-from eurekube_sync.cli.output.passes import Tell, teller
+from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.cli.values import NAME
@@ -44,7 +44,9 @@ from eurekube_sync.model.wording import counted, duration
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
 @choices.pass_options
 @from_option
-@installation_options(*written, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options)
+@installation_options(
+    *required_options, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options
+)
 @option("--detailed-exitcode", is_flag=True)
 @option("--fail-on-held/--no-fail-on-held", default=None)
 @option("--fail-on-broken", is_flag=True)
@@ -73,7 +75,7 @@ def run_command(
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     installation = _of_files(installation, dumps, passes) if dumps else installation
-    process.look_rarely_for_cycles()
+    process.avoid_garbage_collection()
     clock = SystemClock()
     settings = installation.settings(
         lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
@@ -83,15 +85,15 @@ def run_command(
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
-    tells = [teller(form, passes)]
+    reporters = [reporter(form, passes)]
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
-        tells.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
+        reporters.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
-    with process.stopped_by_signals(clock), watching as watch:
-        ours = replace(_renewing(installation, passes), count=watch[0].called)
-        code = _run(ours, settings, passes, schedule, clock, watch, tells)
+    with process.stopped_by_signals(clock), watching as (monitor, passed):
+        ours = replace(_renewing(installation, passes), count=monitor.called)
+        code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.lease_duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
@@ -100,7 +102,7 @@ def run_command(
 
 
 def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
-    """When passes are made. Raises click.UsageError for what does not go together."""
+    """Return the schedule. Raises click.UsageError for options that contradict each other."""
     lease = installation.lease_duration
     if lease != int(lease):
         raise click.UsageError("--lease-duration must be whole seconds")
@@ -121,7 +123,7 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
 
 
 def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
-    """With these files in the cluster's place, over the namespaces that they hold."""
+    """Return the installation with these files instead of the cluster, limited to the namespaces in the files."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
     from eurekube_sync.manifests.dumps import read_dumps
 
@@ -141,19 +143,19 @@ def _run(
     passes: Passes,
     schedule: Schedule,
     clock: SystemClock,
-    watch: tuple[Monitor, process.Passed],
-    tells: Sequence[Tell],
+    monitor: Monitor,
+    passed: process.Passed,
+    reporters: Sequence[Reporter],
 ) -> ExitCode:
-    """All passes, under the lock where there is one."""
-    monitor, passed = watch
-    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+    """Run all passes, under the lock if there is one."""
+    # An approval is meant for now, even if a daemon has the lock. Two passes at once do no harm.
     without_lock = passes.dry_run or (settings.approved is not None and not passes.daemon)
     lock = None if without_lock else connect_lock(ours, clock)
 
     def work() -> ExitCode:
-        """All passes, or those until this process loses the lock."""
+        """Run all passes, or those until this process loses the lock."""
         nonlocal settings
-        # Who lost the lock begins anew without the approval: it may be spent.
+        # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
             under, begun = UnderLock(lock, world.time_limit.only_while) if lock else None, clock.monotonic()
@@ -171,16 +173,16 @@ def _run(
                     given = replace(given, approved=None)
                 return report
 
-            def told(report: PassReport, code: ExitCode) -> None:
+            def tell_all(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     at, scope, result = clock.now(), scope_text(given.scope), summary(report)
                     lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
                 passed(report, code, clock.monotonic() - begun)
-                for tell in tells:
-                    tell(report, code)
+                for report_pass in reporters:
+                    report_pass(report, code)
 
             between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
-            return run_passes(one_pass, clock, schedule, told, process.looking_for_cycles(between))
+            return run_passes(one_pass, clock, schedule, tell_all, process.collecting_garbage(between))
 
     return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
@@ -202,8 +204,8 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
     settings = PassSettings(
         owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
     )
-    tell = teller(form, passes)
-    process.look_rarely_for_cycles()
+    report_pass = reporter(form, passes)
+    process.avoid_garbage_collection()
     clock = SystemClock()
     with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
         between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
@@ -212,4 +214,4 @@ def keepalive_command(cluster: str | None, installation: Installation, passes: P
             with installation.waits.seen():
                 return keepalive(world, settings, cluster)
 
-        return run_passes(one_pass, clock, schedule, tell, process.looking_for_cycles(between))
+        return run_passes(one_pass, clock, schedule, report_pass, process.collecting_garbage(between))

@@ -1,1 +1,1 @@
-"""What a running process shows of itself: metrics, health, and a page for people."""
+"""Metrics, health and a web page of a running process."""

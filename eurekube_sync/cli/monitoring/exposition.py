@@ -1,6 +1,7 @@
-"""The metrics in Prometheus' own format: as a file, pushed, and served to whoever may reach the address, with health
-and a page for people: plain HTML without scripts, whose every text is escaped. The one file that imports the client of
-Prometheus."""
+"""The metrics in Prometheus' format: in a file, pushed, and served over HTTP with health and a page for people.
+
+The page is plain HTML without scripts; all its text is escaped. Only this file imports the client of Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ import logging
 import re
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import AF_INET6, SHUT_RDWR
+from socket import AF_INET, AF_INET6, SHUT_RDWR
 from threading import Thread
 from typing import Any, TypeAlias
 
@@ -47,12 +48,13 @@ from eurekube_sync.model.wording import counted
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0
-_MOST_BYTES = 32 * 1024 * 1024  # of our own file: 100 times what 1000 syncers take
-_SECONDS = 10  # how long a client may be silent
-_MOST = 100  # clients at once. Each takes a file descriptor, and without one no lease can be renewed
+_MOST_BYTES = 32 * 1024 * 1024  # of our own file; 100 times the metrics of 1000 syncers
+_SECONDS = 10  # after which a silent client is disconnected
+_MOST_CLIENTS = 100  # at once; each takes a file descriptor, and renewals need these, too
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
-_Answer: TypeAlias = tuple[int, str, bytes]
+_Answer: TypeAlias = tuple[int, str, bytes]  # status, content type, body
+_Routes: TypeAlias = Mapping[str, Callable[[], _Answer]]
 _log = logging.getLogger(__name__)
 _EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
 
@@ -86,23 +88,23 @@ def _registry(monitor: Monitor) -> CollectorRegistry:
 
 
 def text(monitor: Monitor) -> bytes:
-    """What a scrape gets, with what the machine says of this process."""
+    """Return the metrics for a scrape, with those of the process itself, such as its memory."""
     registry = _registry(monitor)
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
 def write_file(monitor: Monitor, path: Path) -> None:
-    """For the textfile collector of node_exporter, which tells of processes itself. What fails is logged."""
+    """Write the metrics for the textfile collector of node_exporter. An error is only logged."""
     try:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_new(path, part, generate_latest(_registry(monitor)), mode=0o644)  # another user collects it
+        write_new(path, part, generate_latest(_registry(monitor)), mode=0o644)  # node_exporter is another user
     except OSError as error:
         _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
 
 
 def good_in_file(path: Path) -> float | None:
-    """When the last good pass was, by the file that an earlier process left."""
+    """Return the time of the last good pass from the file that an earlier process wrote; None if it has none."""
     try:
         with open_regular(path) as file:
             found = _EARLIER.search(file.read(_MOST_BYTES).decode())
@@ -112,38 +114,36 @@ def good_in_file(path: Path) -> float | None:
 
 
 def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
-    """To a Pushgateway; what is not known now keeps its value there. What fails, or takes too long, is logged."""
+    """Push the metrics to a Pushgateway, where unknown ones keep their values. An error or a timeout is only logged."""
 
     def send() -> None:
         pushadd_to_gateway(url, "eurekube-sync", _registry(monitor), grouping_key=group, timeout=PUSH_SECONDS)
 
     try:
-        in_side_thread(send).result(PUSH_SECONDS)  # its own timeout bounds no name server, and no answer as a whole
-    except Exception as error:  # noqa: BLE001 - whatever urllib raises; metrics must not end a pass
+        # The timeout of `send` limits neither name resolution nor the answer as a whole.
+        in_side_thread(send).result(PUSH_SECONDS)
+    except Exception as error:  # noqa: BLE001 - urllib raises many types, and metrics must not end a pass
         _log.warning("the metrics were not pushed to --push-metrics %s: %s", url, str(error) or "no answer in time")
 
 
 @contextmanager
 def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
-    """Serves in the background, and gives the URL; port 0 picks a free one. Raises ConfigurationError."""
-    routes: dict[str, Callable[[], _Answer]] = {
+    """Serve in the background, and give the URL. Port 0 picks a free port. Raises ConfigurationError."""
+    routes: _Routes = {
         "/": lambda: (200, _HTML, "".join(html_of(monitor)).encode()),
         "/metrics": lambda: (200, CONTENT_TYPE, text(monitor)),
         "/livez": lambda: _health(monitor.live, "passes have stopped"),
         "/readyz": lambda: _health(monitor.ready, "no pass has ended yet"),
     }
-    connection = type("Connection", (_Connection,), {"routes": routes})
-    family = {"address_family": AF_INET6} if ":" in host else {}
     try:
-        server = type("Server", (_Server,), family)((host, port), connection)
+        server = _Server(host, port, routes)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"--listen cannot open {host or '*'}:{port}: {why}") from error
     shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
     url = f"http://{shown}:{server.server_address[1]}"
     _log.info("listening on %s: /metrics, /livez, /readyz and a page", url)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
-    thread.start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
     try:
         yield url
     finally:
@@ -156,20 +156,21 @@ def _health(good: bool, why: str) -> _Answer:
 
 
 class _Server(ThreadingHTTPServer):
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._clients: deque[Any] = deque(maxlen=_MOST)
+    def __init__(self, host: str, port: int, routes: _Routes) -> None:
+        self.address_family = AF_INET6 if ":" in host else AF_INET
+        self.routes = routes
+        self._clients: deque[Any] = deque(maxlen=_MOST_CLIENTS)
+        super().__init__((host, port), _Connection)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """The oldest client makes room, so that a probe is answered whoever else holds on."""
-        if len(self._clients) == _MOST:
-            with suppress(OSError):  # it has hung up
+        """Disconnect the oldest of too many clients, so that a probe is always answered."""
+        if len(self._clients) == _MOST_CLIENTS:
+            with suppress(OSError):  # already disconnected
                 self._clients[0].shutdown(SHUT_RDWR)
         self._clients.append(request)
         super().process_request(request, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hung up is nobody's concern."""
         _log.debug("a client of --listen broke off", exc_info=True)
 
 
@@ -178,10 +179,10 @@ class _Connection(BaseHTTPRequestHandler):
     server_version = "eurekube-sync"
     sys_version = ""
     timeout = _SECONDS
-    routes: dict[str, Callable[[], _Answer]]
+    server: _Server
 
     def do_GET(self) -> None:
-        route = self.routes.get(self.path.partition("?")[0])
+        route = self.server.routes.get(self.path.partition("?")[0])
         status, kind, body = route() if route else (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -196,7 +197,7 @@ class _Connection(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """A probe each few seconds is no news."""
+        """Log nothing: probes come every few seconds."""
 
 
 KEPT_SYNCERS = 500  # the most that the page shows
@@ -221,7 +222,7 @@ _BAD = ' class="bad"'
 
 
 def html_of(monitor: Monitor) -> Iterator[str]:
-    """In parts; it asks the browser to load it again each 10 s."""
+    """Return the parts of the page, which the browser loads again every 10 s."""
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
     yield f"<title>eurekube-sync {_escaped(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
@@ -281,8 +282,8 @@ def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]])
     yield "</tbody></table>"
 
 
-def _escaped(of_others: str) -> str:
-    return escape(printable(of_others))
+def _escaped(text: str) -> str:
+    return escape(printable(text))
 
 
 def _time(at: float) -> str:

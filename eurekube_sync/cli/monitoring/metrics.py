@@ -1,7 +1,7 @@
-"""Which metrics there are, of which docs/metrics.md is made, and their values, from the reports of passes alone.
+"""All metrics, and their values from the reports of passes. docs/metrics.md is generated from this file.
 
-By app, and not by instance or syncer: 6,000 apps are some ten thousand series, which one scrape carries. 60,000
-instances that come and go would be new series each day.
+Instances are counted by app: 6,000 apps are about ten thousand series, which one scrape can carry. A series for each of
+60,000 instances would be too many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Kind: TypeAlias = Literal["gauge", "counter", "histogram"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One name, as Prometheus has it."""
+    """A metric of Prometheus."""
 
     name: str
     kind: _Kind
@@ -68,20 +68,19 @@ METRICS = (
 )
 
 Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
-"""The values of metrics, by the values of their labels. A metric that is missing is not known, and not zero."""
+"""The values of metrics, by the values of their labels. A metric that is missing is unknown, not zero."""
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)  # upper bounds of `DURATION`, in seconds
-SUM = ("sum",)  # of `DURATION`, beside its buckets
-GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})
-"""The exit codes of a pass that did all it had to do: to hold removals is to do that."""
+SUM = ("sum",)  # the key of the sum among the buckets of `DURATION`
+GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})  # of a pass that did all it had to do
 
 
 def scope_text(scope: Scope) -> str:
-    """Whose syncers: `all`, or the options that say it."""
+    """Return the options that limit the scope, or `all`."""
     return " ".join(scope.options) or "all"
 
 
 def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
-    """The gauges that the pass knows, whose older values say nothing any more; and what it adds to counters."""
+    """Return the gauges that the pass sets, and what it adds to the counters."""
     gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
@@ -102,7 +101,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
             elif not outcome.failed:
                 states.pop(key, None)
         conditions = (one for status in report.all_statuses.values() for one in status.conditions)
-        # Also those of no removal: a Pushgateway keeps the last number of what is not pushed.
+        # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
         held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HoldReason})
         for hold in report.held.holds if report.held else ():
             held[hold.reason.value,] += len(hold.removals)
@@ -122,7 +121,7 @@ KEPT_PASSES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """One pass, in short."""
+    """The summary of one pass."""
 
     at: float  # when it ended, in Unix seconds
     seconds: float
@@ -131,13 +130,13 @@ class Passed:
 
 
 class Monitor:
-    """Counts calls and passes, and knows whether the loop still turns."""
+    """The metrics of this process, and whether its loop still runs."""
 
     def __init__(self, clock: Clock, owner: str, scope: str, *, allowed: float) -> None:
-        """`allowed`: seconds within which the loop has to turn again."""
+        """`allowed` is the longest time in seconds between two calls of `turned`."""
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
-        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # those that are not ready first
+        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
         self.ready = False  # whether a pass ended, or another copy is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
@@ -150,7 +149,7 @@ class Monitor:
         self._lock = (name, held)
 
     def called(self, server: Server, code: str) -> None:
-        """One try of a call ended with this status, or without one."""
+        """Count one try of a call. `code` is its HTTP status or `none`."""
         with self._guard:
             self._add({CALLS: {(server.value, code): 1.0}})
 
@@ -158,7 +157,7 @@ class Monitor:
         self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
-        """Another copy has the lock: this one is ready to replace it, and knows nothing of instances any more."""
+        """Forget all instances, because another copy has the lock. This copy is ready to replace it."""
         self.ready = True
         with self._guard:
             self._gauges = {one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)}
@@ -166,7 +165,7 @@ class Monitor:
         self.turned()
 
     def was_good(self, at: float) -> None:
-        """When an earlier process made the last good pass, in Unix seconds."""
+        """Take over the time of an earlier process's last good pass, in Unix seconds."""
         with self._guard:
             last = max([at, *self._gauges.get(LAST_GOOD, {}).values()])
             self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
@@ -190,7 +189,7 @@ class Monitor:
 
     @property
     def live(self) -> bool:
-        """Whether the loop still turns. A server that is away does not stop it."""
+        """Whether the loop still runs. A server that does not answer does not stop it."""
         return self.clock.monotonic() - self._turned <= self._allowed
 
     @property
@@ -204,7 +203,7 @@ class Monitor:
 
 
 def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
-    """What passes of so many seconds add to `DURATION`. No pass adds zeros, which a rate has to begin with."""
+    """Return what passes of these seconds add to `DURATION`. No pass adds zeros, with which a rate has to begin."""
     buckets: dict[tuple[str, ...], float] = {
         (f"{bound:g}",): float(sum(one <= bound for one in seconds)) for bound in _BUCKETS
     }

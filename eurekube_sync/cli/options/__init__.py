@@ -1,2 +1,1 @@
-"""Options that several commands share, a file per group. A command gets each group as one frozen value, parsed once;
-what its options may be each alone and not together is refused there, with one sentence."""
+"""Groups of options that several commands share. A command gets each group as one frozen value, already checked."""

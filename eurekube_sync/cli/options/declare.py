@@ -1,4 +1,4 @@
-"""The one way to declare an option: its variable, its heading in `--help`, and groups that become one value."""
+"""How options are declared: their variables, their headings in `--help`, and groups that become one value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from eurekube_sync.model.foreign_text import printable
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 _NO_OPTIONS = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("DEBUG", "EUREKA_PASSWORD", "TEST_CACHE"))
 _OF_A_SERVICE = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+)")
-"""What Kubernetes puts into every container for a Service called `eurekube-sync` or `eurekube-sync-...`."""
-_ALIKE = 0.8  # as `difflib` measures it: all of them have the same first 14 letters
+"""Variables that Kubernetes sets in every container for a Service called `eurekube-sync` or `eurekube-sync-...`."""
+_ALIKE = 0.8  # similarity by `difflib`; high, because all variables begin with the same 14 letters
 _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Section(StrEnum):
-    """The headings of `--help`, in the order in which they come."""
+    """The headings of `--help`, in their order."""
 
     WHERE = "Who and where"
     SCOPE = "Which syncers"
@@ -42,7 +42,7 @@ class Section(StrEnum):
 
 
 class Option(click.Option):
-    """One that knows under which heading it stands."""
+    """An option with a heading in `--help`."""
 
     def __init__(self, *args: Any, section: Section | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -50,8 +50,10 @@ class Option(click.Option):
 
 
 def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
-    """A click option, also set by `EUREKUBE_SYNC_` and its long name. Not so without `variable`: what decides something
-    once, such as `--yes`, must not be decided for every command by a variable of the whole session."""
+    """Declare an option. Its variable is `EUREKUBE_SYNC_` and its long name.
+
+    `variable=False` is for an option such as `--yes`, which must not be set for every command of a shell.
+    """
     if variable:
         settings.setdefault("envvar", variable_of(names))
     settings.setdefault("help", HELP.get(next(name for name in names if name.startswith("--"))))
@@ -64,7 +66,7 @@ def variable_of(names: Sequence[str]) -> str:
 
 
 def on_command_line(parameter: str) -> bool:
-    """Whether it was given there, and not by a variable or a default."""
+    """Return whether the parameter was given on the command line, not by a variable or a default."""
     context = click.get_current_context(silent=True)
     return context is not None and context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
@@ -72,8 +74,10 @@ def on_command_line(parameter: str) -> bool:
 def group(
     name: str, parse: Callable[..., object], *options: Callable[[Any], Any], section: Section | None = None
 ) -> Callable[[F], F]:
-    """Declares the options, in the order of `--help`; the command gets them as one value called `name`. `parse` makes
-    it of theirs, which it takes by name. An option without a section stands under that of the group."""
+    """Declare options that the command gets as one value called `name`, which `parse` makes from their values.
+
+    The names of `parse`'s parameters are those of the options. `section` is for the options that have none.
+    """
     taken = tuple(signature(parse).parameters)
 
     def decorate(command: F) -> F:
@@ -93,26 +97,28 @@ def group(
 
 
 def warn_of_unknown(environ: Mapping[str, str]) -> None:
-    """Logs a warning for each: `EUREKUBE_SYNC_DRYRUN=1 eurekube-sync run` would write, against what its author means.
-    Needs a running command: it loads all the others only when there is something to say."""
+    """Log a warning for each unknown variable. Whoever sets `EUREKUBE_SYNC_DRYRUN=1` expects that `run` writes nothing.
+
+    The other commands are loaded only if the running command does not know a variable.
+    """
     context = click.get_current_context(silent=True)
     if context is None:
         return
     known = _NO_OPTIONS | {variable_of(one.opts) for one in options_of(context.command) if one.envvar}
     ours = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
-    strange = sorted(name for name in ours.keys() - known if not _of_a_service(name, ours[name]))
+    strange = {name for name in ours.keys() - known if not _of_a_service(name, ours[name])}
     if not strange:
         return
     options = options_of(context.find_root().command, context)
     known |= {variable_of(one.opts) for one in options if one.envvar}
     without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
-    for name in (one for one in strange if one not in known):
+    for name in sorted(strange - known):
         if name in without:
             _log.warning("the variable %s does nothing: give %s on the command line", name, without[name])
-            continue
-        near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
+        else:
+            near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
 
 
 def _of_a_service(name: str, value: str) -> bool:
@@ -121,7 +127,7 @@ def _of_a_service(name: str, value: str) -> bool:
 
 
 def options_of(command: click.Command, context: click.Context | None = None) -> list[Option]:
-    """Those of ours; not --help and --version, which click adds. With a context also those of all commands within."""
+    """Return our own options of a command. Of a group with a context, return those of all its commands."""
     if context is None or not isinstance(command, click.Group):
         return [one for one in command.params if isinstance(one, Option)]
     inner = [command.get_command(context, name) for name in command.list_commands(context)]
@@ -196,4 +202,4 @@ HELP: Mapping[str, str] = {
     "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "
     "UTC.",
 }
-"""What `--help` says of each option. Where commands differ, the other sentence stands with its option."""
+"""The help of each option. Where commands need another text, it is given where the option is declared."""

@@ -1,4 +1,4 @@
-"""How many passes and how often, the leases, the brake and what a person releases, and who may watch the process."""
+"""Options for passes, leases, the brake, approvals and monitoring."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.values import dataclass
 
-_SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds: with less, one slow pass would let leases expire
-_LONGEST = 576 * 3600.0
-"""Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`); one of 25 days would expire at once."""
+_SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds; with less, one slow pass would let leases expire
+_LONGEST = 576 * 3600.0  # seconds; 25 days would overflow Eureka's `Lease`, which counts milliseconds in 32 bits
 _LIMITS = BrakeLimits()
 _MOST_BYTES = 256 * 1024 * 1024  # more than a dry run of 100,000 instances takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """The passes of one process. Times in seconds."""
+    """How often to run passes. Times in seconds."""
 
     passes: int
-    daemon: bool  # pass after pass, until a signal
+    daemon: bool
     interval: float  # from the start of a pass to the start of the next
     pass_timeout: float
     dry_run: bool
@@ -47,7 +46,7 @@ class Passes:
 
     @property
     def renewal_slack(self) -> float:
-        """How much sooner a lease may be renewed than it is due, so that its renewals keep step with the passes."""
+        """How long before it is due a lease may be renewed, so that the renewals keep step with the passes."""
         return self.interval / 2 if self.many else 0.0
 
 
@@ -93,13 +92,13 @@ brake_options = group(
     option("--brake-apps-percent", variable=False, type=PERCENT, default=_LIMITS.apps_percent),
     section=Section.BRAKE,
 )
-"""The command gets them as `brake`, one `BrakeLimits`. A variable of a whole session would weaken every command."""
+"""The command gets a `BrakeLimits` named `brake`. Variables would weaken the brake for every command of a shell."""
 
 approve_option = option("--approve", variable=False, section=Section.BRAKE, type=NAME, metavar="PLAN_ID|FILE")
 
 
 def read_approval(text: str, *, now: float) -> Approval:
-    """A plan id is 12 hex digits; whatever else is given is the name of a file. Raises ConfigurationError."""
+    """Read a plan id, or else the file of that name. Raises ConfigurationError."""
     if is_plan_id(text):
         return PlanId(text, given=now)
     try:
@@ -127,7 +126,7 @@ def _read(path: str) -> Any:
 
 
 class _Plain(yaml.SafeLoader):
-    """Takes times for the texts that they are."""
+    """Reads timestamps as texts."""
 
 
 _Plain.yaml_implicit_resolvers = {
@@ -138,7 +137,7 @@ _Plain.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitoring:
-    """Where metrics and records go; nowhere by default."""
+    """Where to write metrics and records."""
 
     listen: tuple[str, int] | None = None
     metrics_file: Path | None = None

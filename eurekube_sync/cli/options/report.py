@@ -1,4 +1,4 @@
-"""The form of report and logs."""
+"""Options for the format of the report and the logs, and the writing of a report."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportForm:
-    """How the report is written, on stdout."""
+    """The format of the report, which goes to stdout."""
 
     output: str  # `table`, `json` or `yaml`; of a dry run also `markdown`
-    list_renewals: bool = False  # of passes as data: each lease that was merely renewed is listed
+    list_renewals: bool = False  # JSON and YAML of a pass list each renewal
 
     @property
     def at_terminal(self) -> bool:
-        """Whether a person reads the report as it comes."""
         return self.output == "table" and sys.stdout.isatty()
 
     def write(
@@ -43,7 +42,7 @@ class ReportForm:
         *,
         one_of_many: bool = False,
     ) -> None:
-        """Writes a report; that it cannot be written changes no exit code. `one_of_many`: of JSON one line."""
+        """Write a report. An error in writing is only logged. `one_of_many` puts JSON on one line."""
         try:
             match self.output:
                 case "json":
@@ -54,9 +53,9 @@ class ReportForm:
                 case "markdown" if markdown is not None:
                     click.echo(markdown(), nl=False)
                 case _:
-                    console_for(sys.stdout).print(table(), crop=False)  # a command is not cut
+                    console_for(sys.stdout).print(table(), crop=False)  # do not cut a command
             sys.stdout.flush()
-        except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
+        except (BrokenPipeError, SystemExit):  # rich raises SystemExit for a closed pipe
             discard_output()
         except OSError as error:
             discard_output()
@@ -70,7 +69,7 @@ class ReportForm:
         *,
         one_of_many: bool = False,
     ) -> ExitCode:
-        """Writes what a command found, with its exit code; gives the code."""
+        """Write the report of a command with its exit code, and return the code."""
         self.write(table, lambda: {"exitCode": int(code), "messages": [], **data()}, one_of_many=one_of_many)
         return code
 
@@ -102,4 +101,4 @@ pass_report_options = group(
     *_LOGS,
     section=Section.REPORT,
 )
-"""The same for passes. Both set up the logs, on stderr, before the command begins."""
+"""Like `report_options`, for passes. Both set up the logs before the command begins."""

@@ -1,4 +1,4 @@
-"""Whose instances, which syncers and how far they may reach, where their drains are looked for, and the lock."""
+"""Options for the owner, the scope, the drain annotations and the lock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _by_name = (
     option("--shard", type=values.PART),
 )
 name_scope_options = group("scope", Scope, *_by_name, section=Section.SCOPE)
-"""A scope of names alone, of commands that list no syncers; the command gets a `Scope`."""
+"""The options of a `Scope` that need no syncer objects, for commands that do not list syncers."""
 scope_options = group(
     "scope",
     Scope,
@@ -58,7 +58,7 @@ scope_options = group(
     option("--max-instances-per-namespace", "most_instances", type=click.IntRange(1), default=MOST_INSTANCES),
     section=Section.SCOPE,
 )
-"""All of it; the command gets a `Scope`."""
+"""All options of a `Scope`."""
 
 _KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
 _drains = partial(
@@ -69,15 +69,15 @@ _drains = partial(
     type=click.Choice(list(_KINDS)),
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
-drain_option = _drains(default="services")  # the command gets the kinds beside Services, named `drains`
+drain_option = _drains(default="services")  # the command gets the kinds besides Services, named `drains`
 _same = " Give the value that run has; run's own default is services."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
-"""The same for a person who asks what is drained."""
+"""For `explain` and `status`, which by default read every kind."""
 
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _LOCK = re.compile(rf"(?=[^/]{{1,63}}/.{{1,200}}$)({_LABEL})/({_LABEL}(?:\.{_LABEL})*)")
-"""Kubernetes allows 253 letters of a name; a shard adds some."""
+"""Up to 200 characters of a name, because Kubernetes allows 253 and a shard adds some."""
 
 
 def _lock(text: str) -> LockChoice:
@@ -99,8 +99,11 @@ lock_option = option(
 
 
 def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
-    """One for each installation and shard, since copies of another scope do other work. The parts are joined by a dot,
-    which no owner's name has. `namespace` is the pod's own; None outside of a cluster."""
+    """Return the name of the lock for a scope and shard; None if none is used. Copies with another scope do other work.
+
+    The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our pod; None outside
+    of a cluster.
+    """
     if choice == "off" or (choice == "auto" and namespace is None):
         return None
     part = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""

@@ -1,4 +1,4 @@
-"""Where both servers are, how they are called, and Eureka's login, TLS and proxy, checked before anything is sent."""
+"""Options for both servers and for Eureka's login, TLS and proxy, which are checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
 
 PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
-_MOST_BYTES = 16 * 1024 * 1024  # of a file of certificates
+_MOST_BYTES = 16 * 1024 * 1024  # of a file with certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
 call_options = (
@@ -44,9 +44,9 @@ from_option = option("--from", "dumps", variable=False, section=Section.COMMAND,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
-    """Part of an `Installation`."""
+    """How to reach Eureka."""
 
-    eureka_url: str = ""  # one address, or several peers' with commas between; empty where a command may do without
+    eureka_url: str = ""  # one address, or several peers' with commas between; may be empty for some commands
     eureka_username: str | None = None
     eureka_username_file: str | None = None
     eureka_password_file: str | None = None
@@ -58,14 +58,14 @@ class EurekaAccess:
 
     @property
     def printable_urls(self) -> tuple[str, ...]:
-        """Each server's address, without a login; none where none was given."""
+        """Each server's address without its login."""
         from eurekube_sync.adapters.eureka.address import parse_addresses
 
         return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
 
     @property
     def warnings(self) -> Iterator[str]:
-        """What to say once, at the start."""
+        """Sentences to log once, at the start."""
         if self.eureka_insecure_skip_tls_verify:
             yield (
                 "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
@@ -80,7 +80,7 @@ class EurekaAccess:
 def with_access(
     options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock
 ) -> ConnectionOptions:
-    """The options with login, TLS and proxy, all files read once. Raises ConfigurationError; nothing was sent then."""
+    """Add login, TLS and proxy to the options. Reads each file once, and raises ConfigurationError."""
     _check_tls(access, addresses)
     certificate, key = access.eureka_client_cert, access.eureka_client_key
     return replace(
@@ -116,7 +116,7 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
 
 
 def _one_of(given: dict[str, str | None], what: str) -> str | None:
-    """The option that gives it; None where none does."""
+    """Return the one option that has a value; None if none has."""
     named = [name for name, value in given.items() if value]
     if len(named) > 1:
         raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
@@ -196,4 +196,4 @@ _login_options = (
     _login_option("--eureka-proxy", metavar="URL"),
 )
 eureka_options = (_url(required=True), *_login_options)
-optional_eureka_options = (_url(), *_login_options)  # the same for a command that can do without: the URL is then empty
+optional_eureka_options = (_url(), *_login_options)  # without --eureka-url, the URL is empty

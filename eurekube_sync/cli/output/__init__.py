@@ -1,1 +1,1 @@
-"""What a pass or a command found and did, for a person or a machine; and standard output and error."""
+"""The reports of passes and commands, and the standard streams."""

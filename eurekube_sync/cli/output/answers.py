@@ -1,4 +1,4 @@
-"""What `explain`, `check`, `status`, `orphans` and `owner` found and did: as lines or a table, and as data."""
+"""The reports of `explain`, `check`, `status`, `orphans` and `owner`: as lines or a table, and as data."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _GRADES = {
     Grade.WARNING: (Text("!", style="yellow"), "bold yellow"),
     Grade.OK: (sign_of(Mark.OK), "bold green"),
 }
-"""The worst first."""
+"""The sign and style of each grade, the worst first."""
 _STATES = {
     Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
     Outcome.PARTLY: (Mark.BROKEN, "partly", "not wholly in sync"),
     Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
     Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
 }
-"""The mark, the state in JSON, and in words."""
+"""The mark, the state in JSON, and the state in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
-    """One block for each syncer; the last line of each is the answer."""
+    """Return a block for each syncer. Its last line is the answer."""
     parts: list[RenderableType] = []
     for index, one in enumerate(explained):
         parts += [Text("")] if index else []
@@ -77,7 +77,7 @@ def _installation_data(look: Look) -> dict[str, Any]:
 
 
 def findings_table(found: Sequence[Finding]) -> RenderableType:
-    """A line each with what to do, and one that counts them. Lines to add that are the same stand there once."""
+    """Return each finding with its fix, then the counts. A manifest that several findings share is shown once."""
     parts: list[RenderableType] = []
     shown: set[str] = set()
     for one in found:
@@ -138,20 +138,20 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
         (", ".join(row.found.apps[:2]) or "-", ""),
         (f"{'?' if row.found.up is None else row.found.up}/{row.found.of}", ""),
         (row.reason, str(sign.style)),
-        (f"{since:6}", ""),  # a table that is watched stands still
+        (f"{since:6}", ""),  # padded, so that the columns do not move with --watch
         (row.why, ""),
     )
 
 
 def summary(found: Overview) -> str:
-    """How many there are, and how they are; no more than was seen."""
+    """Return the counts of syncers by state, of instances and of removals, or that they are unknown."""
     if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
     counts = [(found.count(outcome), words) for outcome, (_, _, words) in _STATES.items()]
-    told = ", ".join(f"{number} {words}" for number, words in counts if number)
+    states = ", ".join(f"{number} {words}" for number, words in counts if number)
     up = sum(row.found.up or 0 for row in found.rows)
     none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
-    parts = [f"{counted(len(found.rows), 'syncer')}: {told}" if found.rows else none]
+    parts = [f"{counted(len(found.rows), 'syncer')}: {states}" if found.rows else none]
     parts += ["other syncers unknown"] if found.unlisted is not None else []
     parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
     parts += [f"{counted(found.held, 'removal')} held"] if found.held else []
@@ -160,7 +160,7 @@ def summary(found: Overview) -> str:
 
 
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
-    """Every syncer; a number is null while it is unknown."""
+    """Return every syncer, with null for an unknown number."""
     return {
         "summary": summary(found),
         "at": rfc_3339(found.look.at),
@@ -199,7 +199,7 @@ _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~", F
 
 
 def orphans_table(orphans: Orphans) -> RenderableType:
-    """Each with what becomes of it; then what could not be read; then the summary."""
+    """Return each orphan with what `run` does with it, then what could not be read, then the summary."""
     rows = (
         row_of(one.instance.key, _FATES[one.fate], one.instance.status.value, one.why, syncer_of(one.instance))
         for one in orphans.found
@@ -216,7 +216,7 @@ def orphans_data(orphans: Orphans) -> dict[str, Any]:
 
 
 def owner_table(report: OwnerReport) -> RenderableType:
-    """Each instance that moves or is cancelled; then what to see to; then the summary."""
+    """Return each instance that moves or is cancelled, then the sentences, then the summary."""
     rows = []
     for one in report.moves:
         sign, status = "~", one.source.status.value

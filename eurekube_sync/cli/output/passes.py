@@ -1,4 +1,4 @@
-"""The report of a pass: as a table, as Markdown and as data, which all show the same plan; and when it is written."""
+"""The report of a pass: as a table, as Markdown and as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eurekube_sync import __version__
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
-from eurekube_sync.cli.output.words import gathered, renewed, sentences, summary, syncers_data, told
+from eurekube_sync.cli.output.words import all_sentences, gathered, renewed, sentences, summary, syncers_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -27,35 +27,35 @@ from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import removal_id
 
-Tell: TypeAlias = Callable[[PassReport, ExitCode], None]
+Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
 
 API_VERSION = "eurekube.io/report/v1"
-"""Of the data: a key that goes, or means something else, makes it v2. New keys may come."""
-_MOST_REGISTRATIONS = 200  # shown at a terminal; everything else is always shown
-_MOST_CHARACTERS = 60_000
-"""Of the rows: GitHub refuses a comment of more than 65,536 characters, and GitLab one of more than a million."""
+"""The version of the data. It becomes v2 if a key is removed or changes its meaning, but not if a key is added."""
+_MOST_REGISTRATIONS = 200  # rows at a terminal; all other rows are always shown
+_MOST_CHARACTERS = 60_000  # of the rows: GitHub refuses a comment of more than 65,536 characters
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#!~])")
 _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
-"""The places where a space without width parts what would be a mention or a link."""
+"""The places where a zero-width space prevents a mention or a link."""
 
 
-def teller(form: ReportForm, passes: Passes) -> Tell:
-    """Reports a pass. The first that could read Eureka also logs whether passes come too rarely for its
-    self-preservation."""
-    # Seconds between two renewals of a lease, as far as this process has it in hand; a daemon renews between its
-    # passes, too.
+def reporter(form: ReportForm, passes: Passes) -> Reporter:
+    """Return the function that reports a pass.
+
+    After the first pass that could read Eureka, it also warns if renewals are too rare for Eureka's self-preservation.
+    """
+    # A daemon also renews between its passes. A single pass does not know when the next one runs.
     alone = not passes.many or (passes.daemon and passes.interval > RENEWAL_INTERVAL)
     renewed_every = RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
-    said = False
+    warned = False
 
-    def tell(report: PassReport, code: ExitCode) -> None:
-        nonlocal said
+    def report_pass(report: PassReport, code: ExitCode) -> None:
+        nonlocal warned
         room = None
         if isinstance(report.registry, Complete):
             room = headroom(report.registry.data, renewed_every)
-            if room.blocks_eviction and not said:
-                said = True
+            if room.blocks_eviction and not warned:
+                warned = True
                 log.warning("%s", room.warning)
         form.write(
             lambda: pass_table(report, at_terminal=form.at_terminal),
@@ -64,13 +64,16 @@ def teller(form: ReportForm, passes: Passes) -> Tell:
             one_of_many=passes.many,
         )
 
-    return tell
+    return report_pass
 
 
 def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:
-    """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
-    and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
-    rows, shown = rows_of(report), told(report)
+    """Return the diff, then the sentences, then the summary.
+
+    At a terminal, similar rows and sentences are joined and a long list of registrations is cut. Elsewhere each
+    instance and each syncer has a line.
+    """
+    rows, shown = rows_of(report), all_sentences(report)
     more = 0
     if at_terminal:
         rows, shown = list(folded(rows)), list(gathered(shown))
@@ -79,14 +82,15 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
     parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
     if rows and at_terminal:
         parts.append(Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim"))
-    known = Text("i", style="cyan")
-    parts += [Line(one.text, mark=known) if one.note else marked(one.text) for one in shown]
+    parts += [Line(one.text, mark=Text("i", style="cyan")) if one.note else marked(one.text) for one in shown]
     return Group(*parts, Text(summary(report), style="bold"))
 
 
 def pass_markdown(report: PassReport) -> str:
-    """Held rows are folded, and registrations stand under a heading that opens. Only registrations are ever cut, and
-    the last line of their table says how many."""
+    """Return the report for a comment on a pull request. Similar held rows are joined; registrations are collapsed.
+
+    Only registrations are cut, and the last line of their table says how many.
+    """
     rows = list(folded(rows_of(report)))
     dangerous = [row for row in rows if row.danger is not Danger.REGISTER]
     registrations = [row for row in rows if row.danger is Danger.REGISTER]
@@ -96,8 +100,8 @@ def pass_markdown(report: PassReport) -> str:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
         lines += [*_markdown_table(registrations, left), "", "</details>", ""]
-    said = [f"- {_text(one.text)}" for one in gathered(told(report))]
-    lines += [*said, ""] if said else []
+    bullets = [f"- {_text(one.text)}" for one in gathered(all_sentences(report))]
+    lines += [*bullets, ""] if bullets else []
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []
     cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""
@@ -106,7 +110,7 @@ def pass_markdown(report: PassReport) -> str:
 
 
 def _markdown_table(rows: Sequence[Row], most: float = inf) -> Iterator[str]:
-    """As many whole rows as fit into so many characters, and how many do not."""
+    """Return the rows that fit into `most` characters, and the number of the others."""
     yield "| | app | instance | status | why | syncer |"
     yield "|---|---|---|---|---|---|"
     used = 0
@@ -121,7 +125,7 @@ def _markdown_table(rows: Sequence[Row], most: float = inf) -> Iterator[str]:
 
 
 def _text(words: str) -> str:
-    """What somebody wrote is text: neither markup, nor a link, nor a mention that would call a person."""
+    """Escape a text, so that it becomes no markup, link or mention."""
     escaped = _MARKUP.sub(r"\\\1", printable(words).replace("&", "&amp;"))
     return _LINK.sub("\u200b", escaped)
 
@@ -129,7 +133,7 @@ def _text(words: str) -> str:
 def as_data(
     report: PassReport, code: ExitCode, room: Headroom | None = None, *, with_renewals: bool = False
 ) -> dict[str, Any]:
-    """As docs/report.schema.json describes it. What was merely renewed is a count, unless it is asked for."""
+    """Return the report by docs/report.schema.json. Successful renewals are only counted, unless `with_renewals`."""
     plan, held, batching = report.plan, report.held, report.batching
     actions = plan.actions if with_renewals else [one for one in plan.actions if not _merely_renewed(one, report)]
     plan_id = None  # what --approve takes

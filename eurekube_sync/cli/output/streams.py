@@ -1,4 +1,4 @@
-"""Standard output and error as the process got them, and the logs on the latter: text, or one JSON object a line."""
+"""Standard output and error, and the logs on standard error: as text, or one JSON object a line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 
 from eurekube_sync.model.foreign_text import json_printable, printable
 
-_CALLS = "urllib3.connectionpool"
-"""Tells of each call to either server: method, path and status, neither header nor credential."""
+_CALLS = "urllib3.connectionpool"  # logs method, path and status of each call, without headers or credentials
 
 
 def prepare_streams() -> None:
-    """A stream that is closed is as good as /dev/null, and what its character set lacks is escaped."""
+    """Replace a closed stream by /dev/null, and escape characters that an output's encoding lacks."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     for name in ("stdout", "stderr"):
@@ -28,14 +27,14 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Nobody reads our report any more: drop what is in the buffer, and what is still to come."""
+    """Send the rest of stdout to /dev/null, because the reader has closed the pipe or the output failed."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
 
 
 class _Lines(logging.Formatter):
-    """`2026-11-22T03:15:53.197Z WARNING ...`, and a traceback on lines of its own; or an object a line."""
+    """Formats `2026-11-22T03:15:53.197Z WARNING ...` with the traceback on further lines, or one JSON object."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Lines, marks and the rows of a table, the most dangerous first: what somebody wrote is made printable."""
+"""Lines, marks and tables for the reports. All text is made printable."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
-_UNBOUNDED = 10_000  # columns of what is no terminal: one line a row and a sentence, for grep
+_UNBOUNDED = 10_000  # columns where there is no terminal, so that each row and sentence is one line for grep
 _GAP = "  "
-_ROOM = 36  # columns in which a reason is wrapped beside its row; with fewer it goes below
+_ROOM = 36  # the fewest columns in which a reason is wrapped beside its row, and not below it
 _COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
 _SIGNS = {
     "!": ("failed", "bold red"),
@@ -38,7 +38,7 @@ _SIGNS = {
     "~": ("change", "yellow"),
     "+": ("register", "green"),
 }
-"""What the sign before an instance means, and its style."""
+"""The meaning and the style of the sign before an instance."""
 _TROUBLES = {
     Result.FAILED: "failed",
     Result.HELD_BACK: "held back",
@@ -47,19 +47,19 @@ _TROUBLES = {
 }
 # The order of the rows.
 Danger = IntEnum("Danger", ["FAILED", "HELD", "CANCEL", "DOWN", "CONFLICT", "UPDATE", "REGISTER"])
-_FOLDED = 3  # held rows with one text that are more than this are one row at a terminal
-_CHANGES = 3  # the most changed fields that a row shows
+_FOLDED = 3  # the most similar held rows that are shown one by one
+_CHANGES = 3  # the most changed fields in a row
 _HEADINGS = ("APP", "", "INSTANCE", "STATUS", "SYNCER", "WHY")
 _MARKS = {
     Mark.OK: ("√", "+", "green"),
-    Mark.BROKEN: ("×", "x", "bold red"),  # noqa: RUF001 - it is meant
+    Mark.BROKEN: ("×", "x", "bold red"),  # noqa: RUF001 - the multiplication sign is intended
     Mark.UNKNOWN: ("?", "?", "yellow"),
     Mark.NOTE: ("-", "-", "dim"),
 }
 
 
 def console_for(stream: IO[str], *, width: int | None = None) -> Console:
-    """A console that colours at a terminal only (NO_COLOR and FORCE_COLOR are honoured) and wraps nothing elsewhere."""
+    """Return a console that uses colours and wraps lines only at a terminal. It honours NO_COLOR and FORCE_COLOR."""
     console = Console(file=stream, highlight=False, soft_wrap=False, width=width)
     if not console.is_terminal and width is None:
         console.width = _UNBOUNDED
@@ -76,7 +76,7 @@ def sign_of(mark: Mark) -> Text:
 
 
 class Line:
-    """A line with an indent and a mark, whose further lines begin below its first."""
+    """A text with an indent and a mark. Where it is wrapped, its further lines are aligned with its first."""
 
     def __init__(self, text: str, *, mark: Text | None = None, indent: int = 0, style: str = "") -> None:
         self._text = Text(printable(text), style=style)
@@ -91,8 +91,7 @@ class Line:
 
 
 class Next:
-    """What to do next. A command that is longer than its line gets one of its own, which only the terminal folds: so it
-    can be copied and pasted."""
+    """The next step for the user. A long command has its own line, which is not wrapped, so that it can be copied."""
 
     def __init__(self, text: str, *, indent: int = 0) -> None:
         self._text = printable(text)
@@ -110,13 +109,15 @@ class Next:
 
 
 def marked(sentence: str) -> Line:
-    """A sentence for a person to see to."""
+    """Return a sentence with the mark of a problem."""
     return Line(sentence, mark=Text("!", style="bold red"))
 
 
 class Columns:
-    """Rows of cells. The last cell is long: it stands beside the others if it fits or if there is much room, else below
-    them. A row of fewer cells than the others is a heading, which is not aligned."""
+    """Rows of cells. The last cell, which is long, is put below the others if there is not enough room beside them.
+
+    A row with fewer cells than the others is a heading, and is not aligned.
+    """
 
     def __init__(self, rows: Sequence[tuple[Cell, ...]], headings: Sequence[str] = ()) -> None:
         shown = [tuple((printable(text), style) for text, style in row) for row in rows]
@@ -129,19 +130,19 @@ class Columns:
         self._longest = max(cell_len(row[-1][0]) for row in rows)
 
     def beside(self, width: int) -> bool:
-        """Whether the last cells stand beside the others in so many columns of the terminal."""
+        """Return whether the last cells have room beside the others at this width of the terminal."""
         return width - self._taken >= min(_ROOM, self._longest)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width - self._taken
         if self._headings and not self.beside(options.max_width):
             self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
-        if not console.is_terminal and room >= self._longest:  # with 10,000 rows rich takes longer than their pass
-            plain = ([*(text + " " * pad for text, _, pad in self._padded(row)), row[-1][0]] for row in self._rows)
-            yield Segment("".join(f"{''.join(parts).rstrip()}\n" for parts in plain))
+        if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
+            lines = ("".join(text for text, _ in (*self._padded(row), row[-1])) for row in self._rows)
+            yield Segment("".join(f"{line.rstrip()}\n" for line in lines))
             return
         for row in self._rows:
-            line = Text.assemble(*((text + " " * pad, style) for text, style, pad in self._padded(row)))
+            line = Text.assemble(*self._padded(row))
             if len(row) == self._number and cell_len(row[-1][0]) > room < _ROOM:
                 line.rstrip()
                 yield line
@@ -153,16 +154,16 @@ class Columns:
                 yield line
                 line = Text(" " * self._taken)
 
-    def _padded(self, row: tuple[Cell, ...]) -> Iterator[tuple[str, str, int]]:
-        """Each cell but the last: its text, its style, and how many spaces follow it."""
+    def _padded(self, row: tuple[Cell, ...]) -> Iterator[Cell]:
+        """Return each cell but the last, filled up to the width of its column."""
         whole = len(row) == self._number
         for (text, style), width in zip(row[:-1], self._widths, strict=False):
-            yield text, style, (max(0, width - cell_len(text)) if whole else 0) + len(_GAP)
+            yield text + " " * (width - cell_len(text) if whole else 0) + _GAP, style
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a diff: an instance, what becomes of it, and why."""
+    """A row of a diff: an instance, its change, and the reason."""
 
     app: str
     id: str
@@ -180,7 +181,7 @@ def row_of(
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """By danger, then by app and instance; 10.0.0.9 before 10.0.0.10."""
+    """Sort by danger, then by app and instance, with 10.0.0.9 before 10.0.0.10."""
     return sorted(rows, key=lambda row: (row.danger, row.app, re.sub(r"\d+", lambda one: one[0].zfill(5), row.id)))
 
 
@@ -219,7 +220,7 @@ def _row(action: Action, outcome: Outcome | None) -> Row:
         case _:  # pragma: no cover
             assert_never(action)
     if outcome is not None and outcome.result in _TROUBLES:
-        # What the server refuses to all alike is said once, in the sentence below the table.
+        # A sentence below the table explains once why the server refuses all changes.
         detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
         sign, why = "!", f"{_TROUBLES[outcome.result]}: {detail}"
         danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
@@ -227,7 +228,7 @@ def _row(action: Action, outcome: Outcome | None) -> Row:
 
 
 def folded(rows: Iterable[Row]) -> Iterator[Row]:
-    """Held rows that say the same of one app and syncer as one row."""
+    """Join held rows that differ only in their instance."""
     for (danger, *_), group in groupby(rows, key=lambda row: (row.danger, row.app, row.syncer, row.status, row.why)):
         same = list(group)
         if danger is Danger.HELD and len(same) > _FOLDED:
@@ -242,7 +243,7 @@ def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
 
 
 class Diff:
-    """The rows as columns where these fit, else under the app and syncer of each group."""
+    """Rows as columns if they fit, else under a heading for each app and syncer."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
@@ -270,7 +271,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
 
 
 def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:
-    """Rows by app, then a sentence for each thing to see to, then the one line."""
+    """Return the rows, then the sentences `see_to`, then the last line."""
     ordered = in_order(rows)
     parts: list[RenderableType] = [Diff(ordered)] if ordered else []
     return Group(*parts, *map(marked, see_to), Text(printable(last), style="bold"))

@@ -1,4 +1,4 @@
-"""A pass in words: its one line, a sentence for each thing to see to or to know, and what each syncer comes to."""
+"""A pass in words: the summary line, sentences about problems and other facts, and the state of each syncer."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
-_GATHERED = 3  # sentences of one reason that are more than this are one sentence at a terminal
+_GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
 _STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
 
 
 def summary(report: PassReport) -> str:
-    """It says no more than was seen."""
     if not report.settings.dry_run:
         return _done(report)
     servers = ["Eureka"] if isinstance(report.registry, Unknown) else []
@@ -41,12 +40,12 @@ def summary(report: PassReport) -> str:
 
 
 def renewed(report: PassReport) -> int:
-    """How many leases were renewed, in the pass and since the one before."""
+    """Return the number of leases renewed in this pass and since the previous one."""
     return report.outcomes.renewed + report.renewed_between
 
 
 def not_tried(report: PassReport) -> int:
-    """How many actions the pass did not come to."""
+    """Return the number of actions for which the pass had no time."""
     return report.outcomes.count(Result.NOT_TRIED) + sum(blocked.late for blocked in report.plan.blocked)
 
 
@@ -54,7 +53,7 @@ def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
     did = [o.action for o in outcomes.others if o.result is Result.DONE]
     parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
-    if not parts and report.view is not None:  # else nothing was compared
+    if not parts and report.view is not None:  # without a view, nothing was compared
         conditions = [status.condition("Synced") for status in report.all_statuses.values()]
         synced = bool(conditions) and all(one and one.status is ConditionStatus.TRUE for one in conditions)
         parts = ["in sync" if synced and not troubles else "nothing changed"]
@@ -64,7 +63,7 @@ def _done(report: PassReport) -> str:
 
 
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
-    """How many register, update, turn UP, turn DOWN and cancel, in these words."""
+    """Count the actions of each kind. `words` are for register, update, turn UP, turn DOWN and cancel."""
     updates = [action for action in actions if isinstance(action, Update)]
     up, down = (sum(map(turns, updates)) for turns in (brings_up, removes))
     cancels = sum(isinstance(action, Cancel) and action.was is not None for action in actions)
@@ -93,26 +92,26 @@ def _troubles(report: PassReport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One thing to see to, whole."""
+    """A sentence of the report."""
 
     text: str
-    note: bool = False  # nothing is wrong: it is good to know
-    reason: str = ""  # a machine word that several syncers may share; empty where the sentence has none
-    about: str = ""  # the syncer, where there is a reason
+    note: bool = False  # no problem, only information
+    reason: str = ""  # of a condition; empty if there is none
+    about: str = ""  # the syncer with this reason
 
 
 def sentences(report: PassReport) -> list[str]:
-    """All of them, the worst first; none is cut."""
-    return [one.text for one in told(report, conflicts=True)]
+    """Return the texts of all sentences, the worst first."""
+    return [one.text for one in all_sentences(report, conflicts=True)]
 
 
-def told(report: PassReport, *, conflicts: bool = False) -> list[Sentence]:
-    """The same, with what each is about; notes come last. Conflicts have a row each in the table."""
+def all_sentences(report: PassReport, *, conflicts: bool = False) -> list[Sentence]:
+    """Return all sentences, the worst first, notes last. Conflicts are left out for a table, which has rows of them."""
     return sorted(_sentences(report, conflicts=conflicts), key=lambda one: one.note)
 
 
 def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
-    """What a person reads at a terminal: many syncers that share a reason are one sentence, with one as an example."""
+    """Join many sentences with the same reason into one, which has the first as an example."""
     by_reason: dict[tuple[str, bool], list[Sentence]] = {}
     for one in found:
         by_reason.setdefault((one.reason, one.note), []).append(one)
@@ -153,7 +152,7 @@ def _of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False)
 
 
 def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
-    """The first sentence of each kind, with how many more there are of it."""
+    """Return the first sentence of each kind, with the number of the others."""
     by_kind: dict[Hashable, list[str]] = {}
     for kind, sentence in found:
         by_kind.setdefault(kind, []).append(sentence)
@@ -162,7 +161,7 @@ def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
 
 
 def _of_sources(report: PassReport) -> Iterator[str]:
-    """What could not be read, one sentence for all that failed for one cause; or that `keepalive` found nothing."""
+    """Return a sentence for each cause why sources could not be read, or say that `keepalive` found no instance."""
     registry = report.registry
     if isinstance(registry, Unknown):
         sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
@@ -179,7 +178,7 @@ def _of_sources(report: PassReport) -> Iterator[str]:
 
 
 def _nobody_in_scope(report: PassReport) -> Iterator[str]:
-    """That no syncer is served, or no such namespace is there."""
+    """Say why no syncer is in scope, or which namespaces do not exist."""
     if report.desired is None or report.view is None:
         return
     scope, syncers = report.settings.scope, report.view.syncers
@@ -202,7 +201,7 @@ def _nobody_in_scope(report: PassReport) -> Iterator[str]:
 
 
 def _of_held(report: PassReport) -> Iterator[str]:
-    """What became of what a person released, and what waits for that."""
+    """Report the effect of `--approve`, and the removals that are held."""
     if report.approval_refused is not None:
         yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
     elif report.approved is not None and not report.released:
@@ -221,36 +220,36 @@ def _of_held(report: PassReport) -> Iterator[str]:
 
 
 def _of_failures(report: PassReport) -> Iterator[str]:
-    """What could not be read again, and the failures that no other sentence speaks of."""
+    """Report instances that could not be read again, and the failures that no other sentence explains."""
     unread_again = (b for b in report.plan.blocked if b.obstacle is Obstacle.UNREAD and not b.late)
     yield from _grouped((b.obstacle, f"{b.key}: {b.why}") for b in unread_again)
-    told = report.registry.cause if isinstance(report.registry, Unknown) else None
+    explained = report.registry.cause if isinstance(report.registry, Unknown) else None
     failures = (
         one
         for one in report.outcomes.failures
-        if (one.cause is None or one.cause is not told) and not (one.cause is None and one.result is Result.NOT_TRIED)
+        if (one.result is not Result.NOT_TRIED if one.cause is None else one.cause is not explained)
     )
     yield from _grouped((o.cause or (o.result, o.detail), f"{o.action.key}: {o.detail}") for o in failures)
     yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
 
 
 def _of_claims(report: PassReport) -> Iterator[Sentence]:
-    """What to see to of each syncer; and a note for one that is served, and has less UP than its Services endpoints."""
+    """Report the problems of each syncer, and why a syncer has fewer instances UP than its Services have endpoints."""
     rows = {action.key for action in (*report.plan.changes, *(report.held.removals if report.held else ()))}
-    told = {source.message for _, source in unread(report.view)}
+    reported = {source.message for _, source in unread(report.view)}
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
             yield Sentence(f"syncer {ref}: {ignored}")
         match claim:
             case NotServed():
-                if not (claim.unknown and claim.message in told):
+                if not (claim.unknown and claim.message in reported):
                     yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
                 yield from (Sentence(f"syncer {ref}: {n}", note=True) for n in claim.notes if report.settings.dry_run)
                 yield from (_of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
-                # A sentence about all syncers may say the same already.
-                untold = (warning for warning in claim.warnings if not any(message in warning for message in told))
-                yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in untold)
+                # A sentence about all syncers may contain the same message.
+                new = (warning for warning in claim.warnings if not any(message in warning for message in reported))
+                yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in new)
                 rivals = claim.rivals.items()
                 yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
                 reason, message = _account(claim)
@@ -267,7 +266,10 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
 
 
 def _account(claim: Claim) -> tuple[str, str]:
-    """A machine word, and why; empty for one that has a sentence of its own, or of which all is UP, or will be."""
+    """Return the reason and message why a served syncer has instances not UP.
+
+    Both are empty if its instances are UP or will be, or if other sentences explain it.
+    """
     if not isinstance(claim, Serving):
         return "", ""
     if claim.conduct.suspend:
@@ -284,7 +286,7 @@ def _account(claim: Claim) -> tuple[str, str]:
 
 
 def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
-    """Syncers that were listed, and that somebody else has to serve."""
+    """Return the listed syncers of other classes, which this installation does not serve, each with a message."""
     ours = report.settings.scope.syncer_class
     served = f"class {ours}" if ours else "syncers without a class"
     for one in every(report.view.syncers) if report.view and report.desired else ():
@@ -294,8 +296,10 @@ def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
 
 
 def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
-    """Every syncer that was listed: how many instances it wants, how many are UP in Eureka, how many endpoints are
-    ready, each null while unknown; a machine word, and why."""
+    """Return the state of every listed syncer: desired and UP instances, ready endpoints, reason and message.
+
+    A number is null while it is unknown.
+    """
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         status = report.all_statuses.get(ref)
         ready = status.condition("Ready") if status else None

@@ -77,7 +77,7 @@ def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest make room; a probe is answered, and leases can be renewed."""
-    monkeypatch.setattr(exposition, "_MOST", 3)
+    monkeypatch.setattr(exposition, "_MOST_CLIENTS", 3)
     monkeypatch.setattr(exposition._Connection, "timeout", 60)
     with serving(monitor, "127.0.0.1", 0) as url, ExitStack() as opened:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
