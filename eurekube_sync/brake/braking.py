@@ -17,7 +17,7 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more, some_of
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
@@ -64,8 +64,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         owners = f"{first} and {counted(len(more), 'more syncer')}" if more else first
         are, their = one_or_more(len(swept), "is", "are"), one_or_more(1 + len(more), "its syncer", "these syncers")
         why = (
-            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition, so {their} "
-            "may have been deleted together with an earlier one"
+            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition, so "
+            f"{their} may have been deleted together with an earlier one"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)

@@ -36,7 +36,7 @@ class LookWorld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class LastPass:
     """The lock of the installation, which holds its last good pass."""
 
     name: str
@@ -54,7 +54,7 @@ class Look:
     owner: str  # empty if it was not given, and Eureka does not show it
     listed: Source[tuple[ObservedInstance, ...]]  # Eureka's cached list, as callers get it
     list_seconds: float = 0.0  # how long the list took
-    heartbeat: Heartbeat | None = None  # None if there is no lock, or the owner is not known
+    last_pass: LastPass | None = None  # None if there is no lock, or the owner is not known
     narrowed: str = ""  # the namespace that was read because the cluster could not be listed; else empty
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
@@ -107,7 +107,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         owner=owner,
         listed=listed,
         list_seconds=took,
-        heartbeat=_heartbeat(seen, owner, settings.scope) if owner else None,
+        last_pass=_last_pass(seen, owner, settings.scope) if owner else None,
         narrowed=narrowed,
         at=world.clock.now(),
     )
@@ -139,16 +139,16 @@ def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[Instan
     return found
 
 
-def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
+def _last_pass(seen: LookWorld, owner: str, scope: Scope) -> LastPass | None:
     """Reads the first lock that exists; if there is none, gives why the first could not be read."""
-    found: Heartbeat | None = None
+    found: LastPass | None = None
     for name, store in seen.locks(owner, scope):
         record: LockRecord | Unknown | None
         try:
             record = store.read()
         except ClusterError as error:
             record = unknown_from(error)
-        beat = Heartbeat(name=str(name), found=record)
+        beat = LastPass(name=str(name), found=record)
         if isinstance(record, LockRecord):
             return beat
         found = found or beat

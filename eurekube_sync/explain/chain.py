@@ -14,7 +14,7 @@ from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
-from eurekube_sync.explain.registry import Held, heartbeat_link, held_by_eureka, registry_links, up_in
+from eurekube_sync.explain.registry import Held, held_by_eureka, last_pass_link, registry_links, up_in
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
@@ -70,7 +70,7 @@ def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iter
 
 
 def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
-    """Show the status that the last pass wrote, and the heartbeat of the passes. With `alone`, no other source tells
+    """Show the status that the last pass wrote, and when the last good pass was. With `alone`, no other source tells
     whether the syncer is registered, so a status that is not Ready is a broken link."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
@@ -84,7 +84,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
         yield breaks(Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts)
-    yield heartbeat_link(look, alone=alone and not counts)
+    yield last_pass_link(look, alone=alone and not counts)
 
 
 def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]) -> tuple[Outcome, str]:

@@ -16,7 +16,7 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
-from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, heartbeat_link, lease_end
+from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, endpoints_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
@@ -26,7 +26,7 @@ from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
-_MOST_NAMESPACES = 50  # namespaces whose Pods are listed for their drain time
+_MOST_NAMESPACES = 50  # namespaces whose Pods are listed to see how long their pods serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
 _LARGE_SKEW = 60.0  # seconds at which a lease may seem to have ended, or a new write may seem older than the last
@@ -76,13 +76,13 @@ def everything(
         yield replicas(batching)
     yield from rights(needed, names, cluster)
     yield from _owner(looked)
-    if looked.heartbeat is not None:
-        last = heartbeat_link(looked, alone=True)
+    if looked.last_pass is not None:
+        last = last_pass_link(looked, alone=True)
         grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(last.mark, Grade.WARNING)
         fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
-        yield Finding(Check.HEARTBEAT, grade, last.text, "" if grade is Grade.OK else fix)
+        yield Finding(Check.LAST_PASS, grade, last.text, "" if grade is Grade.OK else fix)
     served = sorted({selected_namespace(one.syncer) for one in claims_in(looked.report).values()})
-    yield from drain_time(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
+    yield from pod_ends(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
@@ -190,7 +190,7 @@ def _owner(look: Look) -> Iterator[Finding]:
         yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
 
 
-def drain_time(look: Look, interval: float) -> Iterator[Finding]:
+def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
     """Check that terminating pods of each workload serve for as long as callers may still call them. The next pass, at
     most `interval` seconds later, cancels a terminating pod. Callers use their caches after that."""
     needed = round(interval) + CALLERS_SECONDS
@@ -204,7 +204,7 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
             left.add(namespace)
         elif isinstance(pods, Unknown):
             text = f"{ref}: its pods could not be looked at: {pods.message}"
-            yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, f"grant list on pods in {namespace}")
+            yield Finding(Check.POD_END, Grade.WARNING, text, f"grant list on pods in {namespace}")
         else:
             names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
             behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
@@ -213,7 +213,7 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
     if left:
         text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
         fix = f"look at them by name: eurekube-sync check -n {min(left)}"
-        yield Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix)
+        yield Finding(Check.POD_END, Grade.WARNING, text, fix)
 
 
 def workload(pod: PodDetail) -> str:
@@ -233,10 +233,10 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     time = "whose time cannot be read" if unreadable else f"of {sleeps:g} s"
     serves = f"{about} has a preStop {time}" if worst.pre_stops else f"{about} has no preStop"
     if sleeps >= needed and grace > sleeps:
-        return Finding(Check.DRAIN_TIME, Grade.OK, serves)
+        return Finding(Check.POD_END, Grade.OK, serves)
     if unreadable and grace >= needed + _SHUTDOWN:
         killed = f"is killed after {grace:g} s, and its last call comes within {needed} s"
-        return Finding(Check.DRAIN_TIME, Grade.OK, f"{serves}; it {killed}")
+        return Finding(Check.POD_END, Grade.OK, f"{serves}; it {killed}")
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
         text = f"{serves}, but is killed after {grace:g} s"
@@ -248,7 +248,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
         spec = {"template": {"spec": spec}}
         fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
     manifest = str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
-    return Finding(Check.DRAIN_TIME, Grade.WARNING, text, fix, manifest)
+    return Finding(Check.POD_END, Grade.WARNING, text, fix, manifest)
 
 
 def _sleeps(pod: PodDetail) -> float:

@@ -119,8 +119,8 @@ class Check(StrEnum):
     SELF_PRESERVATION = "SelfPreservation"
     CLOCK = "Clock"
     OWNER = "Owner"
-    HEARTBEAT = "Heartbeat"
-    DRAIN_TIME = "DrainTime"
+    LAST_PASS = "LastPass"
+    POD_END = "PodEnd"
 
 
 @dataclass(frozen=True, slots=True)

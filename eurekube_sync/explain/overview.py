@@ -1,4 +1,4 @@
-"""The state of all syncers, a row each, the broken first. A row comes from the status of a syncer that is in order, or
+"""The state of all syncers, a row each, the worst first. A row comes from the status of a syncer that is in order, or
 else from its explanation."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.cluster import refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
-from eurekube_sync.explain.registry import heartbeat_link, is_silent
+from eurekube_sync.explain.registry import is_silent, last_pass_link
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceStatus
@@ -84,7 +84,7 @@ def overview(look: Look) -> Overview:
         rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
-        last_pass=heartbeat_link(look, alone=False),
+        last_pass=last_pass_link(look, alone=False),
         oldest_lease=max(ages, default=None),
         unread=tuple(unread(report.view)),
         unselected=tuple(f"{name}/{one}" for name in named for one in unselected(look, name)),

@@ -179,10 +179,10 @@ def _callers(subject: Subject, held: Held) -> Iterator[Link]:
             yield Link(Part.CALLERS, Mark.NOTE, text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS))
 
 
-def heartbeat_link(look: Look, *, alone: bool) -> Link:
+def last_pass_link(look: Look, *, alone: bool) -> Link:
     """Show the last good pass. With `alone`, no other source tells whether instances are renewed, so an old pass is a
     broken link."""
-    beat = look.heartbeat
+    beat = look.last_pass
     if beat is None:
         why = ", because this installation uses no lock" if look.owner else "; give --owner to see it"
         return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")

@@ -87,8 +87,8 @@ def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
         "Replicas",
         "Rights",
         "Owner",
-        "Heartbeat",
-        "DrainTime",
+        "LastPass",
+        "PodEnd",
     }
     assert (ended.code, data["exitCode"]) == (ExitCode.OK, 0)
     assert healthy.program.playground.kubernetes.revision == before

@@ -179,7 +179,7 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
     ended = settled.run()
     settled.playground.eureka.handle(Request(method="DELETE", path=f"{path}/demo:x:x:10.9.9.9:1"))
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
-    assert "owner clash: cluster elsewhere" in ended.sentence
+    assert "owner clash: the cluster with UID elsewhere" in ended.sentence
     assert "eurekube-sync owner adopt --cluster elsewhere" in ended.sentence, "the way out"
     assert ended.eureka == {"GET": 1, "PUT": 2}
 
@@ -222,7 +222,7 @@ def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(progra
     for told in (planned, ended):
         assert told.code == ExitCode.INCOMPLETE, told.out
         assert "in sync" not in told.out
-        assert "1 not read again" in told.out
+        assert "1 unread and not changed" in told.out
         assert IDS[1] in told.sentence
     assert_safe(ended)
     assert program.conditions("rating")["Synced"] == ("False", "PartlyFailed")

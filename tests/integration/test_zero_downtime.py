@@ -127,7 +127,7 @@ def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
         check=False,
     )
     assert ended.stdout, ended.stderr
-    found = [one for one in json.loads(ended.stdout)["findings"] if one["check"] == "DrainTime"]
+    found = [one for one in json.loads(ended.stdout)["findings"] if one["check"] == "PodEnd"]
     return {one["text"].partition(":")[0]: yaml.safe_load(one["manifest"] or "{}") for one in found}
 
 

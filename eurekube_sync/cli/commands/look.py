@@ -67,7 +67,7 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
 def status_command(
     app: str | None, condition: str | None, everything: bool, watch: bool, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Show each syncer that is not in sync, the broken first, with the reason and since when. --all shows all syncers.
+    """Show each syncer that is not in sync, the worst first, with the reason and since when. --all shows all syncers.
 
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
     options or variables as run.

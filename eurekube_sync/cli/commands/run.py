@@ -187,7 +187,7 @@ def _run(
     return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
 
-@click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
+@click.command(cls=Command, short_help="Renew the owner's instances, without asking a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
     owner_option, *eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_option
@@ -195,7 +195,7 @@ def _run(
 @choices.pass_options
 @pass_report_options
 def keepalive_command(cluster: str | None, installation: Installation, passes: Passes, form: ReportForm) -> ExitCode:
-    """Renew all of our instances: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
+    """Renew all instances of the owner: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
 
     Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two programs that renew
     the same leases disturb Eureka's self-preservation.

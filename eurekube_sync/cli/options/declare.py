@@ -176,7 +176,8 @@ HELP: Mapping[str, str] = {
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only "
     "for a single pass]",
-    "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
+    "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer is not served, such as one with an invalid "
+    "spec. A syncer that is served, and not UP, does not count.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists a new instance that nobody renews. After a renewal it is twice as long.",

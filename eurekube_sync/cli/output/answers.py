@@ -37,8 +37,8 @@ _GRADES = {
 """The sign and style of each grade, the worst first."""
 _STATES = {
     Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
-    Outcome.PARTLY: (Mark.BROKEN, "partly", "not wholly in sync"),
-    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
+    Outcome.PARTLY: (Mark.BROKEN, "partly", "partly in sync"),
+    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "not in sync"),
     Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
 }
 """The mark, the state in JSON, and the state in words."""

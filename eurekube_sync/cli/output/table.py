@@ -34,7 +34,7 @@ _SIGNS = {
     "=": ("held by the brake", "bold yellow"),
     "-": ("cancel", "red"),
     "x": ("in conflict", "magenta"),
-    "?": ("could not be read again, so not changed", "red"),
+    "?": ("could not be read again, and stays as it is", "red"),
     "~": ("change", "yellow"),
     "+": ("register", "green"),
 }

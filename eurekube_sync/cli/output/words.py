@@ -12,10 +12,11 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
+from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import and_more, counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
@@ -53,11 +54,11 @@ def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
     did = [o.action for o in outcomes.others if o.result is Result.DONE]
     parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
-    if not parts and report.view is not None:  # without a view, nothing was compared
+    again = outcomes.count(Result.REGISTERED_AGAIN)
+    if not parts and not again and report.view is not None:  # without a view, nothing was compared
         conditions = [status.condition("Synced") for status in report.all_statuses.values()]
         synced = bool(conditions) and all(one and one.status is ConditionStatus.TRUE for one in conditions)
         parts = ["in sync" if synced and not troubles else "nothing changed"]
-    again = outcomes.count(Result.REGISTERED_AGAIN)
     parts += [f"{again} registered again"] if again else []
     return ", ".join([*parts, f"{renewed(report)} renewed"]) + troubles
 
@@ -80,7 +81,7 @@ def _troubles(report: PassReport) -> str:
         (len(report.held.removals) if report.held else 0, "held"),
         (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
-        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again"),
+        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "unread and not changed"),
         (sum(b.conflict for b in blocked) + outcomes.count(Result.CONFLICT), "in conflict"),
         (not_served, f"{one_or_more(not_served, 'syncer', 'syncers')} not served"),
     ]
@@ -129,8 +130,8 @@ def gathered(found: Sequence[Sentence]) -> Iterator[Sentence]:
 def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     for cluster in report.clashes if report.view else ():
         yield Sentence(
-            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
-            f"replaces it: eurekube-sync owner adopt --cluster {quote(cluster)}. "
+            f"owner clash: the cluster with UID {cluster} uses the same --owner; give each cluster its own. If this "
+            f"cluster replaces that one: eurekube-sync owner adopt --cluster {quote(cluster)}. "
             "Our instances were renewed, and nothing else was done."
         )
     yield from (Sentence(other.sentence) for other in report.other_owners)
@@ -141,8 +142,8 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
     if report.cut_short:
         left = not_tried(report)
-        goes_on = f"{left} not tried; the next pass tries them" if left else "the next pass continues"
-        yield Sentence(f"cut short by its deadline or a signal: {goes_on}")
+        undone = f"; {counted(left, 'action')} {one_or_more(left, 'was', 'were')} not tried" if left else ""
+        yield Sentence(f"the pass was cut short by its deadline or a signal{undone}. The next pass continues")
     yield from (Sentence(f"{b.key}: {b.why}") for b in report.plan.blocked if conflicts and b.conflict)
     yield from map(Sentence, _of_failures(report))
 
@@ -151,13 +152,13 @@ def _of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False)
     return Sentence(f"syncer {ref}: {reason}: {message}", note=note, reason=reason, about=str(ref))
 
 
-def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
-    """Return the first sentence of each kind, with the number of the others."""
-    by_kind: dict[Hashable, list[str]] = {}
-    for kind, sentence in found:
-        by_kind.setdefault(kind, []).append(sentence)
-    for first, *more in by_kind.values():
-        yield f"{first} (and {len(more)} more)" if more else first
+def _grouped(found: Iterable[tuple[Hashable, str, object]]) -> Iterator[str]:
+    """Return a sentence for each kind: the first name, the number of the others, and what the first says."""
+    by_kind: dict[Hashable, list[tuple[str, object]]] = {}
+    for kind, name, said in found:
+        by_kind.setdefault(kind, []).append((name, said))
+    for (name, said), *more in by_kind.values():
+        yield f"{name} and {len(more)} more: {said}" if more else f"{name}: {said}"
 
 
 def _of_sources(report: PassReport) -> Iterator[str]:
@@ -173,8 +174,9 @@ def _of_sources(report: PassReport) -> Iterator[str]:
     for name, source in unread(report.view):
         kind = source.message if source.cause is Cause.UNUSABLE else source.cause
         by_kind.setdefault(kind, []).append((name, source.message))
-    for group in by_kind.values():
-        yield f"{', '.join(name for name, _ in group)}: {group[0][1]}"
+    for (name, message), *more in by_kind.values():
+        others = ", ".join(one for one, _ in more)
+        yield f"{name}: {message}{f'; likewise {others}' if more else ''}"
 
 
 def _nobody_in_scope(report: PassReport) -> Iterator[str]:
@@ -222,15 +224,18 @@ def _of_held(report: PassReport) -> Iterator[str]:
 def _of_failures(report: PassReport) -> Iterator[str]:
     """Report instances that could not be read again, and the failures that no other sentence explains."""
     unread_again = (b for b in report.plan.blocked if b.obstacle is Obstacle.UNREAD and not b.late)
-    yield from _grouped((b.obstacle, f"{b.key}: {b.why}") for b in unread_again)
+    yield from _grouped((b.obstacle, str(b.key), b.why) for b in unread_again)
     explained = report.registry.cause if isinstance(report.registry, Unknown) else None
     failures = (
         one
         for one in report.outcomes.failures
         if (one.result is not Result.NOT_TRIED if one.cause is None else one.cause is not explained)
     )
-    yield from _grouped((o.cause or (o.result, o.detail), f"{o.action.key}: {o.detail}") for o in failures)
-    yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
+    yield from _grouped((o.cause or (o.result, o.detail), str(o.action.key), o.detail) for o in failures)
+    errors: dict[str, list[ClusterError]] = {}
+    for error in report.cluster_errors:
+        errors.setdefault(type(error).__name__, []).append(error)
+    yield from (f"Kubernetes: {first}{and_more(1 + len(more))}" for first, *more in errors.values())
 
 
 def _of_claims(report: PassReport) -> Iterator[Sentence]:
@@ -251,7 +256,7 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 new = (warning for warning in claim.warnings if not any(message in warning for message in reported))
                 yield from (Sentence(f"syncer {ref}: warning: {warning}") for warning in new)
                 rivals = claim.rivals.items()
-                yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals))
+                yield from map(Sentence, _grouped((rival, f"syncer {ref}: {key}", rival) for key, rival in rivals))
                 reason, message = _account(claim)
                 if reason and not (reason == "NotReady" and claim.unready.keys() <= rows):
                     yield _of_syncer(ref, reason, message, note=True)

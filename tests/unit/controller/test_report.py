@@ -212,7 +212,7 @@ def again(world: FakeWorld) -> None:
         (whole, ": Kubernetes could not be read, so changes are unknown"),
         (both, ": Eureka and Kubernetes could not be read, so changes are unknown"),
         (part, ", not all changes are known: nothing to change, 30 to renew; 10 syncers not served, 1 source of "),
-        (again, ", not all changes are known: nothing to change, 30 to renew; 1 not read again"),
+        (again, ", not all changes are known: nothing to change, 30 to renew; 1 unread and not changed"),
     ],
 )
 def test_a_dry_run_that_could_not_look_says_so(

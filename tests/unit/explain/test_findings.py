@@ -15,9 +15,9 @@ from eurekube_sync.explain.check import (
     clock,
     code_of_check,
     definition,
-    drain_time,
     of_a_pass,
     of_workload,
+    pod_ends,
     reachable,
     rights,
     servers,
@@ -272,6 +272,6 @@ def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
 def test_pods_that_were_left_out_are_no_missing_right() -> None:
     """In a large cluster only some namespaces are looked at."""
     asked = Asked(endpoint(1))
-    (found,) = drain_time(replace(asked.look(f"{NS}/rating"), pods={}), 30.0)
+    (found,) = pod_ends(replace(asked.look(f"{NS}/rating"), pods={}), 30.0)
     assert (found.grade, found.text) == (Grade.WARNING, "the pods of 1 more namespace were not looked at")
     assert found.fix.endswith(f"eurekube-sync check -n {NS}")

@@ -13,7 +13,7 @@ LINES = "spec:\n  terminationGracePeriodSeconds: 155"
 
 
 def _short(name: str) -> Finding:
-    return Finding(check=Check.DRAIN_TIME, grade=Grade.WARNING, text=name, fix="add these lines", manifest=LINES)
+    return Finding(check=Check.POD_END, grade=Grade.WARNING, text=name, fix="add these lines", manifest=LINES)
 
 
 def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
@@ -26,11 +26,11 @@ def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
         "  Next: add these lines",
         "    spec:",
         "      terminationGracePeriodSeconds: 155",
-        "  See docs/troubleshooting.md#draintime",
+        "  See docs/troubleshooting.md#podend",
         "√ fine",
         "! two",
         "  Next: add these lines",
         "    the same lines as above",
-        "  See docs/troubleshooting.md#draintime",
+        "  See docs/troubleshooting.md#podend",
         "2 warnings, 1 check ok",
     ]
