@@ -244,10 +244,10 @@ FAULTS = (
         plant=lambda scene: _behind(scene, _late_clock),
     ),
     Fault(about="another cluster has the owner", check="Owner", says="cluster 99999999", plant=_another_cluster),
-    Fault(about="nobody runs", check="Heartbeat", says="last good pass: 47 min ago", plant=_nobody_runs),
+    Fault(about="nobody runs", check="LastPass", says="last good pass: 47 min ago", plant=_nobody_runs),
     Fault(
         about="a pod ends too soon",
-        check="DrainTime",
+        check="PodEnd",
         grade="warning",
         says=f"has no preStop, but callers may call it for {NEEDED} s after it begins to terminate",
         plant=_ends_too_soon,

@@ -271,8 +271,8 @@ SITUATIONS = (
         about="a class that nobody serves",
         set_up=_class_nobody_serves,
         reason="NoInstallation",
-        explains=("no installation serves class internal",),
-        shows=("no installation serves class internal",),
+        explains=("no installation seems to serve class internal",),
+        shows=("no installation seems to serve class internal",),
     ),
     Situation(
         number=8,

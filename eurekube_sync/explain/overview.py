@@ -161,7 +161,7 @@ def _others(look: Look) -> Iterator[Row]:
         else:
             found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)
             served = f"class {name}" if name else "it, and the scope given here excludes it"
-            why = f"no installation serves {served}"
+            why = f"no installation seems to serve {served}"
             yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=why)
 
 
