@@ -4,6 +4,7 @@ outcome and not an exception, so that the other actions are carried out."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
@@ -11,7 +12,7 @@ from typing import TypeAlias
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Proof
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.values import dataclass, derive
 
 
 class Grounds(StrEnum):
@@ -61,10 +62,10 @@ class Register:
     instance: Instance
     syncer: SyncerRef
     why: str
+    key: InstanceKey = field(init=False)  # the instance's
 
-    @property
-    def key(self) -> InstanceKey:
-        return self.instance.key
+    def __post_init__(self) -> None:
+        derive(self, "key", self.instance.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +81,10 @@ class Update:
     proof: Proof  # of the catalog, because a change from UP to DOWN is a removal
     grounds: Grounds = Grounds.ABSENCE  # of a change from UP to DOWN
     override: InstanceStatus = InstanceStatus.UNKNOWN  # the overridden status in Eureka; UNKNOWN: none
+    key: InstanceKey = field(init=False)  # the instance's
 
-    @property
-    def key(self) -> InstanceKey:
-        return self.instance.key
+    def __post_init__(self) -> None:
+        derive(self, "key", self.instance.key)
 
     @property
     def becomes(self) -> InstanceStatus:
