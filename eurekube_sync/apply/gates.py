@@ -140,7 +140,7 @@ def open_gates(
         pod = opening.pod
         if deadline.passed:
             return ClusterUnavailable(
-                f"the gate of {pod.namespace}/{pod.name} was not opened, because the pass ended before"
+                f"the gate of {pod.namespace}/{pod.name} was not opened, because the pass had ended"
             )
         return failure(partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now))
 

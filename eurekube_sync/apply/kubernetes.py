@@ -54,7 +54,7 @@ def put_finalizers_on(
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {
-        ref: f"it was not registered, because the finalizer of its syncer could not be set: {error}"
+        ref: f"the change was not made, because the finalizer of its syncer could not be set: {error}"
         for ref, error in failed.items()
     }
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
@@ -113,7 +113,7 @@ def settle(
         ref = one.syncer.ref
         if deadline.passed:
             undone = f"status of {ref} was not written" if one.status else f"finalizer of {ref} was not removed"
-            return ClusterUnavailable(f"the {undone}, because the pass ended before")
+            return ClusterUnavailable(f"the {undone}, because the pass had ended")
         # Events come first, because after a status is written the next pass does not see the change. But a missing
         # right to write events must not prevent the status, and no failed event the end of a deletion.
         failed: ClusterError | None = None

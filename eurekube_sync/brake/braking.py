@@ -62,7 +62,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     if swept:
         first, *more = sorted({str(one.syncer) for one in swept})
         owners = f"{first} and {counted(len(more), 'more syncer')}" if more else first
-        are, their = one_or_more(len(swept), "is", "are"), one_or_more(1 + len(more), "its syncer", "these syncers")
+        are = one_or_more(len(swept), "is", "are")
+        their = "these syncers" if more else one_or_more(len(swept), "its syncer", "their syncer")
         why = (
             f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition, so "
             f"{their} may have been deleted together with an earlier one"

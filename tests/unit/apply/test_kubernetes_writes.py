@@ -137,7 +137,7 @@ def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
     assert barred == {
-        REF: "it was not registered, because the finalizer of its syncer could not be set: 403: grant patch"
+        REF: "the change was not made, because the finalizer of its syncer could not be set: 403: grant patch"
     }
     assert [str(error) for error in errors] == ["403: grant patch"]
 
