@@ -156,8 +156,9 @@ def observe(
 def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) -> Mapping[SyncerRef, int]:
     found = Counter(before)
     for instance in ours:
-        if syncer := syncer_of(instance):
-            found[syncer] += not is_gone(instance)
+        syncer = syncer_of(instance)
+        assert syncer is not None  # `is_ours` has read it
+        found[syncer] += not is_gone(instance)
     return found
 
 

@@ -28,11 +28,11 @@ def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[In
                 selves.setdefault((key.app, its.ip_addr, port.number), []).append(other)
     found: dict[InstanceKey, ObservedInstance] = {}
     for key in desired.wanted_by if selves else ():
-        if wanted := desired.wanted(key):
+        wanted = desired.wanted(key)
+        doubles = [one for s in sockets_of(wanted.instance) for one in selves.get(s, ())] if wanted else []
+        if wanted and doubles:
             mine, ours = wanted.instance, observed.ours.get(key)
-            doubles = [one for socket in sockets_of(mine) for one in selves.get(socket, ())]
-            if doubles:
-                found[key] = min(doubles, key=lambda one: (lacks(one, mine, ours) is not None, one.key))
+            found[key] = min(doubles, key=lambda one: (lacks(one, mine, ours) is not None, one.key))
     return found
 
 
