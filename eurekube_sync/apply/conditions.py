@@ -30,9 +30,9 @@ _UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide wha
 _DIFFERS = "Differs"
 """Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
 _NOT_DONE = {
-    Cause.UNAVAILABLE: "not answered, or not made in time",
-    Cause.DENIED: "refused",
-    Cause.UNUSABLE: "not answered as Eureka answers",
+    Cause.UNAVAILABLE: "got no answer, or had no time left",
+    Cause.DENIED: "got a refusal",
+    Cause.UNUSABLE: "got an unusable answer",
 }
 """What became of calls that failed with the whole server."""
 _UNREAD = (
@@ -137,8 +137,7 @@ def tallies(
             of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
-            were = one_or_more(count, "was", "were")
-            tally.failures.append(f"{count} of its calls to Eureka {were} {_NOT_DONE.get(cause, 'not made')}")
+            tally.failures.append(f"{count} of its calls to Eureka {_NOT_DONE.get(cause, 'failed')}")
         if tally.unread:
             tally.failures.append(f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}")
     return tallies
@@ -179,11 +178,11 @@ def _conflict(tally: Tally) -> Aspect:
 
 def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
     why = annotation_refused(claim.syncer, now)
-    refused = f"annotation {APPROVE_ANNOTATION} has no effect: {why}" if why else ""
+    refused = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}" if why else ""
     if tally.hold is None:
         return Aspect(False, "NothingHeld", refused)
     message = condition_message(tally.hold, len(tally.held), release)
-    message = f"{refused}; {message}" if refused else message
+    message = f"{refused}. {message}" if refused else message
     return Aspect(True, tally.hold.reason.value, message)
 
 

@@ -324,7 +324,9 @@ class Applier:
 
 
 def _outcome_of_404(action: Renew) -> Outcome:
-    return Outcome(action=action, result=Result.GONE, detail="Eureka answered its renewal with 404")
+    return Outcome(
+        action=action, result=Result.GONE, detail="its renewal was answered with 404; the next pass looks again"
+    )
 
 
 def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:

@@ -179,7 +179,8 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         old = f"{result.cache:g} s"
         return f"Eureka's lists may be {old} old, so the finalizer stays until {old} after {begun}"
     if result.unseen and age < result.expires_after:
-        may = f"may still hold an instance, which expires at the latest {result.expires_after:g} s after the deletion"
+        end = f"{result.expires_after:g} s after the deletion began"
+        may = f"may still hold an instance, which expires at the latest {end}"
         return f"{' and '.join(result.unseen)} could not be listed and {may}"
     return None
 

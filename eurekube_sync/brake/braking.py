@@ -61,12 +61,12 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds: list[Hold] = []
     if swept:
         first, *more = sorted({str(one.syncer) for one in swept})
-        owners = f"{first} and {counted(len(more), 'more syncer')}" if more else first
+        owners = f"{first} and of {counted(len(more), 'more syncer')}" if more else first
         are = one_or_more(len(swept), "is", "are")
-        their = "these syncers" if more else one_or_more(len(swept), "its syncer", "their syncer")
+        their = "their syncers" if more else one_or_more(len(swept), "its syncer", "their syncer")
         why = (
-            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition, so "
-            f"{their} may have been deleted together with an earlier one"
+            f"{counted(len(swept), 'UP instance')}, of {owners}, {are} older than the CustomResourceDefinition, and "
+            f"{their} may have been deleted with an earlier CustomResourceDefinition"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)

@@ -12,7 +12,7 @@ from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 
 
@@ -131,6 +131,6 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
 
 def condition_message(hold: Hold, count: int, command: str) -> str:
     """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
-    held = one_or_more(count, "is held", "are held")
+    removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release all held removals now: {command}"
+    return f"{removals} of this syncer {held}: {hold.why}. {keeps} renewed. To release all held removals now: {command}"

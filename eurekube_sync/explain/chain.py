@@ -194,7 +194,7 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the other instances that block registrations, as callers get them from Eureka."""
     mine = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and subject.concerns(one.key)]
-    off = "turn the Eureka client of its image off (eureka.client.enabled=false)"
+    off = "turn its registration off (eureka.client.register-with-eureka=false)"
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
         (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", "its pod registers itself", off),

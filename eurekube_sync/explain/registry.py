@@ -141,7 +141,7 @@ def _lacking(subject: Subject, lacking: list[InstanceKey]) -> Link:
     if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
         text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
         why = "no pass renewed the leases in time, or Eureka started again without its list"
-        return breaks(Part.EUREKA, "Expired", text, why, cause="its leases expired, or Eureka lost its list", fix=RUNS)
+        return breaks(Part.EUREKA, "Expired", text, why, cause="the leases expired, or Eureka lost its list", fix=RUNS)
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
     return breaks(Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix)

@@ -112,7 +112,7 @@ def beside_its_own(
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """Return the report of a pod that registers itself; `stays` says why ours stays registered as well."""
-    beside = f", and our instance stays beside the pod's own instance, because {stays}" if stays else ""
+    beside = f". Ours is registered as well, because {stays}" if stays else ""
     why = f"its pod registers itself as {other.key.id}{beside}. Turn the pod's Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 

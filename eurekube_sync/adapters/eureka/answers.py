@@ -68,7 +68,10 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
     elif status == 407:
         kind, why = errors.RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
     elif status == 403:
-        kind, why = errors.RegistryDenied, f": this login may not {'read' if answer.method == 'GET' else 'use'} Eureka."
+        kind, why = (
+            errors.RegistryDenied,
+            f": this login has no right to {'read' if answer.method == 'GET' else 'use'} Eureka.",
+        )
     elif status == 400 and any(words in answer.body for words in _WANTS_TLS):
         why = ": this port speaks TLS; begin the URL with https://."
     elif status in TRANSIENT:

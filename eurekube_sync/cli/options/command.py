@@ -47,7 +47,7 @@ class Command(WithExamples):
         shown: dict[str, list[tuple[str, str]]] = {}
         for one in self.get_params(ctx):
             heading = (one.section or Section.COMMAND) if isinstance(one, Option) else "Help"
-            if record := one.get_help_record(ctx):
+            if (record := one.get_help_record(ctx)) and record[1]:  # an argument is explained above
                 shown.setdefault(heading, []).append(record)
         for heading in (*Section, "Help"):
             if records := shown.get(heading):

@@ -177,7 +177,7 @@ HELP: Mapping[str, str] = {
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only "
     "for a single pass]",
     "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer is not served, such as one with an invalid "
-    "spec. A syncer that is served, and not UP, does not count.",
+    "spec. A syncer that is served does not count, even if none of its instances is UP.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists a new instance that nobody renews. After a renewal it is twice as long.",

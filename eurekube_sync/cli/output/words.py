@@ -194,7 +194,7 @@ def _nobody_in_scope(report: PassReport) -> Iterator[str]:
     elif not listed:
         why = f"there is none in {', '.join(sorted(scope.namespaces)) if scope.namespaces else 'the cluster'}"
     elif any(class_of(one) == scope.syncer_class for one in listed):
-        why = f"none of {len(listed)} is selected by {' '.join(scope.options)}"
+        why = f"{' '.join(scope.options)} selects none of the {counted(len(listed), 'syncer')}"
     elif scope.syncer_class:
         why = f"no syncer has class {scope.syncer_class}"
     else:

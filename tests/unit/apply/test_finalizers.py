@@ -110,7 +110,7 @@ def test_the_finalizer_stays_while_a_server_may_hold_an_unlisted_instance() -> N
     away = ("http://two", "http://three")
     assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
         "http://two and http://three could not be listed and may still hold an instance, "
-        "which expires at the latest 600 s after the deletion"
+        "which expires at the latest 600 s after the deletion began"
     )
     assert waits(done(CANCEL), unseen=away, now=DELETED + 600) is None
 

@@ -342,8 +342,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would lose its last UP instance; the wait ends when a second pass, at least 20 s later, finds the "
-        "same"
+        "app RATING would lose its last UP instance; a second pass, at least 20 s later, removes them if nothing has "
+        "changed"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
@@ -480,9 +480,9 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
 @pytest.mark.parametrize(
     ("names", "said", "whose"),
     [
-        (["b"], "1 UP instance of rating/b is", "its syncer"),
-        (["b", "a"], "2 UP instances of rating/a and 1 more syncer are", "these syncers"),
-        (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more syncers are", "these syncers"),
+        (["b"], "1 UP instance, of rating/b, is", "its syncer"),
+        (["b", "a"], "2 UP instances, of rating/a and of 1 more syncer, are", "their syncers"),
+        (["b", "a", "c", "b"], "4 UP instances, of rating/a and of 2 more syncers, are", "their syncers"),
     ],
 )
 def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
@@ -496,7 +496,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} older than the CustomResourceDefinition, so {whose} may have been deleted together with an earlier one"
+        f"{said} older than the CustomResourceDefinition, and {whose} may have been deleted with an earlier "
+        "CustomResourceDefinition"
     )
 
 
@@ -514,20 +515,20 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "held", "keeps"),
+    ("count", "removals", "held", "keeps"),
     [
-        (1, "is held", "The instance keeps its status and is renewed."),
-        (2, "are held", "The instances keep their status and are renewed."),
+        (1, "removal", "is held", "The instance keeps its status and is renewed."),
+        (2, "removals", "are held", "The instances keep their status and are renewed."),
     ],
 )
 def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(
-    count: int, held: str, keeps: str
+    count: int, removals: str, held: str, keeps: str
 ) -> None:
     """The command is to be pasted. It releases all that is held, also of other syncers."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release all held removals now: "
+        f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release all held removals now: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 

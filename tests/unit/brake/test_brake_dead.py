@@ -84,7 +84,7 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert first.held is not None
     assert first.held.reason == (
         "20 of our 40 UP instances would be removed, more than 30 %; 20 instances of syncer rating/rating have no pod "
-        "any more; the wait ends when a second pass, at least 20 s later, finds the same"
+        "any more; a second pass, at least 20 s later, removes them if nothing has changed"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -256,12 +256,12 @@ def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_status() -> N
     world.run()
     status, reason, message = condition(world, "a")
     assert (status, reason) == ("True", "TooManyRemovals")
-    assert "33 of its removals are held" in message
+    assert "33 removals of this syncer are held" in message
     assert len(world.statuses()) == 40
     world.later(30)
     world.run()
     assert list(world.statuses().values()) == ["UP"] * 27
-    assert condition(world, "a")[2].startswith("20 of its removals are held")
+    assert condition(world, "a")[2].startswith("20 removals of this syncer are held")
 
 
 def test_a_right_that_is_missing_holds_the_removals_and_is_named(world: FakeWorld) -> None:

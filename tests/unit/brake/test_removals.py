@@ -31,7 +31,7 @@ from tests.unit.worlds.build import (
     syncer,
 )
 
-WHY = "the instances that should replace it could not be registered"
+WHY = "it was kept, because the instances that should replace it could not be registered"
 OTHER = SyncerRef("elsewhere", "web")
 
 

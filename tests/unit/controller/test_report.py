@@ -405,7 +405,7 @@ def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> No
         (Scope(syncer_class="nope"), "no syncer has class nope"),
         (
             Scope(selector=parse_selector("team in (a, b),!old")),
-            "none of 10 is selected by --selector team in (a, b),!old",
+            "--selector team in (a, b),!old selects none of the 10 syncers",
         ),
     ],
 )
@@ -427,7 +427,7 @@ def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
         if not any(shard.holds(ref) for ref in world.cluster.syncers)
     )
     (told,) = [line for line in lines(world.run(dry_run=True)) if "in scope" in line]
-    assert told == f"! no EurekaSyncer in scope (none of 10 is selected by -n {NS} --shard {world.scope.shard})"
+    assert told == f"! no EurekaSyncer in scope (-n {NS} --shard {world.scope.shard} selects none of the 10 syncers)"
     world.scope = Scope(namespaces=frozenset({NS, "nosuch"}))
     assert "! namespace nosuch does not exist" in lines(world.run(dry_run=True))
     empty = FakeWorld()

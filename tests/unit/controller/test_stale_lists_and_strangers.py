@@ -235,7 +235,10 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     world.registry.refuse_register[stays] = RegistryRejected("400: no")
     report = world.run()
     assert set(world.registry.held) == {key(1), over}
-    assert report.outcomes.by_key[over].detail == "the instances that should replace it could not be registered"
+    assert (
+        report.outcomes.by_key[over].detail
+        == "it was kept, because the instances that should replace it could not be registered"
+    )
     world.registry.refuse_register.clear()
     world.run()
     assert set(world.registry.held) == {key(1), stays}

@@ -262,7 +262,7 @@ def test_eureka_without_an_instance_that_the_status_shows_means_that_it_expired(
     asked.fake.registry.held.clear()
     found = asked.why()
     assert broken(found).reason == "Expired"
-    assert "its leases expired, or Eureka lost its list" in found.sentence
+    assert "the leases expired, or Eureka lost its list" in found.sentence
 
 
 def test_a_persons_status_is_reported_with_the_call_that_ends_it() -> None:

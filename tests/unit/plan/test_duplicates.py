@@ -253,8 +253,7 @@ def test_our_instance_stays_where_callers_cannot_use_the_pods_own(why: str) -> N
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert (
-        f"as rating-1:rating, and our instance stays beside the pod's own instance, because {said}. Turn"
-        in condition(world, "Conflict").message
+        f"as rating-1:rating. Ours is registered as well, because {said}. Turn" in condition(world, "Conflict").message
     )
 
 
@@ -286,10 +285,7 @@ def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str)
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     told = condition(world, "Conflict")
     assert (told.status, told.reason) == ("True", "DuplicateRegistration")
-    assert (
-        f"as rating-1:rating, and our instance stays beside the pod's own instance, because {said}. Turn"
-        in told.message
-    )
+    assert f"as rating-1:rating. Ours is registered as well, because {said}. Turn" in told.message
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     assert world.wire.writes() == []
@@ -435,7 +431,7 @@ def test_an_unready_pod_with_a_duplicate_is_turned_down_like_any_other() -> None
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
     assert (
-        "beside the pod's own instance, because the pod is not ready or is drained, so ours is to be DOWN. Turn"
+        "Ours is registered as well, because the pod is not ready or is drained, so ours is to be DOWN. Turn"
         in condition(world, "Conflict").message
     )
     world.cluster.apply(piece(endpoint(1), endpoint(2)))

@@ -214,7 +214,7 @@ class TestLists:
             (Response(status=200, body=b"<applications/>", content_type="application/xml"), Cause.UNUSABLE, "xml"),
             (Response(status=200, body=b"OK", content_type="text/plain"), Cause.UNUSABLE, "text/plain"),
             (Response(status=401), Cause.DENIED, "give user and password"),
-            (Response(status=403), Cause.DENIED, "may not read"),
+            (Response(status=403), Cause.DENIED, "no right to read"),
             (Response(status=407), Cause.DENIED, "proxy asks for a login"),
             (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there, such as /eureka/v2"),
             (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "another path there"),
@@ -413,7 +413,7 @@ class TestWrites:
         error = error_of(lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(KEY))
         assert "refuses this user or password" in str(error)
         error = error_of(lambda: connect(Response(status=403, body=b"{}"))[0].renew(KEY))
-        assert "may not use Eureka" in str(error)
+        assert "no right to use Eureka" in str(error)
 
     def test_another_instance_than_asked_is_unusable(self) -> None:
         """A read that is answered with another instance is a broken cache."""
