@@ -217,7 +217,7 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "a second pass, 20 s to 620 s later, removes it if nothing has changed" in held_of(report)
+        assert "a second pass, 20 s to 620 s later, removes this instance without an approval" in held_of(report)
         world.later(900)
     world.run()
     world.later(600)
