@@ -30,7 +30,7 @@ _UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide wha
 _DIFFERS = "Differs"
 """Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
 _NOT_DONE = {
-    Cause.UNAVAILABLE: "got no answer, or had no time left",
+    Cause.UNAVAILABLE: "did not succeed: Eureka was unavailable, or no time was left",
     Cause.DENIED: "got a refusal",
     Cause.UNUSABLE: "got an unusable answer",
 }

@@ -80,10 +80,9 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
     after = brake.limits.confirm_after
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
-    instances = one_or_more(len(own), "this instance", "these instances")
-    why = f"{why}; a second pass, {when} later, removes {instances} without an approval if nothing has changed"
+    why = f"{why}; no approval is needed once two passes, {when} apart, want the same"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        why += "; the syncer is gone, so only the same process can do that: use run --passes 2 or --daemon"
+        why += "; the syncer is gone, so both must be of one process: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
     return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 

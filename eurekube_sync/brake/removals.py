@@ -157,7 +157,7 @@ def failed_adds(
         names = _names(key, there.vip_address, syncer)
         awaits = names if syncer in refused else failed.intersection(names)
         if own or (any(not left[name] for name in awaits) and not harmless):
-            held_back[key] = "it was kept, because the instances that should replace it could not be registered"
+            held_back[key] = "it is kept, because the instances that should replace it are not registered"
     return held_back
 
 

@@ -78,9 +78,8 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     if status is None or ready is None:
         yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
     else:
-        text = (
-            f"its condition Ready says {ready.reason}, {status.ready} UP, for {span(look.at - ready.last_transition)}"
-        )
+        lasted = span(look.at - ready.last_transition)
+        text = f"its status says {status.ready} UP, and Ready is {ready.reason}, for {lasted}"
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
         yield breaks(Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts)

@@ -68,7 +68,8 @@ def status_command(
     app: str | None, condition: str | None, everything: bool, watch: bool, installation: Installation, form: ReportForm
 ) -> ExitCode:
     """Show each syncer that is not in sync, the worst first, with the reason and since when. --all shows all syncers.
-    Partly in sync: some of its instances are UP, and something differs.
+    A syncer is broken if none of its instances is known to be UP. It is partly in sync if some are UP and something
+    differs.
 
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
     options or variables as run.

@@ -38,7 +38,7 @@ _GRADES = {
 _STATES = {
     Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
     Outcome.PARTLY: (Mark.BROKEN, "partly", "partly in sync"),
-    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "not in sync"),
+    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
     Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
 }
 """The mark, the state in JSON, and the state in words."""

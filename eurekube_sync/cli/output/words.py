@@ -153,12 +153,13 @@ def _of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False)
 
 
 def _grouped(found: Iterable[tuple[Hashable, str, object]]) -> Iterator[str]:
-    """Return a sentence for each kind: the first name, the number of the others, and what the first says."""
+    """Return a sentence for each kind: the first name, what it says, and the number of the others."""
     by_kind: dict[Hashable, list[tuple[str, object]]] = {}
     for kind, name, said in found:
         by_kind.setdefault(kind, []).append((name, said))
     for (name, said), *more in by_kind.values():
-        yield f"{name} and {len(more)} more: {said}" if more else f"{name}: {said}"
+        same = all(other == said for _, other in more)
+        yield f"{name} and {len(more)} more: {said}" if more and same else f"{name}: {said}{and_more(1 + len(more))}"
 
 
 def _of_sources(report: PassReport) -> Iterator[str]:

@@ -342,8 +342,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would lose its last UP instance; a second pass, at least 20 s later, removes these instances "
-        "without an approval if nothing has changed"
+        "app RATING would lose its last UP instance; no approval is needed once two passes, at least 20 s "
+        "apart, want the same"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None

@@ -84,8 +84,7 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert first.held is not None
     assert first.held.reason == (
         "20 of our 40 UP instances would be removed, more than 30 %; 20 instances of syncer rating/rating have no pod "
-        "any more; a second pass, at least 20 s later, removes these instances without an approval if nothing has "
-        "changed"
+        "any more; no approval is needed once two passes, at least 20 s apart, want the same"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None

@@ -31,7 +31,7 @@ from tests.unit.worlds.build import (
     syncer,
 )
 
-WHY = "it was kept, because the instances that should replace it could not be registered"
+WHY = "it is kept, because the instances that should replace it are not registered"
 OTHER = SyncerRef("elsewhere", "web")
 
 

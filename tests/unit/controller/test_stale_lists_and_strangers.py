@@ -237,7 +237,7 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     assert set(world.registry.held) == {key(1), over}
     assert (
         report.outcomes.by_key[over].detail
-        == "it was kept, because the instances that should replace it could not be registered"
+        == "it is kept, because the instances that should replace it are not registered"
     )
     world.registry.refuse_register.clear()
     world.run()
