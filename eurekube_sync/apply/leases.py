@@ -94,7 +94,7 @@ def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T
     """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's items keep their
     order."""
     owned = [(whose(item), item) for item in items]
-    within = _first_of_each(owned, lambda one: one[0])
+    within = _first_of_each(owned, itemgetter(0))
     return [item for _, item in _first_of_each(within, lambda one: one[0][0])]
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 import click
+from click.core import augment_usage_errors
 
-from eurekube_sync.cli.options.declare import Option, Section, variable_of
+from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group, variable_of
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}  # as wide as the terminal
 
@@ -29,10 +30,10 @@ class WithExamples(click.Command):
 
 class Command(WithExamples):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Report every missing option, not only the first."""
+        """Make one value of each group of options. Report every missing option, not only the first."""
         given = list(args)
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except click.MissingParameter as error:
             values, _, _ = self.make_parser(ctx).parse_args(given)
             needed = [one for one in self.params if isinstance(one, Option) and one.required]
@@ -41,6 +42,10 @@ class Command(WithExamples):
                 raise
             names = " and ".join(f"'{one.opts[0]}'" for one in missing)
             raise click.UsageError(f"Missing options {names}.", ctx) from error
+        if not ctx.resilient_parsing:  # completion, which needs no values
+            with augment_usage_errors(ctx):
+                one_value_a_group(self, ctx.params)
+        return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""

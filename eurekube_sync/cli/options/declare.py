@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
 
@@ -76,17 +75,13 @@ def group(
 ) -> Callable[[F], F]:
     """Declare options that the command gets as one value called `name`, which `parse` makes from their values.
 
-    The names of `parse`'s parameters are those of the options. `section` is for the options that have none.
+    The names of `parse`'s parameters are those of the options. `section` is for the options that have none. A
+    `Command` makes the value with `one_value_a_group`.
     """
-    taken = tuple(signature(parse).parameters)
 
     def decorate(command: F) -> F:
-        @wraps(command)
-        def with_one_value(**given: Any) -> Any:
-            value = parse(**{parameter: given.pop(parameter) for parameter in taken if parameter in given})
-            return command(**{name: value}, **given)
-
-        decorated: Any = with_one_value
+        decorated: Any = command
+        decorated.__dict__.setdefault("__click_values__", []).append((name, parse))
         for declare in reversed(options):
             decorated = declare(decorated)
             newest = decorated.__click_params__[-1]
@@ -94,6 +89,14 @@ def group(
         return cast(F, decorated)
 
     return decorate
+
+
+def one_value_a_group(command: click.Command, values: dict[str, Any]) -> None:
+    """Replace the values of the options of each `group` by the value that its `parse` makes."""
+    # A group that stands among the options of another one was declared after it.
+    for name, parse in reversed(getattr(command.callback, "__click_values__", ())):
+        taken = signature(parse).parameters.keys() & values
+        values[name] = parse(**{parameter: values.pop(parameter) for parameter in taken})
 
 
 def warn_of_unknown(environ: Mapping[str, str]) -> None:

@@ -138,8 +138,8 @@ class Columns:
         if self._headings and not self.beside(options.max_width):
             self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
         if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
-            lines = ("".join(text for text, _ in (*self._padded(row), row[-1])) for row in self._rows)
-            yield Segment("".join(f"{line.rstrip()}\n" for line in lines))
+            lines = ["".join([text for text, _ in (*self._padded(row), row[-1])]).rstrip() for row in self._rows]
+            yield Segment("\n".join([*lines, ""]))
             return
         for row in self._rows:
             line = Text.assemble(*self._padded(row))
@@ -154,11 +154,13 @@ class Columns:
                 yield line
                 line = Text(" " * self._taken)
 
-    def _padded(self, row: tuple[Cell, ...]) -> Iterator[Cell]:
+    def _padded(self, row: tuple[Cell, ...]) -> list[Cell]:
         """Return each cell but the last, filled up to the width of its column."""
         whole = len(row) == self._number
-        for (text, style), width in zip(row[:-1], self._widths, strict=False):
-            yield text + " " * (width - cell_len(text) if whole else 0) + _GAP, style
+        return [
+            (text + " " * (width - cell_len(text) if whole else 0) + _GAP, style)
+            for (text, style), width in zip(row[:-1], self._widths, strict=False)
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

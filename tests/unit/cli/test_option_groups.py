@@ -8,6 +8,7 @@ import click
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import brake_options
 
@@ -27,7 +28,7 @@ def parse(low: int, high: int) -> Pair:
     return Pair(low, high)
 
 
-@click.command()
+@click.command(cls=Command)
 @group("pair", parse, option("--low", type=int, default=1), option("--high", type=int, default=9))
 @option("--after", is_flag=True)
 def command(pair: Pair, after: bool) -> tuple[Pair, bool]:
@@ -50,7 +51,7 @@ def test_options_that_do_not_fit_together_give_one_sentence() -> None:
 def test_one_number_counts_for_all_and_for_each_app() -> None:
     """Without options the brake has its defaults."""
 
-    @click.command()
+    @click.command(cls=Command)
     @brake_options
     def braked(brake: BrakeLimits) -> BrakeLimits:
         return brake
