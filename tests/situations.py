@@ -300,7 +300,7 @@ SITUATIONS = (
         reason="OutOfService",
         explains=("is OUT_OF_SERVICE: a person set it in Eureka", "curl -X DELETE"),
         shows=("OutOfService",),
-        without_eureka=("1 instance set OUT_OF_SERVICE by hand",),
+        without_eureka=("1 instance is set OUT_OF_SERVICE by hand",),
     ),
     Situation(
         number=11,

@@ -205,7 +205,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
             if down := len(tally.held) - gone:
                 parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
-            return Aspect(False, "RemovalHeld", f"Eureka still {' and '.join(parts)}")
+            return Aspect(False, "RemovalHeld", f"Eureka still {', and still '.join(parts)}")
         case Serving() if claim.conduct.suspend:
             return Aspect(
                 False, _SUSPENDED, "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
@@ -242,11 +242,11 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered yet"),
-        (wrong, "whose status is not what the cluster says"),
+        (wrong, "not in the status that the cluster says"),
         (put_out, "set OUT_OF_SERVICE by hand"),
-        (beyond, f"that the syncer no longer wants{policy}"),
+        (beyond, f"registered and no longer wanted{policy}"),
     ]
-    return [f"{counted(number, 'instance')} {what}" for number, what in found if number]
+    return [f"{counted(n, 'instance')} {one_or_more(n, 'is', 'are')} {what}" for n, what in found if n]
 
 
 def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect], *, desired: int, up: int) -> Aspect:

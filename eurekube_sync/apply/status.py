@@ -139,13 +139,13 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
         f"An instance that no later pass cancels expires {counted(expires_after / 60, 'minute')} after its last renewal"
     )
     known = f"{may or 'Eureka could not be read'}. {fate}"
-    rest = known if left or left is None else "no instance of it is left in Eureka"
+    rest = known if left or left is None else "Eureka holds none of its instances"
     return EventRecord(
         syncer=syncer.ref,
         uid=syncer.uid,
         warning=left is None or bool(left),
         reason="Abandoned",
-        message=f"deleted without cleaning up, by the annotation {ABANDON_ANNOTATION}: {rest}",
+        message=f"the annotation {ABANDON_ANNOTATION} ended the deletion early: {rest}",
         key="Abandoned",
     )
 

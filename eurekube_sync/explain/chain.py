@@ -21,6 +21,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, span
 from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.plan.duplicates import TURN_OFF
 from eurekube_sync.plan.value import Obstacle
 
 _ALTHOUGH_UP = {"NotRenewed": "Registered, but not for long", "OwnerClash": "Registered by another owner"}
@@ -193,7 +194,7 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the other instances that block registrations, as callers get them from Eureka."""
     mine = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and subject.concerns(one.key)]
-    off = "turn its registration off (eureka.client.register-with-eureka=false)"
+    off = f"turn its registration off ({TURN_OFF})"
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
         (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", "its pod registers itself", off),

@@ -242,7 +242,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
         text = f"{serves}, but is killed after {grace:g} s"
     container = {"name": (*worst.containers, "app")[0], "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
     spec: dict[str, Any] = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": [container]}
-    fix = "create the pod again with these lines"
+    fix = "add these lines to the pod, or to the template of it, and create the pod again"
     if worst.controller:
         kind, _, short = name.partition(" ")
         spec = {"template": {"spec": spec}}

@@ -81,7 +81,7 @@ def _details(look: Look, held: Held) -> Iterator[str]:
     for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
-        parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
+        parts += [f"drained by {_drained_by(one)}"] if DRAINED in one.metadata else []
         parts += [f"lease {_ends(one, look)}"] if one.last_renewal else []
         elsewhere = []
         for server, readings in look.readings.items() if len(look.readings) > 1 else ():
@@ -160,10 +160,15 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
     if DRAINED not in one.metadata:
         cause = f"it is {one.status} in Eureka"
         return breaks(Part.EUREKA, "AnotherStatus", text, cause=cause, fix="wait for the next pass")
-    by = f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
+    by = _drained_by(one)
     text += f": the last pass saw it drained by annotation of {by}"
-    fix = f"remove the annotation eurekube.io/drain from the {one.metadata[DRAINED].replace(',', ' and the ')}"
+    fix = f"remove the annotation eurekube.io/drain from {by.replace('a ', 'the ')}"
     return breaks(Part.EUREKA, "Drained", text, cause=f"it is drained by {by}", fix=fix)
+
+
+def _drained_by(one: ObservedInstance) -> str:
+    """Return the kinds of object that drain it, such as `a pod and a node`."""
+    return f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
 
 
 def _callers(subject: Subject, held: Held) -> Iterator[Link]:

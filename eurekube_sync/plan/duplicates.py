@@ -16,6 +16,9 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import cancel, for_ours, override_of
 from eurekube_sync.plan.value import Blocked, Obstacle
 
+TURN_OFF = "eureka.client.register-with-eureka=false"
+"""The setting of a pod's own Eureka client."""
+
 
 def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
     """Return, by our key, the instance at the same address and port of the same app that no installation of this
@@ -113,7 +116,8 @@ def beside_its_own(
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """Return the report of a pod that registers itself; `stays` says why ours stays registered as well."""
     beside = f". Ours is registered as well, because {stays}" if stays else ""
-    why = f"its pod registers itself as {other.key.id}{beside}. Turn the pod's Eureka client off, or delete the syncer"
+    advice = f"Turn its registration off ({TURN_OFF}), or delete the syncer"
+    why = f"its pod registers itself as {other.key.id}{beside}. {advice}"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 

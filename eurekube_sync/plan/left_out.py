@@ -216,9 +216,10 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
     spare = places is not None and places > ready
     if limit.measure is Measure.SHARE:
         allowed = f" of the {places} allowed" if spare else ""
-        return f"{limit} of VIP {vip}: registers {admitted}{allowed}, beside {counted(others, 'other UP instance')}"
+        beyond = counted(others, "other UP instance") if others else "no other UP instance"
+        return f"{limit} of VIP {vip}: registers {admitted}{allowed}; the VIP has {beyond}"
     allowed = f", which allows {places}" if spare and limit.measure is Measure.PODS else ""
-    return f"limit {limit}{allowed}: registers {admitted} of {ready} ready"
+    return f"limit {limit}{allowed}: registers {admitted} of {counted(ready, 'ready endpoint')}"
 
 
 class _Callers:

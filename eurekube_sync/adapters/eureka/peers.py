@@ -305,11 +305,14 @@ def _none_left(messages: Mapping[str, str]) -> str:
     """Join the messages of the peers, by address, with the same messages only once."""
     if not messages:
         return "No Eureka peer was tried: no time was left for it."
+    if len(messages) == 1:
+        return next(iter(messages.values()))
     alike: dict[str, list[str]] = {}
     for name, message in messages.items():
         alike.setdefault(message.replace(name, ""), []).append(name)
     sentences = []
     for first, *others in alike.values():
-        also = f" (and the same for {', '.join(others)})" if others else ""
-        sentences.append(messages[first].removesuffix(".") + also)
+        sentences.append(messages[first].removesuffix("."))
+        if others:
+            sentences.append(f"{', '.join(others)} failed in the same way")
     return f"No Eureka peer could be used: {'; and '.join(sentences)}."

@@ -48,10 +48,12 @@ UNKNOWN = _metric("unknown_sources", "Lists and other sources that the last pass
 AT_RISK = _metric("leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not.")
 LAST_PASS = _metric("last_pass_timestamp_seconds", "When the last pass ended.")
 LAST_GOOD = _metric(
-    "last_good_pass_timestamp_seconds", "When the last good pass ended. A good pass did all that it had to do.", "scope"
+    "last_good_pass_timestamp_seconds",
+    "When the last good pass ended. A good pass did all but the removals that are held.",
+    "scope",
 )
 EXIT_CODE = _metric("last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings.")
-LOCK = _metric("lock_held", "1 while this process has the lock, 0 while it waits. Missing without a lock.", "scope")
+LOCK = _metric("lock_held", "1 while this process has the lock, 0 while it waits. Absent if no lock is used.", "scope")
 PASSES = _metric("passes_total", "Passes that ended, by the name of their exit code.", "result", kind="counter")
 ACTIONS = _metric("actions_total", "Actions on instances in Eureka, by their result.", "kind", "result", kind="counter")
 CALLS = _metric(

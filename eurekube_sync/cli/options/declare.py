@@ -138,7 +138,7 @@ def options_of(command: click.Command, context: click.Context | None = None) -> 
 
 
 HELP: Mapping[str, str] = {
-    "--eureka-batch": "Renew, register and cancel up to 250 instances in one call to each Eureka server. auto: only if "
+    "--eureka-batch": "Send up to 250 changes or renewals in one call to each Eureka server. auto: only if "
     "--eureka-url names every peer of these servers. on: without this check.",
     "--from": "With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for "
     "standard input. May be repeated. Only namespaces in the files are planned.",

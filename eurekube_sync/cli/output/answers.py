@@ -132,11 +132,13 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     sign = sign_of(_STATES[row.found.outcome][0])
     since = span(now - row.since) if row.since is not None else "-"
+    up = row.found.up
+    unread = f"?/{row.found.of}" if row.found.of else "-"
     return (
         (sign.plain, str(sign.style)),
         (str(row.syncer.ref), ""),
         (", ".join(row.found.apps[:2]) or "-", ""),
-        (f"{'?' if row.found.up is None else row.found.up}/{row.found.of}", ""),
+        (unread if up is None else f"{up}/{row.found.of}", ""),
         (row.reason, str(sign.style)),
         (f"{since:6}", ""),  # padded, so that the columns do not move with --watch
         (row.why, ""),

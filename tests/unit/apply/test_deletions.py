@@ -103,7 +103,7 @@ def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() 
     world.run()
     assert world.cluster.syncers == {}
     assert world.statuses() == BOTH
-    assert told(world).message.startswith(f"deleted without cleaning up, by the annotation {ABANDON_ANNOTATION}: 2 ")
+    assert told(world).message.startswith(f"the annotation {ABANDON_ANNOTATION} ended the deletion early: 2 ")
 
 
 def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
@@ -113,7 +113,7 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     abandon(world)
     world.run()
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
-    assert (told(world).warning, told(world).message.endswith("no instance of it is left in Eureka")) == (False, True)
+    assert (told(world).warning, told(world).message.endswith("Eureka holds none of its instances")) == (False, True)
 
 
 def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:

@@ -129,7 +129,7 @@ def test_without_endpoints_it_is_not_ready() -> None:
 def test_an_instance_that_a_person_set_out_of_service_is_reported() -> None:
     """It is left alone, and said."""
     found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
-    assert message(found) == "1 of 2 UP as RATING; 1 instance set OUT_OF_SERVICE by hand"
+    assert message(found) == "1 of 2 UP as RATING; 1 instance is set OUT_OF_SERVICE by hand"
     assert (found.up, found.down) == (1, 1)
 
 
@@ -288,7 +288,7 @@ def test_held_removals_are_not_in_sync() -> None:
     assert message(found, "Synced") == "Eureka still holds 1 instance that should be removed"
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
     assert message(found, "Synced") == (
-        "Eureka still holds 1 instance that should be removed and shows 1 instance UP that should be DOWN"
+        "Eureka still holds 1 instance that should be removed, and still shows 1 instance UP that should be DOWN"
     )
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
 
@@ -296,14 +296,14 @@ def test_held_removals_are_not_in_sync() -> None:
 @pytest.mark.parametrize(
     ("stands", "spec", "expected"),
     [
-        (BOTH[:1], {}, "1 instance not registered yet"),
-        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance whose status is not what the cluster says"),
-        ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
-        ((*BOTH, stored(instance(3))), {}, "1 instance that the syncer no longer wants"),
+        (BOTH[:1], {}, "1 instance is not registered yet"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance is not in the status that the cluster says"),
+        ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance is set OUT_OF_SERVICE by hand"),
+        ((*BOTH, stored(instance(3))), {}, "1 instance is registered and no longer wanted"),
         (
             (*BOTH, stored(instance(3))),
             {"policy": "UpsertOnly"},
-            "1 instance that the syncer no longer wants (policy UpsertOnly)",
+            "1 instance is registered and no longer wanted (policy UpsertOnly)",
         ),
     ],
 )

@@ -637,7 +637,10 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
     assert set(world.registry.held) == {foreign().key, itself.key, key(2)}
     conflict = report.statuses[REF].condition("Conflict")
     assert conflict is not None
-    assert (conflict.reason, "Turn the pod's Eureka client off" in conflict.message) == ("DuplicateRegistration", True)
+    assert (
+        conflict.reason,
+        "Turn its registration off (eureka.client.register-with-eureka=false)" in conflict.message,
+    ) == ("DuplicateRegistration", True)
     del world.registry.held[itself.key]
     world.later(60)
     world.run()

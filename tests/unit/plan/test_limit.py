@@ -206,7 +206,7 @@ def test_limit_zero_removes_all_instances_ready_or_not() -> None:
     assert status is not None
     condition = status.condition("Ready")
     assert condition is not None
-    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: registers 0 of 2 ready")
+    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: registers 0 of 2 ready endpoints")
     limit(world, None)
     settled(world)
     assert len(up(world)) == 3
@@ -376,7 +376,7 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
     found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down))
     claim = found.claims[REF]
-    assert getattr(claim, "notes", ()) == ("share 50% of VIP rating: registers 3, beside 3 other UP instances",)
+    assert getattr(claim, "notes", ()) == ("share 50% of VIP rating: registers 3; the VIP has 3 other UP instances",)
     assert len(found.wanted_by) == 3
 
 
@@ -403,14 +403,14 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     """And what is asked for, where there are not enough pods; JSON has it too."""
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
-    assert "syncer rating/rating: share 10% of VIP rating: registers 1, beside 9 other UP instances" in sentences(
+    assert "syncer rating/rating: share 10% of VIP rating: registers 1; the VIP has 9 other UP instances" in sentences(
         report
     )
     assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
     assert (
-        "syncer rating/rating: share 50% of VIP rating: registers 5 of the 9 allowed, beside 9 other UP instances"
+        "syncer rating/rating: share 50% of VIP rating: registers 5 of the 9 allowed; the VIP has 9 other UP instances"
         in found
     )
     assert not any("share" in sentence for sentence in sentences(world.run()))

@@ -237,8 +237,12 @@ def test_nothing_is_read_again_where_nothing_new_is_registered() -> None:
 
 def test_the_note_says_the_limit_and_how_many_pods_are_ready() -> None:
     """Also where fewer are ready than the limit."""
-    assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == ("limit 3: registers 2 of 2 ready",)
-    assert serving(within_limits(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: registers 3 of 3 ready",)
+    assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == (
+        "limit 3: registers 2 of 2 ready endpoints",
+    )
+    assert serving(within_limits(claims(1, 2, 3, limit=3), observed())).notes == (
+        "limit 3: registers 3 of 3 ready endpoints",
+    )
 
 
 def test_a_cancelled_instance_that_is_still_listed_takes_no_place() -> None:
