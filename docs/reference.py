@@ -21,12 +21,11 @@ _HEAD = """\
 
 {description} API version `{group}/{version}`, short name {short_names}.
 
-[tests/cases/fields.yaml](../tests/cases/fields.yaml) shows each field case by case, with objects in and instances out;
-the tests run it. Whole files are in [examples](examples/).
+[tests/cases/fields.yaml](../tests/cases/fields.yaml) has tested examples of each field, [examples](examples/) has whole
+files.
 
-Only `spec.mode` has a default in the schema. Every other default is set by the program, so that a later version can
-correct it. Where the bounds say "a pattern", [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml) has its exact form.
-`eurekube-sync validate FILES` checks manifests against all of these rules.
+The schema has a default only for `spec.mode`; the program sets the others. Most strings also have a pattern: see
+[crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml). `eurekube-sync validate FILES` checks manifests against all rules.
 """
 
 
@@ -43,7 +42,6 @@ def page() -> str:
     )
     parts = [head, "## spec\n", *_section("spec", schema["properties"]["spec"])]
     parts += ["## status\n", *_status(schema["properties"]["status"])]
-    parts += ["## Columns of `kubectl get`\n", *_columns(version["additionalPrinterColumns"])]
     return "\n".join(parts)
 
 
@@ -51,13 +49,13 @@ def _section(path: str, schema: Schema) -> Iterator[str]:
     if path == "spec" or path.endswith("[]"):  # of another, the row above says it
         yield f"{_described(schema)[0]}\n"
     yield from _rules(path, schema)
-    yield "| field | type | bounds | meaning | default | example |\n|---|---|---|---|---|---|"
+    yield "| field | value | meaning | default | example |\n|---|---|---|---|---|"
     deeper: list[tuple[str, Schema]] = []
     required = set(schema.get("required", ()))
     for name, field in schema["properties"].items():
         meaning, default, example = _described(field)
         needed = "required" if name in required else default
-        yield _row(f"`{name}`", _type(field), _bounds(field), meaning, needed, example)
+        yield _row(f"`{name}`", _value(field), meaning, needed, example)
         inner = field.get("items", field)
         if inner.get("properties"):
             deeper.append((f"{path}.{name}{'[]' if 'items' in field else ''}", inner))
@@ -88,6 +86,12 @@ def _described(field: Schema) -> tuple[str, str, str]:
     return meaning, default.removesuffix("."), example.removesuffix(".")
 
 
+def _value(field: Schema) -> str:
+    """Type and bounds; the values alone, if they are listed."""
+    bounds = _bounds(field)
+    return bounds if "enum" in field else ", ".join(part for part in (_type(field), bounds) if part)
+
+
 def _type(field: Schema) -> str:
     if field.get("x-kubernetes-int-or-string"):
         return "integer or string"
@@ -116,9 +120,7 @@ def _bounds(field: Schema) -> str:
     ):
         if field.get(high):
             of = one if field[high] == 1 else many
-            found.append(f"{field[low]} to {field[high]} {of}" if low in field else f"at most {field[high]} {of}")
-    if "pattern" in field:
-        found.append("a pattern")
+            found.append(f"{field[low]}..{field[high]} {of}" if low in field else f"at most {field[high]} {of}")
     values = field.get("additionalProperties") or (field["items"] if _is_plain_list(field) else None)
     if values and (inner := _bounds(values)):
         found.append(f"each {inner}")
@@ -138,15 +140,6 @@ def _rules(path: str, schema: Schema) -> Iterator[str]:
             messages += [f"- `{name}`: {' '.join(rule['message'].split())}" for rule in rules]
     if messages:
         yield "\n".join(messages) + "\n"
-
-
-def _columns(columns: list[Mapping[str, Any]]) -> Iterator[str]:
-    yield "| column | from | meaning |\n|---|---|---|"
-    for column in columns:
-        wide = " (with `-o wide`)" if column.get("priority") else ""
-        meaning = column.get("description", "since when it exists")
-        yield _row(column["name"], f"`{column['jsonPath']}`", f"{meaning}{wide}")
-    yield ""
 
 
 def main() -> None:
