@@ -44,11 +44,12 @@ class ExitCode(IntEnum):
     KUBERNETES_UNREAD = (
         10,
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
-        "deleted. Instances that depend on what was not read were renewed and not removed",
+        "deleted. `run` renewed the instances that depend on what was not read, and removed none of them",
     )
     KUBERNETES_DENIED = (
         11,
-        "Kubernetes refused us (401, 403). Instances that depend on a refused list were renewed and not removed",
+        "Kubernetes refused us (401, 403). `run` renewed the instances that depend on a refused list, and removed none "
+        "of them",
     )
     EUREKA_UNREAD = (
         20,

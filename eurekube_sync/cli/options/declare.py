@@ -173,7 +173,8 @@ HELP: Mapping[str, str] = {
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
-    "--max-instances-per-namespace": "Register nothing new for a namespace with this number of registered instances.",
+    "--max-instances-per-namespace": "In a namespace with this number of registered instances, register new ones "
+    "only to replace others of their app.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
