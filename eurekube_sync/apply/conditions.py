@@ -264,7 +264,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
     unready = sorted(claim.unready.values())
-    notes = [f"{len(unready)} not ready: {unready[0]}{and_more(len(unready))}"] if unready else []
+    notes = [f"{unready[0]}{and_more(len(unready))}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [synced.message] if synced.reason == _DIFFERS else [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
@@ -277,8 +277,7 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
     names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
-        why, number = min(claim.unready.values()), len(claim.unready)
-        return "NotReady", f"{number} of {claim.endpoints} not ready: {why}{and_more(number)}"
+        return "NotReady", f"{min(claim.unready.values())}{and_more(len(claim.unready))}"
     if claim.of(Leaving):
         return "NoEndpoints", f"all endpoints of {names} terminate"
     return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"

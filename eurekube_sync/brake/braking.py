@@ -257,7 +257,7 @@ def _asked_for(one: Removal) -> bool:
 
 
 def _last_ones(number: int, apps: int) -> str:
-    return f"{number} of {counted(apps, 'app')} would lose {one_or_more(number, 'its', 'their')} last UP instance"
+    return f"{number} of {counted(apps, 'app')} would have no UP instance left"
 
 
 def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:

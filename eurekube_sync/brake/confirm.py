@@ -54,9 +54,8 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
-        their = one_or_more(len(names), "its", "their")
         if held:
-            yield _awaiting(syncer, held, f"{shown} would lose {their} last UP instance", brake)
+            yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
 
 
 def mark_of(removals: Iterable[Removal]) -> str:
@@ -80,9 +79,9 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
     after = brake.limits.confirm_after
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
-    why = f"{why}; no approval is needed once two passes, {when} apart, want the same"
+    why = f"{why}; a second pass, {when} later, can confirm the removal without an approval"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        why += "; the syncer is gone, so both must be of one process: use run --passes 2 or --daemon"
+        why += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
     return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
 

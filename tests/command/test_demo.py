@@ -49,7 +49,7 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
         "10.0.0.3:8080           UP",
         "All pods vanish",
         "HELD",
-        "2 of 2 apps would lose their last UP instance",
+        "2 of 2 apps would have no UP instance left",
         "3 held",
         "10.0.0.1:8080           UP",
         "run --approve",

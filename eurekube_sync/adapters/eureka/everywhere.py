@@ -27,7 +27,7 @@ _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 _REGISTERING = 2
 """The most batches of registrations at a time. More of them are no faster, because the server's processor limits them,
 but delay other clients [real]."""
-SINGLY = "Meanwhile, each instance is renewed by a call of its own, and not in batches."
+SINGLY = "Until batches work, each instance is renewed by its own call."
 Codes: TypeAlias = dict[InstanceKey, int] | None
 Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)

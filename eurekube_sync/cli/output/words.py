@@ -217,8 +217,8 @@ def _of_held(report: PassReport) -> Iterator[str]:
         waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
         command = approve_command(report.held.plan_id, report.settings.options)
         yield (
-            f"held: {waits}, because {report.held.reason}. What is held keeps its status and is renewed. To release "
-            f"it, even while a daemon runs: {command}"
+            f"held: {waits}, because {report.held.reason}. Held instances keep their status and are renewed. To "
+            f"release all held removals, even while a daemon runs: {command}"
         )
 
 

@@ -342,8 +342,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would lose its last UP instance; no approval is needed once two passes, at least 20 s "
-        "apart, want the same"
+        "app RATING would have no UP instance left; a second pass, at least 20 s later, can confirm the "
+        "removal without an approval"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
@@ -423,7 +423,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
     limits = replace(SECOND_LOOK, apps_floor=10)
     several = weigh(sorted_plan([cancel(n, app=f"app{n}") for n in range(5, 9)]), both, limits).held
     assert several is not None
-    assert several.reason.startswith("APP5 and 3 more apps would lose their last UP instance")
+    assert several.reason.startswith("APP5 and 3 more apps would have no UP instance left")
 
 
 def test_many_holds_are_reported_in_few_words() -> None:
@@ -437,7 +437,7 @@ def test_many_holds_are_reported_in_few_words() -> None:
     ]
     held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
     assert held is not None
-    assert (len(held.holds), held.reason.count("would lose its last UP instance")) == (5, 3)
+    assert (len(held.holds), held.reason.count("would have no UP instance left")) == (5, 3)
     assert held.reason.endswith("; and 2 more")
 
 
@@ -542,7 +542,7 @@ def test_one_app_that_may_not_go_loses_its_last_instance() -> None:
         limits=replace(LIMITS, apps_floor=0, apps_percent=0),
     )
     assert held is not None
-    assert held.reason == "1 of 2 apps would lose its last UP instance"
+    assert held.reason == "1 of 2 apps would have no UP instance left"
 
 
 class Compared(Cancel):

@@ -84,7 +84,7 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert first.held is not None
     assert first.held.reason == (
         "20 of our 40 UP instances would be removed, more than 30 %; 20 instances of syncer rating/rating have no pod "
-        "any more; no approval is needed once two passes, at least 20 s apart, want the same"
+        "any more; a second pass, at least 20 s later, can confirm the removal without an approval"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -172,7 +172,7 @@ def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
     braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
     assert braked.held is not None
     assert braked.held.reason == (
-        "2 of 3 apps would lose their last UP instance; it is unknown whether their pods still exist: 403: grant list"
+        "2 of 3 apps would have no UP instance left; it is unknown whether their pods still exist: 403: grant list"
     )
 
 

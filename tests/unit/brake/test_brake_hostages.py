@@ -94,7 +94,7 @@ def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits:
     assert len(held(braked)) == (gone if waits else 0)
     if braked.held:
         assert braked.held.reason == (
-            f"{gone} of {apps} apps would lose their last UP instance, because their syncers are being deleted"
+            f"{gone} of {apps} apps would have no UP instance left, because their syncers are being deleted"
         )
 
 
@@ -169,7 +169,7 @@ def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
     braked = among({"pay": 40, "cart": 2}, moving, SECOND_LOOK)
     assert held(braked) == lost
     assert braked.held is not None
-    assert braked.held.reason.startswith("app PAY would lose its last UP instance")
+    assert braked.held.reason.startswith("app PAY would have no UP instance left")
 
 
 def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals() -> None:

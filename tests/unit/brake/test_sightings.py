@@ -26,7 +26,7 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
     found = held_of(
         Hold(
             reason=HoldReason.AWAITING_CONFIRMATION,
-            why="app RATING would lose its last UP instance",
+            why="app RATING would have no UP instance left",
             removals=(cancel(number),),
             syncer=syncer,
             mark=mark,

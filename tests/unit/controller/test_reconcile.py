@@ -487,7 +487,7 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
     report = world.run()
     assert report.held is not None
     assert report.held.reason.startswith(
-        "11 of 12 apps would lose their last UP instance, because their syncers are being"
+        "11 of 12 apps would have no UP instance left, because their syncers are being"
     )
     assert (len(world.statuses()), len(world.cluster.syncers)) == (12, 12)
     world.run(approved=report.held.plan_id)

@@ -348,7 +348,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
     world.run()
     report = world.run(dry_run=dry_run)
     for name, reason, message in (
-        ("unready", "NotReady", "1 of 1 not ready: pod rating-200 is not ready"),
+        ("unready", "NotReady", "pod rating-200 is not ready"),
         ("empty", "NoEndpoints", "Service empty has no endpoints"),
         ("app1", "Suspended", "its instances are renewed, and not changed"),
     ):
@@ -370,12 +370,12 @@ def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld
     assert note(first, "app0") == []
     assert any("pod rating-3 is not ready" in line for line in lines(first))
     again = world.run()
-    assert note(again, "app0") == [f"i syncer {NS}/app0: NotReady: 1 of 3 not ready: pod rating-3 is not ready"]
+    assert note(again, "app0") == [f"i syncer {NS}/app0: NotReady: pod rating-3 is not ready"]
     assert summary(again) == "in sync, 30 renewed"
     status = world.cluster.syncers[SyncerRef(NS, "app0")].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert ready.message == "2 of 3 UP as APP0; 1 not ready: pod rating-3 is not ready"
+    assert ready.message == "2 of 3 UP as APP0; pod rating-3 is not ready"
 
 
 def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> None:
@@ -388,7 +388,7 @@ def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> No
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, confirm_after=0)
     world.run()
     report = world.run()
-    assert note(report, "app0")[0].endswith("NotReady: 2 of 2 not ready: pod rating-1 is not ready (and 1 more)")
+    assert note(report, "app0")[0].endswith("NotReady: pod rating-1 is not ready (and 1 more)")
     assert note(report, "app1")[0].endswith("Drained: Service app1 is drained by its annotation")
     assert note(report, "app2")[0].endswith("NoEndpoints: all endpoints of Service app2 terminate")
 

@@ -437,7 +437,7 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: d
         report = world.run()
         assert world.statuses() == before
         assert report.held is not None
-        assert report.held.reason.startswith("app CART would lose its last UP instance")
+        assert report.held.reason.startswith("app CART would have no UP instance left")
         world.later(15)
     world.run()
     (cart,) = before.keys() - {name for name, status in world.statuses().items() if status == "UP"}
