@@ -2,7 +2,8 @@
 
 confirmed   without evidence, the last UP instance of an app is removed only if two passes, 20 s apart, saw that it
             should not be UP; if no syncer is left whose condition could report the first look, both passes are of one
-            process; an instance whose address another pod has is removed at once
+            process; an instance whose address another pod has is removed at once; the times of the passes count, even
+            if their lists are old
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ _NEWS = 60.0
 
 @dataclass(slots=True)
 class _Look:
-    """One pass, and the moments that its lists of Kubernetes show."""
+    """One pass, the moments that its lists of Kubernetes show, and when the first and the last of them came."""
 
     view: PassView
     first: float
     last: float
+    began: float
+    ended: float
 
 
 class Confirmations:
@@ -53,13 +56,14 @@ class Confirmations:
             self._turns.setdefault(key, []).append((now, key in wanted))
         self._wanted = frozenset(wanted)
 
-    def saw(self, view: PassView, told_of: float) -> None:
-        """Notes that a pass got a list of syncers, Services or slices of this moment."""
+    def saw(self, view: PassView, told_of: float, now: float) -> None:
+        """Notes that a pass got at `now` a list of syncers, Services or slices of the moment `told_of`."""
         look = self._last.get(id(view))
         if look is None:
-            look = self._last[id(view)] = _Look(view=view, first=told_of, last=told_of)
+            look = self._last[id(view)] = _Look(view=view, first=told_of, last=told_of, began=now, ended=now)
             self._looks.append(look)
         look.first, look.last = min(look.first, told_of), max(look.last, told_of)
+        look.ended = now
 
     def judge(
         self, view: PassView, taken: Iterable[Key], states: Sequence[State], lost_up: Mapping[Key, float]
@@ -87,17 +91,15 @@ class Confirmations:
         return any(ended <= max(look.last, self._dead.listed(look.view, uid)) for look in looks)
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
-        """The looks that came early enough before this one, of processes that could report them. The moment that an old
-        list shows is not known, so for these the time of the pass counts."""
+        """The looks that came early enough before this one, of processes that could report them. A list does not say
+        how old it is. So the times at which the lists came count, and not the moments that they show (story 20002)."""
         own = self._last.get(id(view))
-        latest = (own.last if own else view.begun) - _APART
+        latest = (own.ended if own else view.begun) - _APART
         told = ref in self._truth.syncers
         return [
             one
             for one in self._looks
-            if one.view is not view
-            and (told or one.view.process is view.process)
-            and (one.first <= latest or (view.older and one.view.older and one.view.begun <= view.begun - _APART))
+            if one.view is not view and (told or one.view.process is view.process) and one.began <= latest
         ]
 
     def _saw(self, look: _Look, key: Key) -> bool:

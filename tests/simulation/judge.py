@@ -229,7 +229,7 @@ class Judge:
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
             view.lists[call] = min(told_of, view.lists.get(call, told_of))
-            self.confirmations.saw(view, told_of)
+            self.confirmations.saw(view, told_of, now)
             if as_of is not None:
                 view.older = True
                 view.kubernetes = min(as_of, view.kubernetes if view.kubernetes is not None else as_of)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import braking
+from eurekube_sync.brake import braking, confirm
 from eurekube_sync.brake.braking import loss_of
 from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.observe.eureka import Observed
@@ -52,6 +53,10 @@ def _at_the_first_look(removals: Collection[Removal], brake: Any) -> frozenset[I
     return frozenset(one.key for one in removals)
 
 
+def _however_soon(brake: Any, syncer: SyncerRef, mark: str) -> bool:
+    return (syncer, mark) in brake.seen
+
+
 def _all_that_end(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
     ending = {one.key for one in removals if one.grounds is Grounds.TERMINATING}
     return _DEAD(removals, observed, listed) | ending
@@ -78,6 +83,7 @@ def misweighings() -> tuple[Defect, ...]:
             patches=((braking, "renamed", lambda removals, plan: True),),
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
+        Defect(name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
         Defect(name="an app may lose ever so many", about="a crowd", patches=((braking, "too_much", _of_any_app),)),
         Defect(

@@ -14,16 +14,34 @@ from eurekube_sync.plan import left_out
 from . import decisions as d
 from . import events as e
 from .asked import CREATE_ONLY, UPSERT_ONLY, Asked, Limit
+from .defect import made_wrong
+from .defects import defects
 from .elsewhere import AddressLeadsElsewhere, Twin
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
-from .troubles import EUREKA_CALLS, Call, Kind, Trouble
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 
 _is_up = vars(left_out)["_is_up"]
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
+
+
+def unready_by_the_same_lists(*, interval: float) -> Story:
+    """A process that is new has no lists yet. So its first pass gets true ones, and each later pass the same again."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *(e.PodTurns(at=52, app="rating", number=number, ready=False) for number in (0, 1)),
+            ),
+            Trouble(at=49, until=52, calls=frozenset({Call.SYNCERS}), kind=Kind.KILL_BEFORE, strikes=1),
+            Trouble(at=52, until=90, calls=KUBERNETES_CALLS, kind=Kind.OLDER),
+        ),
+        installation=Installation(interval=interval),
+        ends=105,
+    )
 
 
 CORNERS: dict[str, Story] = {
@@ -238,6 +256,9 @@ CORNERS: dict[str, Story] = {
         ),
         ends=190,
     ),
+    "an API server shows a new process the same lists in both passes that see an app unready": (
+        unready_by_the_same_lists(interval=25)
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
@@ -263,6 +284,14 @@ def test_the_limit_had_no_place_for_the_last_one() -> None:
     """A substitute for the dead pod would be one too many when the person puts the other back."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name)
     assert reached["a last UP instance that went beside a place of one out of service"]
+
+
+def test_old_lists_make_no_wait_shorter() -> None:
+    """The second pass comes 10 s after the first, which is too early, and its lists are old."""
+    assert_kept(run(unready_by_the_same_lists(interval=10)))
+    (hasty,) = (defect for defect in defects() if defect.name == "the second look may follow at once")
+    with made_wrong(hasty):
+        assert run(unready_by_the_same_lists(interval=10)).promise == "confirmed"
 
 
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
