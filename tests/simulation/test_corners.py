@@ -265,6 +265,16 @@ CORNERS: dict[str, Story] = {
         ),
         ends=150,
     ),
+    "a successor that cancels claims what gave way and is left to expire": replace(
+        plain(
+            (
+                *LEAVING_ONE_TO_EXPIRE,
+                e.SyncerApplied(at=65, name="rating-next", app="rating"),
+                e.SyncerDeleted(at=75, name="rating", app="rating"),
+            )
+        ),
+        ends=150,
+    ),
     "a syncer gets new metadata while its instance is held that is to give way": replace(
         plain(
             (
