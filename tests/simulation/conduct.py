@@ -129,7 +129,7 @@ class Conduct:
         if syncer is not None:
             if syncer.asked.policy != SYNC and syncer.since["policy"] <= view.specs:
                 raise Violation("policy", f"{key} was cancelled, and the policy is {syncer.asked.policy}")
-        elif mark and self._ended.get(ref, 0.0) <= view.specs:
+        elif mark and self._ended.get(ref, 0.0) <= view.specs and not self._truth.is_claimed_by_sync(key):
             raise Violation("policy", f"{key} was cancelled, and its syncer is gone, and its mark says {mark}")
 
     def _judge_written(

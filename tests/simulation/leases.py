@@ -53,7 +53,7 @@ class Leases:
             if not is_left(listed) or key not in before or not self._judge.ours(listed):
                 continue
             seen = written(listed) + _SEEN < view.begun and not self._may_be_suspended(view, listed)
-            if self._is_wanted_again(key):
+            if self._judge.truth.is_claimed_by_sync(key):
                 continue  # while it cannot be read, it is renewed as it is
             if seen and view.eureka is not None and renewed(listed) > renewed(before[key]):
                 raise Violation("expires", f"{key} was renewed, and is to expire since {written(listed):.0f} s")
@@ -61,11 +61,6 @@ class Leases:
     def _may_be_suspended(self, view: PassView, listed: Listed) -> bool:
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is not None and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
-
-    def _is_wanted_again(self, key: Key) -> bool:
-        """Whether a syncer claims it that lets nothing expire, such as one that was created again."""
-        claim = self._judge.truth.eligible.get(key)
-        return claim is not None and self._judge.truth.syncers[claim.holder].asked.policy == SYNC
 
     def judge_rest(self, view: PassView) -> None:
         """Judges the end of a story: an instance left to expire long ago is gone, or its lease is over."""

@@ -18,7 +18,8 @@ from tests.embedded.instances import Listed
 
 from .asked import SYNC
 from .conduct import POLICY
-from .truth import FINALIZER, Ref, SyncerTruth
+from .leases import is_left
+from .truth import FINALIZER, Ref, Since, SyncerTruth
 from .view import OUT, PassView, State, Violation, is_up, named, status_of, syncer_of
 from .world import Key
 
@@ -41,7 +42,7 @@ class Rest:
         """Judges everything once; raises Violation."""
         for state in self._judge.known:
             for key, wanted in sorted(self._truth.up.items()):
-                self._expect_up(key, state, wanted.vip)
+                self._expect_up(key, state, wanted)
             for key, listed in sorted(state.items()):
                 if self._judge.ours(listed) and key not in self._truth.up:
                     self._expect_reason(key, listed)
@@ -59,7 +60,7 @@ class Rest:
         self._expect_told()
         self._expect_gates()
 
-    def _expect_up(self, key: Key, state: State, vip: str) -> None:
+    def _expect_up(self, key: Key, state: State, wanted: Since) -> None:
         listed = state.get(key)
         if listed is None:
             if not self._judge.duplicates(key) or self._judge.twins.is_out_of_reach(key):
@@ -69,22 +70,26 @@ class Rest:
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if not self._judge.ours(listed):
             self._expect_condition(key, "Conflict")
-        elif not is_up(listed) and not self._is_out(key, listed) and not self._gave_way(key, state, syncer):
+        elif self._gave_way(key, listed, state, wanted):
+            return  # a change would begin a new lease, so it would not expire in time
+        elif not is_up(listed) and not self._is_out(key, listed):
             self._judge.tenants.judge_loss(key)
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
-        elif listed[0].vip_address != vip or syncer is None:
+        elif listed[0].vip_address != wanted.vip or syncer is None:
             raise Violation(
                 "rest", f"{key} stands as it should not: VIP {listed[0].vip_address}, {syncer_of(listed[0])}"
             )
         version = listed[0].metadata.get("version", "")
         changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
+        changes = changes and key not in self._judge.held  # what is held is renewed as it is
         if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:
             raise Violation("rest", f"{key} stands with version {version!r}")
 
-    def _gave_way(self, key: Key, state: State, syncer: SyncerTruth | None) -> bool:
-        """Whether its policy turned it DOWN beside the pod's own instance."""
-        never_cancels = syncer is not None and syncer.asked.policy != SYNC
-        return never_cancels and self._judge.twins.stands_beside(key, state) is not None
+    def _gave_way(self, key: Key, listed: Listed, state: State, wanted: Since) -> bool:
+        """Whether it is left to expire beside the pod's own instance, by the policy of the syncer that claims it. Its
+        mark may name a syncer that was deleted since."""
+        never_cancels = self._truth.syncers[wanted.holder].asked.policy != SYNC
+        return never_cancels and is_left(listed) and self._judge.twins.stands_beside(key, state) is not None
 
     def _is_out(self, key: Key, listed: Listed) -> bool:
         return status_of(listed) == OUT and key in self._judge.overrides.out

@@ -26,6 +26,14 @@ _is_up = vars(left_out)["_is_up"]
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
+UPSERTING = Asked(policy=UPSERT_ONLY)
+HOLDING = Asked(max_removal_percent=0)
+LEAVING_ONE_TO_EXPIRE = (
+    *setting("rating", "cart"),
+    e.SyncerApplied(at=0, name="rating", app="rating", asked=UPSERTING),
+    e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
+)
+"""The pass at 50 s turns ours DOWN: then the pod's own instance has been renewed."""
 
 
 def unready_by_the_same_lists(*, interval: float) -> Story:
@@ -258,6 +266,46 @@ CORNERS: dict[str, Story] = {
     ),
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
+    ),
+    "new metadata comes in the pass in which an instance gives way and is left to expire": replace(
+        plain(
+            (
+                *LEAVING_ONE_TO_EXPIRE,
+                e.SyncerApplied(at=45, name="rating", app="rating", asked=replace(UPSERTING, version="2")),
+            )
+        ),
+        ends=90,
+    ),
+    "a successor that cancels nothing claims what gave way and is left to expire": replace(
+        plain(
+            (
+                *LEAVING_ONE_TO_EXPIRE,
+                e.SyncerApplied(at=65, name="rating-next", app="rating", asked=UPSERTING),
+                e.SyncerDeleted(at=75, name="rating", app="rating"),
+            )
+        ),
+        ends=150,
+    ),
+    "a successor that cancels claims what gave way and is left to expire": replace(
+        plain(
+            (
+                *LEAVING_ONE_TO_EXPIRE,
+                e.SyncerApplied(at=65, name="rating-next", app="rating"),
+                e.SyncerDeleted(at=75, name="rating", app="rating"),
+            )
+        ),
+        ends=150,
+    ),
+    "a syncer gets new metadata while its instance is held that is to give way": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerApplied(at=0, name="rating", app="rating", asked=HOLDING),
+                e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
+                e.SyncerApplied(at=75, name="rating", app="rating", asked=replace(HOLDING, version="2")),
+            )
+        ),
+        ends=110,
     ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (

@@ -468,6 +468,24 @@ def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
     assert standing(world) == {key(1): UP, key(2): UP}
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metadata(later: bool) -> None:
+    """A change would begin a new lease. When the pod's own is gone, it is registered with the new metadata."""
+    world = setting(policy="UpsertOnly")
+    appears(world, 1)
+    if later:
+        world.run()
+    world.cluster.apply(syncer(policy="UpsertOnly", metadata={"version": "2"}))
+    world.run()
+    half_a_minute(world, 1, times=2)
+    versions = [world.registry.held[key(number)].metadata.get("version") for number in (1, 2)]
+    assert (standing(world)[key(1)], versions) == (DOWN, [None, "2"])
+    del world.registry.held[ITS_OWN]
+    half_a_minute(world)
+    assert standing(world)[key(1)] is UP
+    assert world.registry.held[key(1)].metadata["version"] == "2"
+
+
 def test_a_suspended_syncer_keeps_both() -> None:
     """It changes nothing, and says what it sees."""
     world = setting()
