@@ -1,4 +1,4 @@
-"""Answers that were once wrong: something told as registered, missing, another's or expired that was not."""
+"""Answers of `explain` that were once wrong."""
 
 from __future__ import annotations
 

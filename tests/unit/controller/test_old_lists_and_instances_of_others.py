@@ -1,4 +1,4 @@
-"""Scenes in which a pass once went wrong, or nearly: stale lists, strangers, slow servers, adds that fail."""
+"""Passes that once went wrong: old lists, instances of others, slow servers, registrations that fail."""
 
 from __future__ import annotations
 

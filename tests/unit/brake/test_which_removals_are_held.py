@@ -1,4 +1,4 @@
-"""What the brake holds of a pass that takes away too much, and what goes all the same."""
+"""What the brake holds of a pass that would remove too much, and what it does not hold."""
 
 from __future__ import annotations
 
