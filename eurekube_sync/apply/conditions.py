@@ -90,24 +90,14 @@ def tallies(
     result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
 ) -> dict[SyncerRef, Tally]:
     """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if already known."""
-    desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
+    desired, outcomes, held = result.desired, result.outcomes, result.held
     tallies = defaultdict[SyncerRef, Tally](Tally, {ref: Tally() for ref in desired.claims})
 
     def of(syncer: SyncerRef | None) -> Tally:
         return tallies[syncer] if syncer else Tally()
 
-    if registered is not None:
-        for ref, statuses in registered.items():
-            of(ref).registered = statuses
-    else:
-        # The plan says to which syncer an instance belongs, also if its lease was not due.
-        planned = {action.key: action.syncer for action in result.plan.actions}
-        for key, one in registry.data.ours.items() if isinstance(registry, Complete) else ():
-            if key not in outcomes.by_key:
-                of(planned.get(key) or syncer_of(one)).registered[key] = one.status
-        for key, outcome in outcomes.by_key.items():
-            if outcome.status is not None:
-                of(outcome.action.syncer).registered[key] = outcome.status
+    for ref, statuses in (_registered(result) if registered is None else registered).items():
+        of(ref).registered = statuses
     for outcome in sorted(outcomes.others, key=lambda one: one.action.key):
         key, tally = outcome.action.key, of(outcome.action.syncer)
         if outcome.result is Result.CONFLICT:
@@ -141,6 +131,21 @@ def tallies(
         if tally.unread:
             tally.failures.append(f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}")
     return tallies
+
+
+def _registered(result: PassResult) -> dict[SyncerRef | None, dict[InstanceKey, InstanceStatus]]:
+    """Return the instances that each syncer has in Eureka after the pass."""
+    found: dict[SyncerRef | None, dict[InstanceKey, InstanceStatus]] = {}
+    # The plan says to which syncer an instance belongs, also if its lease was not due.
+    planned = {action.key: action.syncer for action in result.plan.actions}
+    ended = result.outcomes.by_key
+    for key, one in result.registry.data.ours.items() if isinstance(result.registry, Complete) else ():
+        if key not in ended:
+            found.setdefault(planned.get(key) or syncer_of(one), {})[key] = one.status
+    for key, outcome in ended.items():
+        if outcome.status is not None:
+            found.setdefault(outcome.action.syncer, {})[key] = outcome.status
+    return found
 
 
 class Aspect(NamedTuple):

@@ -114,16 +114,24 @@ def failed_adds(
     waiting: Iterable[tuple[_PodOf, str]] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
-    """Return the removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance
-    of it would be left. A removal after which its app and all its VIPs still have an UP instance, even another
-    syncer's, is made, or a refused add would keep a dead pod for ever. Exceptions: the same pod could not be added
-    under another name, or the pod lives and is only over a limit. If the same pod, or an endpoint without a pod at the
-    same address and port, could not be added under another key because a call failed or a quota is full, the removal
-    waits in any case, unless the pod has another address now. An instance at another pod's address is never held back:
-    its callers would reach another app. `outcomes` are those of renewals and changes so far. `registered` is from
-    before. `blocked` are wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
-    that were unread or over the quota. Removals of `refused` syncers count as if an add of their app had failed; their
-    app name proves nothing, it may be another team's."""
+    """Return the removals to hold back, each with its reason.
+
+    A removal is held back if an add of the same app, VIP or syncer failed or was blocked, and no UP instance of that
+    name would be left. More exactly:
+
+    - It is made if its app and all its VIPs keep an UP instance, even another syncer's: else a refused add would keep a
+      dead pod for ever. This does not apply to a pod that lives and is only over a limit, or that could not be added
+      under another name.
+    - It is held back in any case if its own pod could not be added under another key, because a call failed or a quota
+      is full. An endpoint without a pod is known by address and port. A pod that has another address now does not
+      count.
+    - It is made if another pod has its address: its callers would reach another app.
+
+    `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are wanted instances
+    that could not be tried. `waiting` are the pods, with addresses, of instances that were unread or over the quota.
+    Removals of `refused` syncers count as if an add of their app had failed. The name of that app proves nothing,
+    because it may be another team's.
+    """
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
