@@ -310,7 +310,7 @@ def _check_key(path: Path, key: str, wrong: Faults) -> None:
             f"at most {_LONGEST_KEY} characters"
         )
     elif key.startswith("eurekube."):
-        fault = "a metadata key must not start with eurekube. because eurekube-sync itself writes such keys"
+        fault = "a metadata key must not start with 'eurekube.', because eurekube-sync itself writes such keys"
     elif key in ("class", "instanceId"):
         fault = "a metadata key must not be @class, class or instanceId, which mean something else in Eureka"
     else:

@@ -158,7 +158,8 @@ HELP: Mapping[str, str] = {
     "--eureka-client-cert": "PEM file of the client certificate for Eureka.",
     "--eureka-client-key": "PEM file of the certificate's key.  [default: the file of the certificate]",
     "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
-    "--owner": "Name of this installation. It is part of each instance id; use a different one in each cluster.",
+    "--owner": "Name that marks all instances of this installation, as a part of their ids. Use a different one in "
+    "each cluster.",
     "--lock": "Lease object by which only one of several copies of `run` works at a time. A dry run takes "
     "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. auto: the Lease in "
     "the pod's own namespace; outside of a cluster, run takes no lock, and other commands read the Lease in the "
