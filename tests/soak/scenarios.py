@@ -189,7 +189,7 @@ def outage(
         **_registry(server, ours=len(keys), others=1),
         "the daemon was killed for": f"{started - killed:.0f} s, leases {lease} s",
         "the longest between two renewals": f"{2 * lease - left:.0f} s of the {2 * lease} s that a renewed lease lasts",
-        "another, not renewed so long": "was evicted",
+        "another owner's, not renewed": "was evicted",
         "registered again, cancelled": "none, none",
         "our calls once it was back": _told(after),
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
