@@ -254,7 +254,7 @@ SITUATIONS = (
         about="Service selects no pod",
         set_up=_selects_no_pod,
         reason="NoEndpoints",
-        explains=("Service orders selects app=ordersXX: no pod has it", "nearest: app=orders (1 pod)"),
+        explains=("Service orders selects app=ordersXX: no pod has it", "similar: app=orders (1 pod)"),
         shows=("NoEndpoints", "app=ordersXX"),
     ),
     Situation(
@@ -289,7 +289,10 @@ SITUATIONS = (
         about="drained by a node",
         set_up=_drained_by_node,
         reason="Drained",
-        explains=(f"node {NODE} is drained by its annotation", f"kubectl annotate node {NODE} eurekube.io/drain-"),
+        explains=(
+            f"node {NODE} has the annotation eurekube.io/drain",
+            f"kubectl annotate node {NODE} eurekube.io/drain-",
+        ),
         shows=("Drained", f"node {NODE}"),
         without_eureka=("1 drained",),
     ),

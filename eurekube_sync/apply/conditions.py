@@ -19,7 +19,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import and_more, counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 
@@ -207,7 +207,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect(False, PARTLY_FAILED, _sample(tally.failures, "problem"))
         case Serving() if tally.held:
             gone = sum(isinstance(one, Cancel) for one in tally.held)
-            parts = [f"holds {counted(gone, 'instance')} that should be removed"] if gone else []
+            parts = [f"holds {counted(gone, 'instance')} that should be cancelled"] if gone else []
             if down := len(tally.held) - gone:
                 parts.append(f"shows {counted(down, 'instance')} UP that should be DOWN")
             return Aspect(False, "RemovalHeld", f"Eureka still {', and still '.join(parts)}")
@@ -247,7 +247,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered yet"),
-        (wrong, "not in the status that the cluster says"),
+        (wrong, "registered with the wrong status"),
         (put_out, "set OUT_OF_SERVICE by hand"),
         (beyond, f"registered and no longer wanted{policy}"),
     ]
@@ -268,8 +268,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
-    unready = sorted(claim.unready.values())
-    notes = [f"{unready[0]}{and_more(len(unready))}"] if unready else []
+    notes = [_unready(claim)] if claim.unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [synced.message] if synced.reason == _DIFFERS else [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
@@ -277,12 +276,19 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     return Aspect(bool(up), reason, message)
 
 
+def _unready(claim: Serving) -> str:
+    first, more = min(claim.unready.values()), len(claim.unready) - 1
+    return (
+        f"{first}, and {counted(more, 'more endpoint')} {one_or_more(more, 'is', 'are')} not ready" if more else first
+    )
+
+
 def nothing_wanted(claim: Serving) -> tuple[str, str]:
     """Return the reason, and the message, why there is nothing to register."""
     names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
-        return "NotReady", f"{min(claim.unready.values())}{and_more(len(claim.unready))}"
+        return "NotReady", _unready(claim)
     if claim.of(Leaving):
         return "NoEndpoints", f"all endpoints of {names} terminate"
     return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"

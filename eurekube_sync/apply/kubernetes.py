@@ -54,7 +54,7 @@ def put_finalizers_on(
     turns = in_turn(without, attrgetter("ref"))
     failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {
-        ref: f"the change was not made, because the finalizer of its syncer could not be set: {error}"
+        ref: f"not changed, because the finalizer of the syncer could not be set: {error}"
         for ref, error in failed.items()
     }
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))

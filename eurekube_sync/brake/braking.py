@@ -62,11 +62,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     if swept:
         first, *more = sorted({str(one.syncer) for one in swept})
         owners = f"{first} and of {counted(len(more), 'more syncer')}" if more else first
-        are = one_or_more(len(swept), "is", "are")
+        was = one_or_more(len(swept), "was", "were")
         their = "their syncers" if more else one_or_more(len(swept), "its syncer", "their syncer")
         why = (
-            f"{counted(len(swept), 'UP instance')}, of {owners}, {are} older than the CustomResourceDefinition, and "
-            f"{their} may have been deleted with an earlier CustomResourceDefinition"
+            f"{counted(len(swept), 'UP instance')} of {owners} {was} registered before the CustomResourceDefinition "
+            f"was installed, so {their} may have been deleted with an earlier one"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)

@@ -39,10 +39,9 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
             if one.key in dead:
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
-        what = (
-            f"{counted(len(own), 'instance')} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
-        )
-        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; {what}", brake))
+        pods = one_or_more(len(own), "pod is", "pods are")
+        what = f"among them {counted(len(own), 'instance')} of syncer {syncer} whose {pods} gone"
+        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}, {what}", brake))
     return kept
 
 
@@ -79,11 +78,11 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
     after = brake.limits.confirm_after
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
-    why = f"{why}; a second pass, {when} later, can confirm the removal without an approval"
+    wait = f"A second pass that sees the same, {when} after the first, needs no approval"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        why += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
+        wait += ". Both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
-    return Hold(reason=reason, why=why, removals=own, syncer=syncer, mark=mark, first=first)
+    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, first=first)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark

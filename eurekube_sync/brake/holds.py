@@ -75,10 +75,16 @@ class Hold:
 
     reason: HoldReason
     why: str  # the numbers, as a sentence without its end
+    wait: str = ""  # what ends the hold without an approval, as a sentence without its end
     removals: tuple[Removal, ...]
     syncer: SyncerRef | None = None  # None where the removals may be of several syncers
     mark: str = ""  # of removals that await confirmation: equal marks are the same removals
     first: bool = False  # no earlier pass saw it, or too long ago: its wait begins
+
+    @property
+    def text(self) -> str:
+        """All that a person needs to know of it, without the end of the last sentence."""
+        return f"{self.why}. {self.wait}" if self.wait else self.why
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -105,9 +111,10 @@ class Held:
 
     @property
     def reason(self) -> str:
-        """The numbers of the first holds, as a sentence without its end."""
+        """The numbers of the first holds, and what ends them, without the end of the last sentence."""
         more = [f"and {len(self.holds) - 3} more"] if len(self.holds) > 3 else []
-        return "; ".join([*(hold.why for hold in self.holds[:3]), *more])
+        whys = "; ".join([*(hold.why for hold in self.holds[:3]), *more])
+        return ". ".join([whys, *dict.fromkeys(hold.wait for hold in self.holds if hold.wait)])
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:
@@ -133,4 +140,5 @@ def condition_message(hold: Hold, count: int, command: str) -> str:
     """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
     removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
-    return f"{removals} of this syncer {held}: {hold.why}. {keeps} renewed. To release all held removals now: {command}"
+    release = f"To release the held removals of all syncers now: {command}"
+    return f"{removals} of this syncer {held}: {hold.text}. {keeps} renewed. {release}"

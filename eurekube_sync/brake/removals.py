@@ -165,7 +165,7 @@ def failed_adds(
         names = _names(key, there.vip_address, syncer)
         awaits = names if syncer in refused else failed.intersection(names)
         if own or (any(not left[name] for name in awaits) and not harmless):
-            held_back[key] = "it is kept, because the instances that should replace it are not registered"
+            held_back[key] = "not removed, because no replacement is registered yet"
     return held_back
 
 

@@ -75,9 +75,9 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`orphans`, `owner adopt`, `owner rename`: Eureka holds no instance of the given owner, app or cluster, or "
-        "none to adopt. `owner adopt`, `owner rename`: somebody renews the instances, or `run` would undo the change. "
-        "`owner purge`: you answered no. Nothing was changed",
+        "`orphans`, `owner adopt`, `owner rename`: Eureka holds no instance of the given owner, app or cluster. `owner "
+        "adopt`: no instance can be adopted. `owner adopt`, `owner rename`: somebody renews the instances, or `run` "
+        "would undo the change. `owner purge`: you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

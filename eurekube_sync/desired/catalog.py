@@ -94,7 +94,7 @@ class Drains:
             unknown.add(Kind.SERVICE)
         return Drain(
             by=by,
-            why=f"{drained[0][1]} is drained by its annotation" if drained else "",
+            why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
             drain_unknown=frozenset(unknown),
             ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
         )

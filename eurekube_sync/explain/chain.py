@@ -80,7 +80,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
         yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
     else:
         lasted = span(look.at - ready.last_transition)
-        text = f"its status says {status.ready} UP, and Ready is {ready.reason}, for {lasted}"
+        text = f"its status says {status.ready} UP; Ready has been {ready.status} ({ready.reason}) for {lasted}"
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
         yield breaks(Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts)
@@ -171,11 +171,11 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     more = and_more(len(drained))
     known = [one for one in drained if not one.drain_unknown.issuperset(one.instance.metadata[DRAINED].split(","))]
     if known:
-        why = known[0].why  # `pod orders-a is drained by its annotation`
+        why = known[0].why  # `pod orders-a has the annotation eurekube.io/drain`
         kind, name, *_ = why.split()
         where = "" if kind == "node" else f" -n {subject.namespace}"
         fix = f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"
-        text = why.replace(" is ", f"{more} is ", 1) + " eurekube.io/drain"
+        text = why.replace(" has ", f"{more} has ", 1)
     else:
         kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))
         fix = f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
@@ -194,10 +194,10 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the other instances that block registrations, as callers get them from Eureka."""
     mine = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and subject.concerns(one.key)]
-    off = f"turn its registration off ({TURN_OFF})"
+    itself, off = "its pod registers itself, and callers use that instance", f"turn off its registration ({TURN_OFF})"
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
-        (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", "its pod registers itself", off),
+        (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", itself, off),
         (Obstacle.TAKEN, Part.RIVALS, "Conflict", taken, "cancel that instance"),
     ):
         if same := [one for one in mine if one.obstacle is obstacle]:
@@ -223,7 +223,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if held and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
         are = one_or_more(len(mine), "is", "are")
-        text = f"{len(mine)} of its removals {are} held: {hold.why}"
+        text = f"{len(mine)} of its removals {are} held: {hold.text}"
         cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
         details = [f"{address_of(one.key)}: {one.why}" for one in mine[:5]]
         fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.settings.options)}"

@@ -19,7 +19,7 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
 
-_APPLY = "apply the EurekaSyncer below, which selects the Service by name: kubectl apply -f -"
+_APPLY = "apply the EurekaSyncer below, which selects the Service by its name (selector.service): kubectl apply -f -"
 
 
 def explain_missing(what: What, look: Look) -> Explanation:
@@ -130,7 +130,7 @@ def _no_claim(what: What, look: Look) -> Link:
     claims = [claim for report in look.reports for claim in claims_in(report).values()]
     wanted = {app: claim.syncer.ref for claim in reversed(claims) for app in apps_of(claim)}
     near = near_names(str(what), {one.key.app for one in read(look.listed)} | wanted.keys())
-    details = [f"nearest: {', '.join(near)}"] if near else []
+    details = [f"similar: {', '.join(near)}"] if near else []
     details += [f"EurekaSyncer {wanted[app]} registers as {app}" for app in near if app in wanted]
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if isinstance(look.listed, Unknown):

@@ -91,7 +91,7 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
 
 def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[Orphan]:
     assert report.desired is not None  # both servers were read
-    held = {one.key: hold.why for hold in report.held.holds for one in hold.removals} if report.held else {}
+    held = {one.key: hold.text for hold in report.held.holds for one in hold.removals} if report.held else {}
     actions = {action.key: action for action in report.plan.actions}
     for one in sorted(ours, key=lambda one: one.key):
         syncer = syncer_of(one)
@@ -100,7 +100,10 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
             continue
         if report.held and one.key in held:
             release = approve_command(report.held.plan_id, report.settings.options)
-            fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}; to release all held removals: {release}"
+            fate, what = (
+                Fate.HOLD,
+                f"held by the brake: {held[one.key]}. To release the held removals of all syncers: {release}",
+            )
         else:
             fate, what = _fate(actions.get(one.key), syncer)
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")

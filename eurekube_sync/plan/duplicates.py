@@ -104,7 +104,7 @@ def beside_its_own(
     elif wanted.status is not InstanceStatus.UP:
         stays = "the pod is not ready or is drained, so ours is to be DOWN"
     elif (override := override_of(instance)) is not None:
-        stays = f"a person set the status of our instance to {override.value}"
+        stays = f"a person set it {override.value}, and a cancel would delete that"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
     if stays is not None:
         yield for_ours(key, desired, observed)
@@ -116,7 +116,7 @@ def beside_its_own(
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """Return the report of a pod that registers itself; `stays` says why ours stays registered as well."""
     beside = f". Ours is registered as well, because {stays}" if stays else ""
-    advice = f"Turn its registration off ({TURN_OFF}), or delete the syncer"
+    advice = f"Turn off the pod's registration ({TURN_OFF}), or delete the syncer"
     why = f"its pod registers itself as {other.key.id}{beside}. {advice}"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 

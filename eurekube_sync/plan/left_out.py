@@ -213,13 +213,12 @@ def _has_place(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
-    spare = places is not None and places > ready
+    allows = "" if limit.measure is Measure.COUNT or places is None else f" allows {places}"
     if limit.measure is Measure.SHARE:
-        allowed = f" of the {places} allowed" if spare else ""
         beyond = counted(others, "other UP instance") if others else "no other UP instance"
-        return f"{limit} of VIP {vip}: registers {admitted}{allowed}; the VIP has {beyond}"
-    allowed = f", which allows {places}" if spare and limit.measure is Measure.PODS else ""
-    return f"limit {limit}{allowed}: registers {admitted} of {counted(ready, 'ready endpoint')}"
+        return f"{limit} of VIP {vip}, which has {beyond},{allows or ' allows all'}: registers {admitted}"
+    registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
+    return f"limit {limit}{allows}: {registers}"
 
 
 class _Callers:

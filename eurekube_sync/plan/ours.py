@@ -108,7 +108,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
     """Cancel the instance, unless a person set it OUT_OF_SERVICE: its pod may be wanted again."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
-        return renewal(instance, f"{why}; it is kept, because a person set it OUT_OF_SERVICE")
+        return renewal(instance, f"{why}; not cancelled, because a person set it OUT_OF_SERVICE")
     return cancel(instance, why, grounds, proof)
 
 

@@ -175,7 +175,7 @@ def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> N
     done = pair.program.run("-o", "json")
     assert done.returncode == 20, done.stdout + done.stderr
     assert f"{pair.first.url}/apps" in done.stdout
-    assert f"and {pair.second.url} failed in the same way" in done.stdout
+    assert f"and {pair.second.url} failed in the same way: " in done.stdout
     assert pair.run() is ExitCode.EUREKA_UNREAD
 
     with ThreadPoolExecutor(2) as pool:

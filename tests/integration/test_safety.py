@@ -142,7 +142,7 @@ def test_a_deleted_crd_removes_nothing(
     create_crd(world)
     done = program.run()
     assert done.returncode == 31, done.stdout + done.stderr
-    assert "older than the CustomResourceDefinition" in done.stdout
+    assert "registered before the CustomResourceDefinition was installed" in done.stdout
     assert "--approve" in done.stdout
     assert program.eureka.methods()["DELETE"] == 0
     assert up_ids(program, registry, addresses) == count

@@ -312,7 +312,6 @@ def _none_left(messages: Mapping[str, str]) -> str:
         alike.setdefault(message.replace(name, ""), []).append(name)
     sentences = []
     for first, *others in alike.values():
-        sentences.append(messages[first].removesuffix("."))
-        if others:
-            sentences.append(f"{', '.join(others)} failed in the same way")
+        both = f"{' and '.join([first, *others])} failed in the same way: " if others else ""
+        sentences.append(both + messages[first].removesuffix("."))
     return f"No Eureka peer could be used: {'; and '.join(sentences)}."

@@ -35,7 +35,7 @@ _OTHER_VARIABLES = (
 @click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Format of the report.")
-@option("--allow-empty", variable=False, is_flag=True, help="Pass even if there is no EurekaSyncer.")
+@option("--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer.")
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server and run would.
 

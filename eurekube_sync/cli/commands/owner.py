@@ -47,9 +47,9 @@ _cluster_help = "UID of the cluster. With it, the command makes no call to Kuber
 _cluster_option = option("--cluster", variable=False, type=NAME, metavar="UID", help=_cluster_help)
 
 
-@click.group(name="owner", cls=Group, short_help="Change who owns instances: adopt, rename, purge.")
+@click.group(name="owner", cls=Group, short_help="Change who owns instances (adopt, rename), or cancel them (purge).")
 def owner_command() -> None:
-    """Change who owns instances in Eureka: adopt, rename, purge.
+    """Change who owns instances in Eureka (adopt, rename), or cancel them (purge).
 
     Each command has --dry-run. You may kill it at any point and repeat it.
     """
@@ -100,8 +100,8 @@ def adopt_command(
     """Take over instances. With --app: those of the app that have no owner, if one of our syncers wants them. With
     --cluster OLD: all of the owner's instances in an old cluster, which this cluster replaces.
 
-    It first watches whether somebody still renews them. If so, it refuses. Callers find the
-    instances all the time.
+    It first watches whether somebody still renews them. If so, it refuses. Callers can find
+    the instances during the whole take-over.
     """
     if (app is None) == (cluster is None):
         raise click.UsageError(

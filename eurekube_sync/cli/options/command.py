@@ -108,7 +108,7 @@ EXAMPLES = (
     ("explain", "Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
     ("check", "Can this installation work?", "eurekube-sync check"),
     ("check", "Before the installation, with the account of the person who installs:", "eurekube-sync check --pre"),
-    ("check", "In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
+    ("check", "In a pipeline, as data; the exit code is 7 if something fails:", "eurekube-sync check -o json"),
     ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
     ("orphans", "In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
     ("orphans", "As data:", "eurekube-sync orphans -o json"),

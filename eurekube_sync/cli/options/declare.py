@@ -144,7 +144,8 @@ HELP: Mapping[str, str] = {
     "standard input. May be repeated. Only namespaces in the files are planned.",
     "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
     "--call-timeout": "The longest time to wait for one answer.",
-    "--kubeconfig": "Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
+    "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's service account, else "
+    "~/.kube/config.",
     "--context": "Context of the kubeconfig. Default: its current one.",
     "--endpoints-source": "Where the addresses of pods are read from. endpoints is for a cluster "
     "without EndpointSlices.",
@@ -174,15 +175,15 @@ HELP: Mapping[str, str] = {
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
-    "--max-instances-per-namespace": "In a namespace with this number of registered instances, register new ones "
-    "only to replace others of their app.",
+    "--max-instances-per-namespace": "The largest number of registered instances of a namespace. Above it, a new "
+    "instance is registered only to replace another of the same app.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only "
     "for a single pass]",
     "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer is not served, such as one with an invalid "
-    "spec. A syncer that is served does not count, even if none of its instances is UP.",
+    "spec. A syncer that is served does not count, even if it has no UP instance and status calls it broken.",
     "--passes": "How many passes to run. The exit code is that of the last one.",
     "--interval": "Time from the start of a pass to the start of the next.",
     "--lease-duration": "How long Eureka lists a new instance that nobody renews. After a renewal it is twice as long.",
@@ -193,8 +194,8 @@ HELP: Mapping[str, str] = {
     "terminating pod, do not count.",
     "--brake-count": "With this number of removals or fewer, --brake-percent holds nothing.",
     "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
-    "--brake-apps-percent": "Hold removals if more than one app, and more than this percentage of our apps, would lose "
-    "its last UP instance.",
+    "--brake-apps-percent": "Hold removals if two or more apps would have no UP instance left, and these are more "
+    "than this percentage of our apps.",
     "--listen": "Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
     "reach the address can read them.",
     "--metrics-file": "Write the metrics into this file after each pass, for the textfile collector of node_exporter.",

@@ -157,7 +157,7 @@ def as_data(
             for b in plan.blocked
         ],
         "holds": [
-            {"reason": hold.reason.value, "why": hold.why, "count": len(hold.removals)}
+            {"reason": hold.reason.value, "why": hold.text, "count": len(hold.removals)}
             for hold in (held.holds if held else ())
         ],
         "held": [_action(action, report) for action in (held.removals if held else ())],

@@ -81,12 +81,12 @@ def _troubles(report: PassReport) -> str:
         (len(report.held.removals) if report.held else 0, "held"),
         (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
-        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "unread and not changed"),
+        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again and not changed"),
         (sum(b.conflict for b in blocked) + outcomes.count(Result.CONFLICT), "in conflict"),
         (not_served, f"{one_or_more(not_served, 'syncer', 'syncers')} not served"),
     ]
     shown = [f"{count} {what}" for count, what in found if count]
-    shown += ["Eureka not readable"] if isinstance(report.registry, Unknown) else []
+    shown += ["Eureka's list not readable"] if isinstance(report.registry, Unknown) else []
     shown += [f"{counted(sources, 'source')} of Kubernetes not readable"] if sources else []
     return f"; {', '.join(shown)}" if shown else ""
 
@@ -218,7 +218,7 @@ def _of_held(report: PassReport) -> Iterator[str]:
         command = approve_command(report.held.plan_id, report.settings.options)
         yield (
             f"held: {waits}, because {report.held.reason}. Held instances keep their status and are renewed. To "
-            f"release all held removals, even while a daemon runs: {command}"
+            f"release the held removals of all syncers, even while a daemon runs: {command}"
         )
 
 

@@ -509,8 +509,8 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
     "RegistersItself": (
         {},
         by_itself,
-        "its pod registers itself as itself. Turn its registration off (eureka.client.register-with-eureka=false), or "
-        "delete the syncer",
+        "its pod registers itself as itself. Turn off the pod's registration "
+        "(eureka.client.register-with-eureka=false), or delete the syncer",
     ),
     "Suspended": ({"suspend": True}, registered, "its syncer is suspended"),
     "OverLimit": ({"limit": 0}, registered, "over limit 0: registers 0 of 1 ready endpoint"),

@@ -136,9 +136,7 @@ def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None
     bench.cluster.apply(syncer())
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
-    assert barred == {
-        REF: "the change was not made, because the finalizer of its syncer could not be set: 403: grant patch"
-    }
+    assert barred == {REF: "not changed, because the finalizer of the syncer could not be set: 403: grant patch"}
     assert [str(error) for error in errors] == ["403: grant patch"]
 
 

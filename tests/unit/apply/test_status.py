@@ -223,7 +223,7 @@ def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them()
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
-    assert message(found, "RemovalHeld").endswith(" To release all held removals now: eurekube-sync run --approve abc")
+    assert message(found, "RemovalHeld").endswith(" of all syncers now: eurekube-sync run --approve abc")
     theirs = replace(hold, removals=(replace(removal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
@@ -285,10 +285,10 @@ def test_held_removals_are_not_in_sync() -> None:
     )
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
     assert conditions(found)["Synced"] == ("False", "RemovalHeld")
-    assert message(found, "Synced") == "Eureka still holds 1 instance that should be removed"
+    assert message(found, "Synced") == "Eureka still holds 1 instance that should be cancelled"
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
     assert message(found, "Synced") == (
-        "Eureka still holds 1 instance that should be removed, and still shows 1 instance UP that should be DOWN"
+        "Eureka still holds 1 instance that should be cancelled, and still shows 1 instance UP that should be DOWN"
     )
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
 
@@ -297,7 +297,7 @@ def test_held_removals_are_not_in_sync() -> None:
     ("stands", "spec", "expected"),
     [
         (BOTH[:1], {}, "1 instance is not registered yet"),
-        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance is not in the status that the cluster says"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance is registered with the wrong status"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance is set OUT_OF_SERVICE by hand"),
         ((*BOTH, stored(instance(3))), {}, "1 instance is registered and no longer wanted"),
         (

@@ -342,8 +342,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would have no UP instance left; a second pass, at least 20 s later, can confirm the "
-        "removal without an approval"
+        "app RATING would have no UP instance left. A second pass that sees the same, at least 20 s after the "
+        "first, needs no approval"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
@@ -438,7 +438,7 @@ def test_many_holds_are_reported_in_few_words() -> None:
     held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
     assert held is not None
     assert (len(held.holds), held.reason.count("would have no UP instance left")) == (5, 3)
-    assert held.reason.endswith("; and 2 more")
+    assert "; and 2 more. A second pass" in held.reason
 
 
 def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> None:
@@ -480,9 +480,9 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
 @pytest.mark.parametrize(
     ("names", "said", "whose"),
     [
-        (["b"], "1 UP instance, of rating/b, is", "its syncer"),
-        (["b", "a"], "2 UP instances, of rating/a and of 1 more syncer, are", "their syncers"),
-        (["b", "a", "c", "b"], "4 UP instances, of rating/a and of 2 more syncers, are", "their syncers"),
+        (["b"], "1 UP instance of rating/b was", "its syncer"),
+        (["b", "a"], "2 UP instances of rating/a and of 1 more syncer were", "their syncers"),
+        (["b", "a", "c", "b"], "4 UP instances of rating/a and of 2 more syncers were", "their syncers"),
     ],
 )
 def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
@@ -496,8 +496,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} older than the CustomResourceDefinition, and {whose} may have been deleted with an earlier "
-        "CustomResourceDefinition"
+        f"{said} registered before the CustomResourceDefinition was installed, so {whose} may have been deleted with "
+        "an earlier one"
     )
 
 
@@ -528,7 +528,8 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release all held removals now: "
+        f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release the held removals of all "
+        "syncers now: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 

@@ -83,8 +83,8 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
-        "20 of our 40 UP instances would be removed, more than 30 %; 20 instances of syncer rating/rating have no pod "
-        "any more; a second pass, at least 20 s later, can confirm the removal without an approval"
+        "20 of our 40 UP instances would be removed, more than 30 %, among them 20 instances of syncer rating/rating "
+        "whose pods are gone. A second pass that sees the same, at least 20 s after the first, needs no approval"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -162,7 +162,7 @@ def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(1))
     assert holds(first) == [(HoldReason.CRD_INSTALLED, 1), (HoldReason.AWAITING_CONFIRMATION, 1)]
     assert first.held is not None
-    assert "run --passes 2" in first.held.holds[1].why
+    assert "run --passes 2" in first.held.holds[1].wait
     braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1), seen=later(first))
     assert holds(braked) == [(HoldReason.CRD_INSTALLED, 1)]
 
@@ -239,7 +239,7 @@ def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool)
     assert world.run().held is not None
     status, reason, message = condition(world, "app1")
     assert (status, reason) == ("True", "AwaitingConfirmation")
-    assert re.search(r"1 instance of syncer \S+ has no pod any more;", message)
+    assert re.search(r"among them 1 instance of syncer \S+ whose pod is gone\.", message)
     world.later(30)
     assert world.run().held is None
     assert len(world.statuses()) == 12

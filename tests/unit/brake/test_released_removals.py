@@ -217,7 +217,7 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "a second pass, 20 s to 620 s later, can confirm the removal without an approval" in held_of(report)
+        assert "A second pass that sees the same, 20 s to 620 s after the first, needs no approval" in held_of(report)
         world.later(900)
     world.run()
     world.later(600)
@@ -302,7 +302,7 @@ def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: 
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "both passes must be of one process, because the syncer is gone: use run --passes 2" in held_of(report)
+        assert "Both passes must be of one process, because the syncer is gone: use run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)

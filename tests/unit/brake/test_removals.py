@@ -31,7 +31,7 @@ from tests.unit.worlds.build import (
     syncer,
 )
 
-WHY = "it is kept, because the instances that should replace it are not registered"
+WHY = "not removed, because no replacement is registered yet"
 OTHER = SyncerRef("elsewhere", "web")
 
 

@@ -58,7 +58,7 @@ def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
         assert (
-            "1 UP instance, of rating/e, is older than the CustomResourceDefinition, and its syncer may"
+            "1 UP instance of rating/e was registered before the CustomResourceDefinition was installed, so its"
             in report.held.reason
         )
     create(world, "e")
@@ -80,7 +80,7 @@ def test_a_person_releases_instances_of_syncers_that_will_not_return() -> None:
     create(world, *"abc")
     held = world.run().held
     assert held is not None
-    assert held.reason.startswith("2 UP instances, of rating/d and of 1 more syncer, are older")
+    assert held.reason.startswith("2 UP instances of rating/d and of 1 more syncer were registered before")
     world.run(approved=held.plan_id)
     assert standing(world) == {"a", "b", "c"}
 

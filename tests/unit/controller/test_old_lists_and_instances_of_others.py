@@ -235,10 +235,7 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     world.registry.refuse_register[stays] = RegistryRejected("400: no")
     report = world.run()
     assert set(world.registry.held) == {key(1), over}
-    assert (
-        report.outcomes.by_key[over].detail
-        == "it is kept, because the instances that should replace it are not registered"
-    )
+    assert report.outcomes.by_key[over].detail == "not removed, because no replacement is registered yet"
     world.registry.refuse_register.clear()
     world.run()
     assert set(world.registry.held) == {key(1), stays}

@@ -639,7 +639,7 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
     assert conflict is not None
     assert (
         conflict.reason,
-        "Turn its registration off (eureka.client.register-with-eureka=false)" in conflict.message,
+        "Turn off the pod's registration (eureka.client.register-with-eureka=false)" in conflict.message,
     ) == ("DuplicateRegistration", True)
     del world.registry.held[itself.key]
     world.later(60)

@@ -69,7 +69,9 @@ def test_one_drained_service_of_several_is_enough() -> None:
     world.cluster.apply(drained(twin), piece(endpoint(1), service="rating-headless"))
     report = world.run()
     assert (world.statuses()[A], world.statuses()[B]) == ("DOWN", "UP")
-    assert [action.why for action in report.plan.changes] == ["Service rating-headless is drained by its annotation"]
+    assert [action.why for action in report.plan.changes] == [
+        "Service rating-headless has the annotation eurekube.io/drain"
+    ]
 
 
 def test_only_true_drains() -> None:

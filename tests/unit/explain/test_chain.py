@@ -138,7 +138,7 @@ def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
     found = asked.why()
     assert broken(found).reason == "NoEndpoints"
-    assert "Service rating selects app=rating: no pod has it; nearest: app=ratings (1 pod)" in text(found)
+    assert "Service rating selects app=rating: no pod has it; similar: app=ratings (1 pod)" in text(found)
 
 
 def test_a_pod_without_an_address_says_what_it_waits_for() -> None:

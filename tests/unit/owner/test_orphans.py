@@ -126,8 +126,8 @@ def test_a_held_orphan_is_reported_with_its_plan_id() -> None:
     assert told(found) == [("10.0.0.8", Fate.HOLD)]
     held = world.run().held
     assert held is not None
-    release = f"to release all held removals: eurekube-sync run --approve {held.plan_id}"
-    assert f"held by the brake: {held.reason}; {release}" in found.found[0].why
+    release = f"To release the held removals of all syncers: eurekube-sync run --approve {held.plan_id}"
+    assert f"held by the brake: {held.reason}. {release}" in found.found[0].why
     assert found.summary == "1 orphan: 1 held"
 
 

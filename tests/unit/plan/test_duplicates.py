@@ -407,7 +407,7 @@ def test_a_status_that_a_person_set_is_kept(status: InstanceStatus) -> None:
     appears(world, 1)
     world.run()
     assert standing(world)[key(1)] is status
-    assert f"a person set the status of our instance to {status.value}" in condition(world, "Conflict").message
+    assert f"a person set it {status.value}, and a cancel would delete that" in condition(world, "Conflict").message
 
 
 def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> None:

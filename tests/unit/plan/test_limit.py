@@ -376,7 +376,9 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
     found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down))
     claim = found.claims[REF]
-    assert getattr(claim, "notes", ()) == ("share 50% of VIP rating: registers 3; the VIP has 3 other UP instances",)
+    assert getattr(claim, "notes", ()) == (
+        "share 50% of VIP rating, which has 3 other UP instances, allows 3: registers 3",
+    )
     assert len(found.wanted_by) == 3
 
 
@@ -403,15 +405,15 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     """And what is asked for, where there are not enough pods; JSON has it too."""
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
-    assert "syncer rating/rating: share 10% of VIP rating: registers 1; the VIP has 9 other UP instances" in sentences(
-        report
+    assert (
+        "syncer rating/rating: share 10% of VIP rating, which has 9 other UP instances, allows 1: registers 1"
+        in sentences(report)
     )
     assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
     assert (
-        "syncer rating/rating: share 50% of VIP rating: registers 5 of the 9 allowed; the VIP has 9 other UP instances"
-        in found
+        "syncer rating/rating: share 50% of VIP rating, which has 9 other UP instances, allows 9: registers 5" in found
     )
     assert not any("share" in sentence for sentence in sentences(world.run()))
 

@@ -368,8 +368,8 @@ class TestChoice:
         with pytest.raises(RegistryDenied) as caught:
             pair.peers.renew(key(1))
         assert str(caught.value) == (
-            f"No Eureka peer could be used: PUT {ONE}/apps/A/b was answered 403: ignore it in the server; "
-            f"and {TWO} failed in the same way."
+            f"No Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT {ONE}/apps/A/b was answered "
+            "403: ignore it in the server."
         )
         assert [message.split(": ", 1)[1] for message in caplog.messages] == [
             f"PUT {name}/apps/A/b was answered 403: ignore it in the server." for name in (ONE, TWO)
