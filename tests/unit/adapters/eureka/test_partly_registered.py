@@ -76,7 +76,7 @@ def test_a_single_server_has_it_or_not() -> None:
 
 
 def test_the_replaced_instance_stays_on_a_server_that_lacks_the_new_one() -> None:
-    """The next pass finds the new instance on the first server, and registers it again before it cancels the old one.
+    """The next pass finds the new instance on the first server. It registers it again before it cancels the old one.
     Otherwise callers of the second server would find neither instance."""
     story = Story((1,))
     for _ in range(2):
