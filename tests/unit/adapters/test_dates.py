@@ -1,4 +1,4 @@
-"""Dates of HTTP's headers."""
+"""Dates in HTTP headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eurekube_sync.adapters.clock import unix_time
 
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine whose own time is nine hours ahead."""
+    """A machine whose local time is nine hours ahead of UTC."""
     monkeypatch.setenv("TZ", "JST-9")
     time.tzset()
     yield
@@ -23,11 +23,10 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("far_east")
 @pytest.mark.parametrize("zone", [" GMT", " +0000", " -0000", ""])
 def test_a_date_is_in_greenwich_time_unless_it_says_otherwise(zone: str) -> None:
-    """Else a server's `Retry-After` would be over before it began, or never end."""
+    """If it were local time, a `Retry-After` date would be hours too early or too late."""
     assert unix_time(f"Thu, 01 Jan 1970 00:01:00{zone}") == 60
 
 
 @pytest.mark.parametrize("text", ["", "x", "3", "Thu, 01 Jan 1970 25:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 +999999"])
 def test_a_text_that_is_no_date_gives_none(text: str) -> None:
-    """And raises nothing."""
     assert unix_time(text) is None

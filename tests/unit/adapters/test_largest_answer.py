@@ -1,4 +1,4 @@
-"""How large an answer may be in a container with a limit of memory."""
+"""The size limit of one answer in a container with a memory limit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MB = 2**20
     ],
 )
 def test_the_largest_answer_fits_in_the_containers_memory(tmp_path: Path, limit: str | None, largest: int) -> None:
-    """It takes five times its size; 256 MB where there is no limit, and what a few instances need where there is
-    hardly any."""
+    """An answer needs five times its size in memory. Without a memory limit it may have 256 MB. With a very small one
+    it may have 4 MB, which is enough for a few instances."""
     file = tmp_path / "memory.max"
     if limit is not None:
         file.write_text(limit)

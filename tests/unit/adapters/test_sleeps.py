@@ -1,4 +1,4 @@
-"""How long a `preStop` sleeps, as far as its text tells."""
+"""How long a pod's `preStop` hook sleeps, read from the hook's text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eurekube_sync.adapters.kubernetes.details import PodItem
     ],
 )
 def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(hook: dict[str, object], expected: float | None) -> None:
-    """A command that does more has a time that nobody knows."""
+    """The duration of a command that does more than sleep is unknown."""
     container = {"name": "app", "lifecycle": {"preStop": hook}}
     spec = {"containers": [container, {"name": "beside"}], "terminationGracePeriodSeconds": 155}
     owner = {"kind": "ReplicaSet", "name": "orders-6c9f", "controller": True}
@@ -30,6 +30,6 @@ def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(hook: dict[str, objec
 
 
 def test_a_pod_that_says_nothing_has_what_kubernetes_gives() -> None:
-    """Half a minute, and no preStop."""
+    """Kubernetes' defaults are a grace period of 30 s and no `preStop`."""
     found = msgspec.convert({"metadata": {"name": "orders-a"}}, PodItem).read()
     assert (found.pre_stops, found.grace, found.controller) == ((), 30, "")

@@ -1,4 +1,4 @@
-"""How actions reach Eureka, and what their outcomes tell."""
+"""Actions on Eureka: how they are called, and what their outcomes are."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def only(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def test_an_update_whose_finalizer_failed_changes_nothing(bench: Bench) -> None:
-    """The instance stays registered as it was."""
+    """The instance stays registered and unchanged."""
     bench.registry.put(stored(instance(), status=DOWN))
     outcome = only(bench.applier.change([update(was=DOWN)], {REF: "no finalizer"}))
     assert (outcome.result, outcome.status, outcome.detail) == (Result.FAILED, DOWN, "no finalizer")
@@ -90,14 +90,15 @@ def test_an_update_whose_finalizer_failed_changes_nothing(bench: Bench) -> None:
 def test_an_expired_instance_that_was_not_registered_again_counts_as_absent(
     bench: Bench, barred: dict[object, str]
 ) -> None:
-    """The renewal met a 404: whatever the list showed, nothing is registered there now."""
+    """The renewal got a 404. Whatever the list showed, no instance is registered now."""
     bench.registry.refuse[key()] = DOWN_AGAIN
     outcome = only(bench.applier.change([renew(if_gone=True)], {REF: "no"} if barred else {}))
     assert (outcome.result, outcome.status) == (Result.FAILED, None)
 
 
 def test_nothing_is_cancelled_while_an_expired_instance_is_not_registered_again() -> None:
-    """An instance whose lease is gone is no UP instance that is left, and its failed registration is a failed add."""
+    """An expired instance does not count as an UP instance that is left. Its failed registration counts as a failed
+    add."""
     gone = Outcome(action=renew(1, if_gone=True), result=Result.GONE)
     unhealed = Outcome(action=renew(1, if_gone=True), result=Result.FAILED)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
@@ -108,21 +109,21 @@ def test_nothing_is_cancelled_while_an_expired_instance_is_not_registered_again(
 
 
 def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
-    """Whether it is brought back is decided later."""
+    """A later step decides whether to register the instance again."""
     bench.registry.put(stored(instance(1)))
     ended = {o.action.key: (o.result, o.status) for o in bench.applier.renew([renew(1), renew(2)])}
     assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
 
 
 def test_a_renewal_without_a_list_counts_as_what_it_would_register_again(bench: Bench) -> None:
-    """While the list is Unknown, the wanted status is the best guess."""
+    """While the list is Unknown, the desired status is the best estimate."""
     bench.registry.put(stored(instance(1)), stored(instance(2)))
     outcomes = bench.applier.renew([renew(1, if_gone=True, status=None), renew(2, status=None)])
     assert {o.action.key: o.status for o in outcomes} == {key(1): UP, key(2): None}
 
 
 def test_renewals_begin_somewhere_else_each_time() -> None:
-    """A pass that is cut short never starves the same ones."""
+    """Passes that are cut short must not leave out the same leases each time."""
     bench = Bench(seconds=10_000)
     renewals = [renew(number) for number in range(10)]
     firsts = set()
@@ -135,7 +136,7 @@ def test_renewals_begin_somewhere_else_each_time() -> None:
 
 
 def test_the_instance_with_the_oldest_renewal_is_renewed_first() -> None:
-    """A process that begins remembers nothing, and no rotation fits whatever time its passes take."""
+    """A new process has no memory, and its passes may take any time. So a rotation by time does not suffice."""
     bench = Bench(seconds=10_000)
     listed = [replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10) for number in range(10)]
     for _ in range(5):
@@ -146,7 +147,7 @@ def test_the_instance_with_the_oldest_renewal_is_renewed_first() -> None:
 
 
 def test_the_leases_of_a_small_namespace_are_not_renewed_before_older_ones() -> None:
-    """In passes that are cut short, those of a large one would expire."""
+    """Otherwise the leases of a large namespace would expire in passes that are cut short."""
     bench = Bench(seconds=10_000)
     small = stored(instance(9, ref=SyncerRef("small", "rating")))
     listed = [*(replace(stored(instance(number)), last_renewal=number) for number in (1, 2, 3)), small]
@@ -156,7 +157,7 @@ def test_the_leases_of_a_small_namespace_are_not_renewed_before_older_ones() -> 
 
 
 def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
-    """The program was paused, or the answer took its time: the next renewal is not late by that as well."""
+    """The program may be paused, or the answer may be slow. The next renewal must not be late by the same time."""
     ledger = RenewalLedger(period=30, slack=0)
 
     def one_pass() -> Applier:
@@ -169,11 +170,11 @@ def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
     assert [outcome.action.key for outcome in one_pass().renew([renew()])] == [key()]
 
 
-# --- Registers, updates, registers again ---------------------------------------------------------------------------
+# --- Registrations, updates, repeated registrations ----------------------------------------------------------------
 
 
 def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
-    """The lease then lasts twice its duration, and is proven to be there."""
+    """The renewal doubles the length of the lease, and proves that it exists."""
     outcome = only(bench.applier.change([register()], {}))
     assert bench.wire.verbs() == ["register", "renew"]
     assert (outcome.result, outcome.status, bench.status()) == (Result.DONE, UP, UP)
@@ -181,7 +182,7 @@ def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("stored_at", "written"), [(1, int(START * 1000)), (int(START * 1000), int(START * 1000) + 1)])
 def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, written: int) -> None:
-    """An older one would be ignored with a 204; our clock may be behind."""
+    """Eureka ignores an older timestamp with a 204, and our clock may be behind."""
     bench.registry.put(stored(instance(), status=DOWN, timestamp=stored_at))
     only(bench.applier.change([update(was=DOWN, timestamp=stored_at)], {}))
     assert (bench.status(), bench.registry.held[key()].last_dirty_timestamp) == (UP, written)
@@ -194,7 +195,7 @@ def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, w
 def test_an_update_reports_the_resulting_status(
     bench: Bench, was: InstanceStatus, becomes: InstanceStatus, expected: InstanceStatus
 ) -> None:
-    """A person's OUT_OF_SERVICE outlives a register of UP."""
+    """An OUT_OF_SERVICE that a person set outlasts a registration of UP."""
     bench.registry.put(stored(instance(), status=was))
     if was is OUT:
         bench.registry.override(key(), OUT)
@@ -203,7 +204,7 @@ def test_an_update_reports_the_resulting_status(
 
 
 def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> None:
-    """Such a server is not what it says it is."""
+    """The server says that it has the instance, but a renewal does not find it."""
     bench.registry.overrides[key().id] = InstanceStatus.UNKNOWN
     outcome = only(bench.applier.change([register()], {}))
     assert (outcome.result, outcome.cause) == (Result.FAILED, None)
@@ -211,21 +212,21 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
 
 
 def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(bench: Bench) -> None:
-    """Our id without our mark is a conflict."""
+    """An instance with our id, but without our mark, is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
 
 
 def test_registering_again_is_newer_than_what_is_there(bench: Bench) -> None:
-    """A status of UNKNOWN makes a renewal a 404, although the instance stands."""
+    """Eureka answers a renewal with 404 if the instance's status is UNKNOWN."""
     bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, outcome.status, bench.status()) == (Result.REGISTERED_AGAIN, UP, UP)
 
 
 def test_registering_again_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
-    """When even the list is Unknown, the 404 of the renewal is the uncached answer."""
+    """If even the list is Unknown, the 404 of the renewal counts as the uncached answer."""
     bench.registry.unreadable = DENIED
     assert only(bench.applier.change([renew(if_gone=True)], {})).result is Result.FAILED
     assert only(bench.applier.change([renew(if_gone=True, status=None)], {})).result is Result.REGISTERED_AGAIN
@@ -235,7 +236,7 @@ def test_registering_again_needs_a_read_unless_no_read_works_at_all(bench: Bench
 
 
 def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
-    """A 404 is what was wanted."""
+    """A 404 means that the instance is gone."""
     bench.registry.put(stored(instance(1)))
     outcomes = bench.applier.remove([cancel(1), cancel(2, was=None)], {})
     assert [(o.result, o.status) for o in outcomes] == [(Result.DONE, None)] * 2
@@ -243,7 +244,7 @@ def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
 
 
 def test_down_is_a_register_never_an_override(bench: Bench) -> None:
-    """PUT status would stick; a register of DOWN is followed by one of UP."""
+    """An override by PUT status would outlast a later UP. A registration of DOWN does not."""
     bench.registry.put(stored(instance()))
     outcome = only(bench.applier.remove([update(was=UP, becomes=DOWN)], {}))
     assert (outcome.status, bench.status(), bench.registry.overrides) == (DOWN, DOWN, {})
@@ -268,13 +269,13 @@ def refused(action: Register | Update | Renew, status: InstanceStatus | None = N
 @pytest.mark.parametrize(
     ("outcomes", "stands", "blocked"),
     [
-        ([], [1], []),  # nothing was to be added: it may be the last
+        ([], [1], []),  # no add was planned, so it may be the last
         ([done(register(2))], [1], []),
         ([refused(register(2))], [1], [1]),
         ([refused(register(2))], [1, 3], []),  # another stays UP
         ([refused(register(2)), done(register(3))], [1], []),  # another add succeeded
         ([refused(update(2, was=DOWN), DOWN)], [1], [1]),
-        ([refused(register(2)), refused(renew(3), UP)], [1, 3], []),  # a failed renewal still stands
+        ([refused(register(2)), refused(renew(3), UP)], [1, 3], []),  # an instance whose renewal failed is still UP
         ([refused(register(2)), Outcome(action=renew(3), result=Result.GONE)], [1, 3], [1]),
         ([done(renew(3))], [1, 3], []),
         ([done(update(3, was=DOWN, becomes=DOWN), DOWN)], [1], []),
@@ -283,13 +284,14 @@ def refused(action: Register | Update | Renew, status: InstanceStatus | None = N
 def test_the_last_up_instance_stays_while_its_successor_could_not_be_registered(
     outcomes: list[Outcome], stands: list[int], blocked: list[int]
 ) -> None:
-    """Number 1 is to be cancelled; what else stands and what became of the adds decides."""
+    """Instance 1 is to be cancelled. The other UP instances and the results of the adds decide."""
     standing = {key(number): stored(instance(number)) for number in stands}
     assert set(failed_adds([cancel(1)], outcomes, standing)) == {key(number) for number in blocked}
 
 
 def test_a_vip_counts_like_an_app() -> None:
-    """An app that moves to another name under the same VIP keeps its old instances until the new ones stand."""
+    """An app may move to another name under the same VIP. It keeps its old instances until the new ones are
+    registered."""
     old = replace(cancel(1), key=key(1, app="old"))
     standing = {old.key: stored(instance(1, app="old", vip="shared,other"))}
     new = Register(instance=instance(1, app="new", vip="shared"), syncer=REF, why="")
@@ -300,7 +302,8 @@ def test_a_vip_counts_like_an_app() -> None:
 
 @pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
 def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
-    """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
+    """A pod over the limit serves callers. Another pod may be dead, so another syncer's instance suffices to cancel
+    it."""
     others = changed(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
     standing = {key(1): stored(instance(1)), key(9): others}
     going = replace(cancel(1), grounds=grounds)
@@ -308,7 +311,7 @@ def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(grounds
 
 
 def test_the_cancel_of_a_down_instance_is_not_held_back() -> None:
-    """A cancel of a DOWN instance takes nothing from anybody."""
+    """Callers lose nothing by the cancel of a DOWN instance."""
     standing = {key(1): stored(instance(1, status=DOWN))}
     assert failed_adds([cancel(1, was=DOWN)], [refused(register(2))], standing) == {}
 
@@ -318,7 +321,7 @@ def test_the_cancel_of_a_down_instance_is_not_held_back() -> None:
 
 @pytest.mark.parametrize(("error", "cause"), [(DOWN_AGAIN, Cause.UNAVAILABLE), (RegistryRejected("400"), None)])
 def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: Exception, cause: Cause | None) -> None:
-    """It tells its cause, and what still stands."""
+    """The outcome has the cause, and the status that remains."""
     bench.registry.put(*(stored(instance(number)) for number in (1, 2)))
     bench.registry.refuse[key(1)] = error
     for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.remove([cancel(1), cancel(2)], {})):
@@ -328,7 +331,8 @@ def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: E
 
 
 def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> None:
-    """Eureka is away; hammering it helps nobody. Reads and changes are counted apart, and renewals never given up."""
+    """Eureka is away, and more calls would not help. Reads and changes are counted separately. Renewals are always
+    tried."""
     for number in range(30):
         bench.registry.refuse[key(number)] = bench.registry.refuse_read[key(number)] = DOWN_AGAIN
     outcomes = bench.applier.remove([cancel(number) for number in range(30)], {})
@@ -343,7 +347,7 @@ def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> N
 
 
 def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Bench) -> None:
-    """A server that refuses one instance is there."""
+    """A server that refuses one instance is available."""
     for number in range(19):
         bench.registry.refuse[key(number)] = DOWN_AGAIN
     bench.registry.refuse[key(50)] = RegistryRejected("400")
@@ -353,7 +357,7 @@ def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Be
 
 
 def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
-    """What stood still stands, and it is said that it was not tried."""
+    """Each instance keeps its status, and its outcome says that it was not tried."""
     bench.clock.sleep(120)
     outcomes = [
         *bench.applier.renew([renew()]),
@@ -369,7 +373,7 @@ def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
 
 
 def test_each_key_is_read_once(bench: Bench) -> None:
-    """A found instance, a 404, and a failure."""
+    """The reads give an instance, a 404 and a failure."""
     bench.registry.put(stored(instance(1)))
     bench.registry.refuse_read[key(3)] = RegistryUnavailable("Eureka did not answer")
     readings = bench.applier.read([key(1), key(2), key(1), key(3)])
@@ -378,7 +382,7 @@ def test_each_key_is_read_once(bench: Bench) -> None:
 
 
 def test_threads_do_what_one_after_the_other_does() -> None:
-    """The answers come in the order of the items, and an exception of a call is raised."""
+    """The results are in the order of the items. An exception of a call is raised."""
     with ThreadWorkers(4) as workers:
         assert workers.each(lambda n: n * 2, range(20)) == InTurn().each(lambda n: n * 2, range(20))
         with pytest.raises(ZeroDivisionError):
@@ -390,13 +394,13 @@ def test_threads_do_what_one_after_the_other_does() -> None:
 
 @pytest.fixture
 def batching(bench: Bench) -> Bench:
-    """The same, with a registry that takes batches of two."""
+    """A bench whose registry takes batches of two."""
     bench.registry.batch_size = 2
     return bench
 
 
 def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> None:
-    """Renewed, or gone; and what was renewed is not due again in the same period."""
+    """An instance is renewed or gone. A renewed one is not due again in the same period."""
     ledger, deadline = RenewalLedger(period=30, slack=0), Deadline(batching.clock, batching.seconds)
     applier = Applier(batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, deadline)
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4, 5)))
@@ -407,7 +411,7 @@ def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> Non
 
 
 def test_an_item_that_a_batch_leaves_open_is_sent_by_a_single_call(batching: Bench) -> None:
-    """The single call says what is wrong with it; the others of the batch are done."""
+    """The single call says why the instance is refused. The other items of the batch are done."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2)))
     batching.registry.refuse[key(1)] = RegistryRejected("400: no address")
     outcomes = {o.action.key: o for o in batching.applier.renew([renew(1), renew(2)])}
@@ -427,7 +431,7 @@ def test_an_item_that_a_batch_leaves_open_is_sent_by_a_single_call(batching: Ben
 
 
 def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
-    """A change is a POST of its own; a barred syncer registers nothing, and a blocked cancel is not made."""
+    """A change is a separate POST. A barred syncer registers nothing, and a cancel that is held back is not made."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 3)))
     assert only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
     batching.applier.change([update(1, becomes=DOWN)], {})
@@ -442,8 +446,8 @@ def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
 
 
 def test_expired_instances_are_read_and_registered_again_in_batches(batching: Bench) -> None:
-    """Only where an uncached read shows nothing: an instance of others is not replaced, and a registered one needs a
-    newer date."""
+    """Only an instance that the uncached read does not find is in a batch. Another owner's instance is not replaced. A
+    registered instance needs a newer timestamp."""
     unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
     batching.registry.put(stored(instance(1), metadata={}), unknown)
     outcomes = batching.applier.change([renew(number, if_gone=True) for number in (1, 2, 3)], {})
@@ -457,8 +461,8 @@ def test_expired_instances_are_read_and_registered_again_in_batches(batching: Be
 
 
 def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
-    """Each key that is registered, whatever its status, or of which a batch says nothing, is read by its own call; no
-    lease is renewed."""
+    """A registered key, whatever its status, is read by its own call. So is a key that a batch leaves open. No lease is
+    renewed."""
     theirs = stored(instance(2), metadata={}, status=InstanceStatus.UNKNOWN)
     batching.registry.put(theirs)
     batching.registry.refuse[key(3)] = RegistryRejected("400: no address")
@@ -473,7 +477,7 @@ def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
 
 
 def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> None:
-    """Eureka does not answer: what is left is unread."""
+    """Eureka does not answer, so the remaining keys are unread."""
     for number in range(20):
         batching.registry.refuse_read[key(number)] = DOWN_AGAIN
     batching.applier.read([key(number) for number in range(20)])
@@ -483,8 +487,8 @@ def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> Non
 
 
 def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batching: Bench) -> None:
-    """Not an instance that nobody desires, nor a barred one. One that a person put out of service is renewed singly,
-    which its server replicates with the override."""
+    """An undesired or barred instance is not registered. An OUT_OF_SERVICE instance is renewed by a single call, which
+    its server replicates with the override."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT))
     batching.registry.lacking = {key(number) for number in range(1, 5)}
     renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)])
@@ -499,7 +503,7 @@ def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batchin
 
 
 def test_namespaces_take_turns_when_missing_instances_are_registered(batching: Bench) -> None:
-    """The pass ends after one batch, of two."""
+    """The time of the pass ends after one batch of two."""
     of_bank = instance(9, ref=SyncerRef("bank", "pay"))
     wanted = [*(instance(number) for number in range(1, 6)), of_bank]
     batching.registry.put(*map(stored, wanted))
@@ -512,7 +516,7 @@ def test_namespaces_take_turns_when_missing_instances_are_registered(batching: B
 
 
 def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching: Bench) -> None:
-    """Once; a renewal in this pass has already shown whether the instance is there."""
+    """It is asked once. Renewals in this pass have already shown whether their instances are missing."""
     batching.registry.lacking = {key(1), key(2)}
     due, fresh, there = renew(1, if_gone=True), renew(2, if_gone=True), renew(3)
     renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
@@ -525,7 +529,7 @@ def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching
 
 
 def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) -> None:
-    """In the next pass, whenever its turn would be; it still counts as missing there."""
+    """It is due in the next pass, before its period is over. It still counts as missing on that server."""
     ledger = RenewalLedger(period=30, slack=5)
     applier = Applier(
         batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
@@ -533,7 +537,7 @@ def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) ->
     batching.registry.put(stored(instance(1)), stored(instance(2)))
     batching.registry.lacking = {key(1), key(2)}
     begun = batching.clock.monotonic()
-    for _ in range(2):  # the first time counts as another one
+    for _ in range(2):  # the first renewal is dated at another time, to spread the leases
         renewed = applier.renew_now([renew(1, if_gone=True), renew(2, if_gone=True)])
     batching.registry.refuse[key(1)] = RegistryRejected("no")
     assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
@@ -542,18 +546,18 @@ def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) ->
 
 
 def test_the_last_instance_stays_while_a_server_lacks_its_successor() -> None:
-    """There callers would find nothing; with another one that every server has, it is cancelled."""
+    """Callers of that server would find no instance. The cancel is made if every server has another instance."""
     lacking = Outcome(action=renew(1, if_gone=True), result=Result.DONE, status=UP, lacking=True)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
     assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
     assert failed_adds([cancel(2)], [lacking], {**standing, key(3): stored(instance(3))}) == {}
-    out = replace(lacking, status=OUT)  # callers find it nowhere
+    out = replace(lacking, status=OUT)  # no server shows it to callers as UP
     assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
 
 
 def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
-    """Ours is registered on the other servers all the same."""
+    """Ours stays registered on the other servers."""
     batching.registry.put(stored(instance(1)))
     batching.registry.lacking = {key(1)}
     batching.registry.anothers = {key(1)}
@@ -562,7 +566,7 @@ def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batchin
 
 
 def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
-    """Between two batches the time is looked at, and the rest is said not to have been tried."""
+    """The deadline is checked between two batches. The remaining instances are not tried."""
     batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
     batching.wire.then = lambda: batching.clock.sleep(70)
     outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
@@ -576,7 +580,7 @@ def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
 
 
 def test_batches_that_end_on_the_way_leave_the_rest_to_single_calls(batching: Bench) -> None:
-    """In the same pass; no lease is forgotten."""
+    """The same pass makes the single calls, and renews every lease."""
     batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
 
     def end() -> None:

@@ -1,4 +1,5 @@
-"""Deletions, pass by pass: what they wait for, what lets them go, and what must not be lost or left behind."""
+"""Deletions of syncers, pass by pass: what they wait for, when they end, and that no instance is lost or left
+behind."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ BOTH = {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
 
 
 def article(*, cache: float = 0) -> FakeWorld:
-    """The app `rating` with two pods, registered."""
+    """The app `rating` with two registered pods."""
     world = FakeWorld(cache=cache)
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
     world.run()
@@ -31,20 +32,20 @@ def article(*, cache: float = 0) -> FakeWorld:
 
 
 def abandon(world: FakeWorld) -> None:
-    """A person's `kubectl annotate`."""
+    """Annotate the syncer, as a person does with `kubectl annotate`."""
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"})
 
 
 def told(world: FakeWorld) -> EventRecord:
-    """The last event."""
+    """Return the last event."""
     return world.cluster.events[-1]
 
 
-# --- Eureka away ---------------------------------------------------------------------------------------------------
+# --- Eureka is away ------------------------------------------------------------------------------------------------
 
 
 def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
-    """In the condition and in an event; no pass of the outage takes anything off."""
+    """A condition and an event give the reason. No pass of the outage removes the finalizer."""
     world = article()
     world.registry.unreadable = DENIED
     world.cluster.delete(REF)
@@ -64,7 +65,8 @@ def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
 
 
 def test_a_deletion_that_waits_for_another_finalizer_costs_no_call() -> None:
-    """Once our finalizer is removed, all our instances are gone. One that is listed later is still cancelled."""
+    """Once our finalizer is removed, all our instances are gone. An instance that is listed later is still
+    cancelled."""
     world = article()
     theirs = (*world.cluster.syncers[REF].finalizers, "example.com/theirs")
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=theirs)
@@ -81,7 +83,7 @@ def test_a_deletion_that_waits_for_another_finalizer_costs_no_call() -> None:
 
 
 def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
-    """Eureka stays away; the object goes at once."""
+    """Eureka cannot be read. The finalizer is removed at once."""
     world = article()
     world.registry.unreadable = DENIED
     world.cluster.delete(REF)
@@ -95,7 +97,7 @@ def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
 
 
 def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() -> None:
-    """To free a CRD that somebody deleted by mistake must not be an outage."""
+    """A person may abandon the syncers to finish a mistaken deletion of the CRD. This must not be an outage."""
     world = article()
     world.cluster.crd = TERMINATING
     world.cluster.delete(REF)
@@ -107,7 +109,7 @@ def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() 
 
 
 def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
-    """Where Eureka answers, what the deleted syncer wrote is cancelled as ever."""
+    """While Eureka answers, the deleted syncer's instances are cancelled as usual."""
     world = article()
     world.cluster.delete(REF)
     abandon(world)
@@ -117,7 +119,7 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
 
 
 def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
-    """The CRD lives and the syncer is not there: the next pass that can, cancels."""
+    """The CRD exists and the syncer does not. A later pass that can read Eureka cancels the instances."""
     world = article()
     world.cluster.apply(
         syncer("other", appName="other", selector={"service": "other"}),
@@ -131,13 +133,13 @@ def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
     world.run()
     world.registry.unreadable = None
     world.sightings = Sightings()
-    for _ in range(2):  # the last of an app goes at the second look
+    for _ in range(2):  # an app's last instance is removed after a second pass
         world.run()
         world.later(20)
     assert world.statuses() == {"OTHER 10.0.0.7:8080": "UP"}
 
 
-# --- A namespace goes ----------------------------------------------------------------------------------------------
+# --- A namespace is deleted ----------------------------------------------------------------------------------------
 
 
 def _pods_first(world: FakeWorld) -> None:
@@ -162,7 +164,8 @@ def _nothing_first(_: FakeWorld) -> None:
 def test_the_instances_of_a_deleted_namespace_are_cancelled(
     gone_before: Callable[[FakeWorld], None], cache: int
 ) -> None:
-    """Whatever of its content is deleted before the syncer; the finalizer is removed with the last instance."""
+    """Other objects of the namespace may be deleted before the syncer. The finalizer is removed with the last
+    instance."""
     world = article(cache=cache)
     gone_before(world)
     world.cluster.delete(REF)
@@ -173,14 +176,14 @@ def test_the_instances_of_a_deleted_namespace_are_cancelled(
         seen_with += bool(world.cluster.syncers)
         assert world.cluster.syncers or not world.statuses()
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
-    assert seen_with >= 4  # 45 s, and the list has to be seen empty
+    assert seen_with >= 4  # 45 s have to pass, and the list has to show no instance
 
 
-# --- Deleted and made anew -----------------------------------------------------------------------------------------
+# --- A syncer is deleted and created again -------------------------------------------------------------------------
 
 
 def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
-    """Deleted by force and made anew between two passes: the same name, another UID, no finalizer."""
+    """Delete the syncer by force and create it again between two passes, with another UID and no finalizer."""
     del world.cluster.syncers[REF]
     made = replace(syncer(created=2000), uid="another")
     made = replace(made, spec={**made.spec, **spec})
@@ -189,7 +192,7 @@ def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
 
 
 def test_a_syncer_that_is_created_again_keeps_its_instances() -> None:
-    """They are its own by name: renewed, and the new object gets a finalizer before the pass ends."""
+    """The instances belong to the new syncer by its name, and are renewed. It gets a finalizer in the same pass."""
     world = article()
     recreated(world)
     world.run()
@@ -209,7 +212,7 @@ def test_a_syncer_created_again_under_another_app_moves_without_a_gap() -> None:
 
 
 def test_the_end_of_a_deletion_does_not_touch_a_newly_created_object() -> None:
-    """It was made while the pass that ends the deletion was under way: its finalizer and status are its own."""
+    """The new object is created during the pass that ends the deletion. Its finalizer and status stay."""
     world = article()
     world.cluster.delete(REF)
     world.later(46)
@@ -233,7 +236,7 @@ def test_the_end_of_a_deletion_does_not_touch_a_newly_created_object() -> None:
 
 
 def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
-    """An older syncer that is deleted, and a younger one that is suspended and claims the same ids."""
+    """An older syncer that is deleted, and a younger, suspended one that claims the same ids."""
     world = article()
     world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
     world.cluster.apply(piece(endpoint(9), service="other"))
@@ -260,7 +263,7 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
 
 
 def test_a_deletion_waits_until_a_suspended_successor_is_resumed_and_takes_over() -> None:
-    """A suspended one changes nothing, and the pods are wanted: a pause is no outage. It ends without a gap."""
+    """A suspended syncer changes nothing, and its pods are desired. The deletion ends without a gap for callers."""
     world, young = waiting_for_a_suspended_one()
     world.cluster.apply(syncer(young.name, suspend=False))
     for _ in range(2):
@@ -273,7 +276,7 @@ def test_a_deletion_waits_until_a_suspended_successor_is_resumed_and_takes_over(
 
 
 def test_a_deletion_that_waits_for_a_suspended_successor_ends_with_that_ones_deletion() -> None:
-    """Then nobody wants them."""
+    """No syncer desires the instances then."""
     world, young = waiting_for_a_suspended_one()
     world.cluster.delete(young)
     for _ in range(2):
@@ -284,7 +287,7 @@ def test_a_deletion_that_waits_for_a_suspended_successor_ends_with_that_ones_del
 
 
 def test_a_deletion_that_waits_for_a_suspended_successor_may_be_abandoned() -> None:
-    """What it leaves is the successor's to renew, and its own when it goes on."""
+    """The successor renews the remaining instances, and takes them over when it is resumed."""
     world, young = waiting_for_a_suspended_one()
     abandon(world)
     world.run()
@@ -299,7 +302,7 @@ def test_a_deletion_that_waits_for_a_suspended_successor_may_be_abandoned() -> N
 
 
 def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
-    """Another app name, or another namespace: other ids, in one pass."""
+    """The successor has another app name, so its instances have other ids. One pass makes both changes."""
     world = article()
     world.cluster.apply(syncer("successor", appName="renamed", created=2000))
     world.cluster.delete(REF)
@@ -311,7 +314,7 @@ def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
 
 
 def test_instances_that_no_successor_wants_are_cancelled_with_the_deletion() -> None:
-    """It selects another Service, which has one pod of the two."""
+    """The successor selects another Service, which has one of the two pods."""
     world = article()
     world.cluster.apply(
         service("half", labels={}),
@@ -331,9 +334,9 @@ def test_instances_that_no_successor_wants_are_cancelled_with_the_deletion() -> 
 
 @pytest.mark.parametrize("gone_before", [_nothing_first, _all_first])
 def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before: Callable[[FakeWorld], None]) -> None:
-    """The list is of before the registration for 30 s, in which the syncer is deleted, its Services perhaps, too."""
+    """For 30 s the list does not show the registration. Meanwhile the syncer, and perhaps its Services, are deleted."""
     world = FakeWorld(cache=30)
-    world.registry.list_instances()  # the cache is filled while nothing stands
+    world.registry.list_instances()  # fill the cache while nothing is registered
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
     world.run()
     assert world.statuses() == BOTH
@@ -349,9 +352,9 @@ def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before:
 
 @pytest.mark.parametrize(("neighbour", "within"), [(False, 30 + 20 + 10), (True, 30)])
 def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(neighbour: bool, within: int) -> None:
-    """The process that had set the finalizer was paused, and continues a minute later: a single call may come at any
-    time. The list shows what it wrote 30 s later at the latest; the last of an app then waits 20 s for a confirmation
-    by a daemon that makes a pass each 10 s."""
+    """The process that set the finalizer was paused and continues a minute later. A single call may come at any time.
+    The list shows its instance after at most 30 s. An app's last instance then waits 20 s for a confirmation by a
+    daemon with a pass every 10 s."""
     world = FakeWorld(cache=30)
     world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
     world.cluster.apply(piece(endpoint(9), service="other"))
@@ -385,11 +388,11 @@ def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(ne
         assert world.clock.now() - registered <= within
 
 
-# --- A cluster that hangs over finalizers --------------------------------------------------------------------------
+# --- Finalizers that fail or hang ----------------------------------------------------------------------------------
 
 
 def crowd(world: FakeWorld, count: int) -> None:
-    """So many new syncers, each with a pod of its own."""
+    """Create this many syncers with one pod each."""
     for number in range(count):
         name = f"app-{number:02}"
         world.cluster.apply(
@@ -400,7 +403,8 @@ def crowd(world: FakeWorld, count: int) -> None:
 
 
 def test_a_cluster_that_does_not_take_finalizers_is_not_asked_for_all() -> None:
-    """After 20 calls in a row without an answer the rest is not tried; what has its finalizer is registered."""
+    """After 20 failed calls in a row, no further call is tried. Syncers that have their finalizer register their
+    instances."""
     world = article()
     crowd(world, 60)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
@@ -415,7 +419,7 @@ def test_a_cluster_that_does_not_take_finalizers_is_not_asked_for_all() -> None:
 
 
 def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
-    """Half of what is left until the last stage is theirs; what has its finalizer is registered in the other half."""
+    """Finalizers get half of the time before the last stage. Syncers that have theirs register in the other half."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     crowd(world, 10)
@@ -437,7 +441,7 @@ def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
 @pytest.mark.parametrize("slow", ["list_instances", "list_slices", "cancel"])
 @pytest.mark.parametrize(("age", "ends"), [(44, False), (45, True)])
 def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, ends: bool, slow: str) -> None:
-    """However long the pass takes: a list that was asked for too early may hide a late register."""
+    """The duration of the pass does not count. A list that was requested too early may not show a late registration."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     world.cluster.delete(REF)
@@ -451,7 +455,7 @@ def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, 
 
 @pytest.mark.parametrize(("age", "ends"), [(300, False), (599, False), (600, True)])
 def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age: float, ends: bool) -> None:
-    """Twice the duration of the lease: what stands there alone has expired by then."""
+    """A renewed lease lasts twice its duration. After that, instances on that peer alone have expired."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     world.registry.away = ("http://two",)
@@ -464,7 +468,7 @@ def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age:
 
 @pytest.mark.parametrize("age", [0, 44, 45])
 def test_no_other_server_is_asked_before_a_deletion_may_end(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each such question is a whole list."""
+    """Each question costs a whole list."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     world.cluster.delete(REF)

@@ -1,4 +1,4 @@
-"""When our finalizer may go, and what it waits for."""
+"""When our finalizer is removed from a deleted syncer, and what it waits for."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def waits(
     now: float = DELETED + 45,
     unseen: tuple[str, ...] | None = (),
 ) -> str | None:
-    """What the deletion waits for, 45 s after it began."""
+    """Return what the deletion waits for, 45 s after it began."""
     result = PassResult(
         desired=replace(desired(), wanted_by=wanted_by or {}),
         registry=registry if isinstance(registry, Unknown) else asked_at(now, registry),
@@ -69,12 +69,12 @@ def waits(
 
 
 def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Observed]:
-    """A list that was asked for then; an empty one."""
+    """A list that was requested at this time, by default an empty one."""
     return Complete(data=replace(registry.data if registry else observed(), asked=when))
 
 
 def fresh(*instances: ObservedInstance) -> Complete[Observed]:
-    """Uncached reads found these, which the list did not show."""
+    """A registry in which uncached reads found these instances, although the list did not show them."""
     return Complete(data=observed().refreshed({one.key: one for one in instances}))
 
 
@@ -87,26 +87,26 @@ def failed(action: Cancel | Register | Renew | Update) -> Outcome:
 
 
 def test_the_finalizer_is_removed_when_no_instance_is_left_or_can_be_hidden() -> None:
-    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer is removed."""
+    """Every id was answered after its DELETE, the list shows none of them, and the deletion is 45 s old."""
     assert waits(done(CANCEL)) is None
 
 
 def test_the_finalizer_stays_while_the_deletion_is_younger_than_the_list() -> None:
-    """A register from just before the deletion may still be hidden by the server's cache."""
+    """The server's cache may still hide a registration from just before the deletion."""
     assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
         waits(done(CANCEL), now=DELETED + 44.9)
     )
 
 
 def test_it_stays_until_the_other_servers_were_asked() -> None:
-    """A deletion that came of age while the pass was under way waits for the next one, which asks them."""
+    """A deletion may become old enough during a pass. Then the next pass asks the other servers."""
     assert "45 s old, so the finalizer stays until 45 s after the deletion began" in str(
         waits(done(CANCEL), unseen=None)
     )
 
 
 def test_the_finalizer_stays_while_a_server_may_hold_an_unlisted_instance() -> None:
-    """A server that could not be listed is waited for, as long as a lease lasts that nobody renews."""
+    """The wait for a server that cannot be listed lasts as long as a lease without renewals."""
     away = ("http://two", "http://three")
     assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
         "http://two and http://three could not be listed and may still hold an instance, "
@@ -120,32 +120,32 @@ YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalize
 
 
 def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
-    """About whom other servers are asked, 45 s after the first deletion."""
+    """Return the syncers about which other servers are asked, 45 s after the first deletion."""
     deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
     return set(look_elsewhere(deleting, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
 
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
-    """Before that, none needs to be: it stays anyway."""
+    """Before that, all finalizers stay anyway."""
     living = NotServed(syncer=syncer("living"), reason="", message="")
     assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
     assert asked_about(YOUNGER, living) == set()
 
 
 def test_no_other_server_is_asked_while_the_list_shows_an_instance() -> None:
-    """The finalizer stays, whatever they hold."""
+    """The finalizer stays, whatever the other servers hold."""
     assert asked_about(ENDING, registry=observed(OURS)) == set()
 
 
 def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
-    """One that was abandoned, or is kept by another's finalizer alone."""
+    """One deletion is abandoned. The other has only another controller's finalizer."""
     abandon = replace(ENDING.syncer, annotations={ABANDON_ANNOTATION: "true"})
     theirs = replace(ENDING.syncer, finalizers=("example.com/theirs",))
     assert asked_about(*(replace(ENDING, syncer=one) for one in (abandon, theirs))) == set()
 
 
 def test_every_pass_says_in_the_same_words_why_a_deletion_waits() -> None:
-    """A status whose message counts seconds would be written by every pass."""
+    """A message that counts seconds would cause a write of the status in every pass."""
     for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
         said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
         assert len(said) == 1
@@ -154,41 +154,41 @@ def test_every_pass_says_in_the_same_words_why_a_deletion_waits() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> None:
-    """In whatever order Eureka lists them."""
+    """The order of Eureka's list does not matter."""
     more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
     said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
     assert said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
 
 
 def test_the_finalizer_stays_while_eureka_cannot_be_read() -> None:
-    """An Unknown registry holds the deletion, and says why."""
+    """The message gives the reason why the registry is Unknown."""
     assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"
 
 
 def test_the_finalizer_stays_while_the_list_still_shows_an_instance() -> None:
-    """The list itself must have shown none, whatever the DELETEs said."""
+    """The list itself must show none, whatever the answers to the DELETEs."""
     shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
     assert "still shows instances of this syncer" in str(waits(done(CANCEL), registry=shown))
 
 
 def test_the_finalizer_stays_when_a_cancel_failed() -> None:
-    """Every id must have answered, also one that no list shows."""
+    """Every id needs an answer, even if no list shows it."""
     assert waits(failed(CANCEL)) == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
 
 
 def test_it_stays_when_a_delete_was_not_tried() -> None:
-    """An id without an outcome did not answer."""
+    """An id without an outcome has no answer."""
     assert waits() == f"the deletion waits for 1 instance, {key()}: its removal was not tried"
 
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:
-    """A renewal that took the place of a held cancel is no DELETE, even where the list does not show the instance."""
+    """A renewal replaces the held cancel, and is no DELETE. This holds even if the list does not show the instance."""
     held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
     assert "its removal is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
 
 
 def test_it_stays_when_a_read_failed() -> None:
-    """Whether the id is still there is not known."""
+    """The instance may still be registered."""
     unread = Complete(data=observed().refreshed({key(): Unread(why="timeout")}))
     why = f"syncer {SUCCESSOR} claims it, and could not take it over: the instance could not be read again: timeout"
     said = waits(registry=unread, wanted_by={key(): SUCCESSOR})
@@ -196,13 +196,13 @@ def test_it_stays_when_a_read_failed() -> None:
 
 
 def test_the_finalizer_is_removed_when_a_successor_took_the_instance_over() -> None:
-    """What a successor registered anew under its own mark is the successor's to clean."""
+    """The successor registered the instance under its own mark, and must clean it up itself."""
     assert waits(done(UPDATE), registry=fresh(OURS)) is None
 
 
 @pytest.mark.parametrize("due", [True, False], ids=["renewed", "not due"])
 def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -> None:
-    """It is suspended, or its own change is held. The same is said whether the lease was due or not."""
+    """The successor is suspended, or its change is held. The message is the same whether the lease is due or not."""
     renewal = Renew(key=key(), syncer=SUCCESSOR, why="suspended", status=UP)
     said = waits(
         *([done(renewal)] if due else []),
@@ -215,24 +215,25 @@ def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -
 
 
 def test_it_stays_when_the_successor_failed_to_take_over() -> None:
-    """The instance still carries our mark."""
+    """The instance still has our mark."""
     assert "the deletion waits for" in str(waits(failed(UPDATE), registry=fresh(OURS)))
 
 
 @pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
 def test_the_finalizer_is_removed_although_eureka_refuses_the_successor(action: Register | Renew) -> None:
-    """A successor that Eureka refuses must not hold the deletion: nothing there carries our mark."""
+    """No instance has our mark, so the refused successor does not hold up the deletion."""
     registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
     assert waits(failed(action), registry=registry) is None
 
 
 def test_the_finalizer_is_removed_while_a_successor_waits_for_a_ready_pod() -> None:
-    """A never-ready endpoint is never registered, so its id never gets an answer; the successor answers for it."""
+    """An endpoint that is never ready is never registered, so its id gets no answer. The successor is responsible for
+    it."""
     assert waits(wanted_by={key(): SUCCESSOR}) is None
 
 
 def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
-    """A foreign instance is never deleted, and does not delay the deletion."""
+    """Another owner's instance is never cancelled, and does not delay the deletion."""
     assert waits(registry=fresh(changed(OURS, metadata={}))) is None
 
 
@@ -240,14 +241,13 @@ def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
 def test_the_finalizer_is_removed_when_the_policy_leaves_a_down_instance_to_expire(
     status: InstanceStatus, goes: bool
 ) -> None:
-    """An instance that is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned
-    DOWN."""
+    """An instance that is marked as gone and is DOWN is not cancelled. One that is UP still has to be turned DOWN."""
     left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
 
 def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up() -> None:
-    """A pass that was paused may turn it DOWN long after the deletion: story 1400295."""
+    """A paused pass may turn the instance DOWN long after the deletion (story 1400295)."""
     marks = {GONE: "true", POLICY: "CreateOnly"}
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
     claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
@@ -259,7 +259,7 @@ def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up(
 
 
 def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_registered() -> None:
-    """Its policy cancels nothing unseen. An instance with another syncer's mark delays the deletion, too."""
+    """The policy cancels no unseen instance. An instance with another syncer's mark delays the deletion, too."""
     kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
     assert waits(claim=kept) is None
     assert waits(claim=CLAIM) is not None
@@ -267,13 +267,13 @@ def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_regist
 
 
 def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
-    """Its removal is held, or could not be decided: something answered under the id."""
+    """The removal is held or undecided. The renewal shows that the instance is registered."""
     held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
     assert "its removal is held (abc)" in str(waits(done(held)))
 
 
 def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
-    """Instances with the syncer's mark have to be cancelled, also when its Services are gone."""
+    """Instances with the syncer's mark are cancelled even if its Services are gone."""
     claim = replace(CLAIM, keys=frozenset())
     assert "the deletion waits for" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
     assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None
@@ -284,6 +284,6 @@ def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> N
     [(DELETED, "true", True), (DELETED, "yes", False), (None, "true", False), (DELETED, None, False)],
 )
 def test_abandon_counts_only_on_a_deletion(deleted: float | None, value: str | None, expected: bool) -> None:
-    """The annotation lets a deletion go without its clean-up, and does nothing to a living syncer."""
+    """The annotation ends a deletion without its clean-up. It has no effect on a syncer that is not being deleted."""
     annotations = {} if value is None else {ABANDON_ANNOTATION: value}
     assert abandoned(syncer(deleted=deleted, annotations=annotations)) is expected

@@ -1,4 +1,4 @@
-"""The readiness gates of pods, through whole passes: when each opens, and that none is ever shut."""
+"""Readiness gates of pods through whole passes: when each gate opens, and that none is ever closed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 
 class Rollout(FakeWorld):
-    """An app whose pods have our gate: a slice calls a pod ready only when its gate is open, as the kubelet does."""
+    """An app whose pods have our gate. As with the kubelet, a slice shows a pod as ready only if its gate is open."""
 
     def __init__(self, **spec: Any) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Rollout(FakeWorld):
         self.containers: dict[int, bool] = {}
 
     def pods(self, *ready: int, starting: tuple[int, ...] = ()) -> None:
-        """The pods are these now; those `starting` have containers that are not ready yet."""
+        """Set the pods. The containers of those in `starting` are not ready yet."""
         self.containers = {**dict.fromkeys(ready, True), **dict.fromkeys(starting, False)}
         before = self.cluster.readiness
         self.cluster.readiness = {}
@@ -45,18 +45,19 @@ class Rollout(FakeWorld):
         self.kubelet()
 
     def kubelet(self) -> None:
-        """Ready is the containers' and the gate's."""
+        """Set each pod's Ready from its containers and its gate."""
         readiness = self.cluster.readiness
         ready = {n: up and readiness[f"uid-of-rating-{n}"].registered for n, up in self.containers.items()}
         self.cluster.apply(piece(*(endpoint(number, ready=up) for number, up in ready.items())))
 
     def opened(self) -> dict[str, str]:
-        """Pods whose gates were opened, with the reason."""
+        """Return the pods whose gates were opened, with the reason."""
         return {name: reason for name, (reason, _) in self.cluster.opened.items()}
 
 
 def test_a_gate_opens_when_eureka_holds_its_pod_up() -> None:
-    """The pod is judged by its containers: to the slices it is not ready until then. The next pass changes nothing."""
+    """The pod's containers decide, because the slices show the pod as not ready until then. The next pass changes
+    nothing."""
     world = Rollout()
     world.pods(1, starting=(2,))
     world.run()
@@ -73,7 +74,7 @@ def test_a_gate_opens_when_eureka_holds_its_pod_up() -> None:
 
 
 def test_a_pod_that_could_not_be_registered_waits() -> None:
-    """Neither a refused registration nor an unread confirmation opens its gate."""
+    """A refused registration opens no gate, and neither does a failed read after it."""
     world = Rollout()
     world.pods(1, 2)
     world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
@@ -87,7 +88,7 @@ def test_a_pod_that_could_not_be_registered_waits() -> None:
 
 
 def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
-    """The address is the same, the pod is another."""
+    """The new pod has the same address."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -107,7 +108,7 @@ def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
     ("spec", "reason"), [({"limit": 0}, "OverLimit"), ({"suspend": True}, "Suspended")], ids=["limit", "suspend"]
 )
 def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, Any], reason: str) -> None:
-    """A rolling update must not hang on what will never come."""
+    """A rolling update must not wait for a registration that is not planned."""
     world = Rollout(**spec)
     world.pods(1)
     world.run()
@@ -116,7 +117,7 @@ def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, A
 
 
 def test_a_pod_whose_registration_is_not_granted_does_not_wait() -> None:
-    """The operator's grants are on purpose. A Namespace that cannot be read is none."""
+    """A missing grant is the operator's intention. A Namespace that cannot be read shows no intention."""
     world = Rollout()
     world.scope = Scope(granted_only=True)
     world.pods(1)
@@ -132,7 +133,7 @@ def test_a_pod_whose_registration_is_not_granted_does_not_wait() -> None:
 
 
 def test_over_a_limit_the_others_open_too() -> None:
-    """One registered, two not."""
+    """One pod is registered, and two are over the limit."""
     world = Rollout(limit=1)
     world.pods(1, 2, 3)
     world.run()
@@ -141,7 +142,7 @@ def test_over_a_limit_the_others_open_too() -> None:
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_a_pod_whose_syncer_is_being_deleted_does_not_wait(not_ready: str) -> None:
-    """Whatever else of the cluster waits for the deletion, and although the slices call it not ready until then."""
+    """The slices show the pod as not ready until then. Other objects may wait for the deletion."""
     world = Rollout(notReady=not_ready)
     world.pods(1)
     world.run()
@@ -152,7 +153,7 @@ def test_a_pod_whose_syncer_is_being_deleted_does_not_wait(not_ready: str) -> No
 
 
 def test_a_pod_of_a_drained_service_does_not_wait() -> None:
-    """A drain is no reason to stop a rolling update."""
+    """A drain must not stop a rolling update."""
     world = Rollout()
     world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
     world.pods(1)
@@ -161,7 +162,7 @@ def test_a_pod_of_a_drained_service_does_not_wait() -> None:
 
 
 def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
-    """While nobody can read whether it still is, it stays DOWN, and its gate opens as if it were."""
+    """While pods cannot be listed, the drained pod stays DOWN. Its gate opens as for a drained pod."""
     world = Rollout()
     world.drains = frozenset({Kind.POD})
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
@@ -177,7 +178,7 @@ def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
 
 
 def test_a_pod_that_registers_itself_does_not_wait() -> None:
-    """Its own registration is the one that counts."""
+    """The pod's own registration suffices."""
     world = Rollout()
     world.pods(1)
     own = changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
@@ -187,7 +188,7 @@ def test_a_pod_that_registers_itself_does_not_wait() -> None:
 
 
 def test_a_pod_that_registers_itself_where_callers_do_not_reach_it_waits_for_ours() -> None:
-    """Ours comes beside it, and is refused first."""
+    """We register our own instance beside the pod's. Eureka refuses it at first."""
     world = Rollout()
     world.pods(1)
     own = changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
@@ -201,7 +202,7 @@ def test_a_pod_that_registers_itself_where_callers_do_not_reach_it_waits_for_our
 
 
 def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None:
-    """What is out by a person's hand is out on purpose."""
+    """OUT_OF_SERVICE is the person's intention."""
     world = Rollout()
     world.pods(1)
     world.registry.refuse_read[key(1)] = RegistryUnavailable("no")
@@ -217,7 +218,7 @@ def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None
 
 
 def test_an_unread_eureka_delays_a_rollout_by_five_minutes() -> None:
-    """By the syncer's own condition, so that a CronJob's passes count as a daemon's do."""
+    """The time is in the syncer's status. So it counts for a CronJob's passes as for a daemon's."""
     world = Rollout()
     world.pods(1)
     world.registry.unreadable = UNREADABLE
@@ -231,7 +232,7 @@ def test_an_unread_eureka_delays_a_rollout_by_five_minutes() -> None:
 
 
 def test_a_registry_that_cannot_be_read_holds_up_no_pod_whose_containers_come_later() -> None:
-    """The five minutes are Eureka's. They are over for a pod that starts meanwhile, ready or not."""
+    """The five minutes count from Eureka's outage. A pod that starts later does not wait longer, ready or not."""
     world = Rollout()
     world.pods(1)
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
@@ -248,7 +249,7 @@ def test_a_registry_that_cannot_be_read_holds_up_no_pod_whose_containers_come_la
 
 
 def test_a_gate_is_never_shut_and_an_open_one_is_never_written() -> None:
-    """Through trouble of every kind: a pod that is not ready any more, a lost lease, a lowered limit."""
+    """The pod becomes unready, the leases are lost, and the limit is lowered."""
     world = Rollout()
     world.pods(1, 2)
     world.run()
@@ -266,7 +267,7 @@ def test_a_gate_is_never_shut_and_an_open_one_is_never_written() -> None:
 
 
 def test_an_instance_whose_containers_fail_is_down_and_up_again() -> None:
-    """As it would be without a gate."""
+    """The result is the same as without a gate."""
     world = Rollout()
     world.pods(1, 2)
     world.run()
@@ -279,7 +280,7 @@ def test_an_instance_whose_containers_fail_is_down_and_up_again() -> None:
 
 
 def test_a_syncer_that_needs_pods_is_not_served_while_they_cannot_be_listed() -> None:
-    """Its instances are renewed, and its deletion needs no list of pods."""
+    """Its instances are renewed. Its deletion needs no list of pods."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -293,7 +294,7 @@ def test_a_syncer_that_needs_pods_is_not_served_while_they_cannot_be_listed() ->
 
 
 def test_a_gate_that_may_not_be_opened_is_reported() -> None:
-    """The right to patch pods/status is missing; the instance is registered all the same."""
+    """The right to patch pods/status is missing. The instance is registered all the same."""
     world = Rollout()
     world.pods(1)
     world.cluster.refuse["open_gate"] = ClusterDenied("403: grant patch on pods/status")
@@ -303,7 +304,7 @@ def test_a_gate_that_may_not_be_opened_is_reported() -> None:
 
 
 def test_without_a_gate_no_pod_is_read_whole() -> None:
-    """Nor is a gate opened for those that have one."""
+    """No gate is opened either."""
     world = FakeWorld()
     world.cluster.apply(service(), syncer(), piece(endpoint(1)))
     world.run()
@@ -311,7 +312,7 @@ def test_without_a_gate_no_pod_is_read_whole() -> None:
 
 
 def test_a_terminating_pod_and_one_younger_than_the_list_are_judged_by_their_slices() -> None:
-    """The list of pods tells nothing of them."""
+    """The list of pods does not show them."""
     world = Rollout()
     world.pods(1)
     world.cluster.readiness.clear()
@@ -321,7 +322,7 @@ def test_a_terminating_pod_and_one_younger_than_the_list_are_judged_by_their_sli
 
 
 def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
-    """And says so."""
+    """The report says that the pass was cut short."""
     world = Rollout()
     world.pods(1)
     world.cluster.readiness["uid-of-rating-1"] = replace(world.cluster.readiness["uid-of-rating-1"], ready=True)
@@ -335,7 +336,7 @@ def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
 
 
 def test_with_limit_zero_gates_open_whether_eureka_can_be_read_or_not() -> None:
-    """Its limit is 0 whatever is registered: there is nothing to wait for."""
+    """The limit is 0 whatever is registered, so a read of Eureka changes nothing."""
     world = Rollout(limit=0)
     world.pods(1)
     world.registry.unreadable = UNREADABLE
@@ -353,7 +354,7 @@ def test_with_limit_zero_gates_open_whether_eureka_can_be_read_or_not() -> None:
     ids=["detached", "suspended, of another app", "deleted"],
 )
 def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(leave: Callable[[Rollout], None]) -> None:
-    """The older syncer has nothing to wait for any more; the younger, which registers the pod, has."""
+    """The older syncer does not register the pod any more. The younger one does."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -369,7 +370,7 @@ def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(leave: Ca
 
 
 def test_a_pod_of_two_apps_waits_for_both() -> None:
-    """Each syncer's own instance has to be UP."""
+    """The instance of each syncer has to be UP."""
     world = Rollout()
     world.cluster.apply(syncer("a-second", readinessGate=True, appName="second"))
     world.pods(1)
@@ -383,7 +384,7 @@ def test_a_pod_of_two_apps_waits_for_both() -> None:
 
 
 def test_a_pod_that_an_older_syncer_without_a_gate_holds_does_not_wait() -> None:
-    """The older one registers it once it is ready, which it will not be before its gate is open."""
+    """The older syncer registers only ready pods, and the pod is not ready before its gate opens."""
     world = Rollout()
     world.cluster.apply(syncer(created=2000, readinessGate=True), syncer("old", created=500))
     world.pods(1)
@@ -395,7 +396,7 @@ def test_a_pod_that_an_older_syncer_without_a_gate_holds_does_not_wait() -> None
 
 
 def test_the_pods_of_a_younger_syncer_wait_for_the_older_one_that_registers_them() -> None:
-    """Both have a gate, and one of them an instance."""
+    """Both syncers have a gate, but only the older one has an instance."""
     world = Rollout()
     world.cluster.apply(syncer("young", created=2000, readinessGate=True))
     world.pods(1)
@@ -408,7 +409,7 @@ def test_the_pods_of_a_younger_syncer_wait_for_the_older_one_that_registers_them
 
 
 def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> None:
-    """The condition's own time begins with each outage."""
+    """The time counts from the start of each outage."""
     world = Rollout()
     world.pods(1)
     world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
@@ -428,7 +429,7 @@ def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> Non
 
 
 def test_five_minutes_without_eureka_do_not_begin_when_the_cluster_cannot_be_read() -> None:
-    """The condition is Unknown for both, and only its reason tells since when Eureka is away."""
+    """The condition is Unknown in both cases. Only its reason shows the start of Eureka's outage."""
     world = Rollout()
     world.pods(1)
     world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
@@ -452,7 +453,7 @@ def test_five_minutes_without_eureka_do_not_begin_when_the_cluster_cannot_be_rea
     ["limit", "suspend", "delete", "unknown", "drain", "itself"],
 )
 def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
-    """None of what opens a gate, and none of its opposites, ever writes to one that is open."""
+    """Neither a reason to open a gate nor its end causes a write to an open gate."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -524,7 +525,7 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
 
 @pytest.mark.parametrize("why", OPENS)
 def test_the_pods_condition_says_why_its_gate_opened(why: str) -> None:
-    """To whoever looks at the pod with kubectl."""
+    """A person sees the message with kubectl."""
     spec, leave, message = OPENS[why]
     world = Rollout(**spec)
     world.pods(1)

@@ -1,4 +1,4 @@
-"""The readiness gate of a pod that two syncers serve: it opens when neither has anything left to wait for."""
+"""The readiness gate of a pod that two syncers serve: it opens when neither syncer has to wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ APPS = ("first", "second")
 
 
 class Shared(FakeWorld):
-    """One pod behind the Services of two syncers, each with an app of its own."""
+    """One pod behind the Services of two syncers. Each syncer has its own app."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__()
@@ -55,12 +55,12 @@ class Shared(FakeWorld):
         self.cluster.readiness[uid] = PodReadiness(namespace=NS, name="rating-1", uid=uid, ready=True, registered=False)
 
     def opened(self) -> tuple[str, str] | None:
-        """Reason and message of the gate, once it is open."""
+        """Return reason and message of the gate if it is open."""
         return self.cluster.opened.get("rating-1")
 
 
 def told(*apps: str) -> tuple[str, str]:
-    """What a gate says that waited for these apps."""
+    """The reason and the message of a gate that waited for these apps."""
     return (
         "Registered",
         f"{' and '.join(str(key(app=app)) for app in apps)} {'are' if len(apps) > 1 else 'is'} UP in Eureka",
@@ -70,7 +70,8 @@ def told(*apps: str) -> tuple[str, str]:
 @pytest.mark.parametrize("second", ["Registered", *ON_PURPOSE, *WAITING])
 @pytest.mark.parametrize("first", ["Registered", *ON_PURPOSE, *WAITING])
 def test_a_gate_opens_when_neither_syncer_waits(first: str, second: str) -> None:
-    """Each has the pod UP in Eureka, or leaves it out on purpose. What Eureka refuses or hides keeps the gate shut."""
+    """Each syncer has the pod UP in Eureka, or leaves it out on purpose. A refused registration or a failed read keeps
+    the gate closed."""
     world = Shared(first, second)
     world.run()
     registered = [app for app, state in zip(APPS, (first, second), strict=True) if state == "Registered"]
@@ -91,7 +92,7 @@ def test_a_gate_opens_when_neither_syncer_waits(first: str, second: str) -> None
 @pytest.mark.parametrize("purpose", ["OverLimit", "Suspended", "Drained", "SyncerDeleted"])
 @pytest.mark.parametrize("order", [1, -1])
 def test_while_eureka_cannot_be_read_one_waiting_syncer_keeps_the_gate_shut(purpose: str, order: int) -> None:
-    """The other has nothing to wait for, and opens nothing by itself before the five minutes are over."""
+    """The other syncer does not wait, but cannot open the gate alone before the five minutes are over."""
     world = Shared(*(purpose, "Registered")[::order])
     world.registry.unreadable = UNREADABLE
     world.run()
@@ -104,7 +105,7 @@ def test_while_eureka_cannot_be_read_one_waiting_syncer_keeps_the_gate_shut(purp
 
 
 def test_five_minutes_without_eureka_have_to_be_over_for_both() -> None:
-    """The second syncer came later: its own condition counts for it."""
+    """The second syncer is created later, so its five minutes end later."""
     world = Shared("Registered", "Registered")
     late = world.cluster.syncers.pop(SyncerRef(NS, "second"))
     world.registry.refuse_register[key(app="first")] = RegistryUnavailable("no")
@@ -124,7 +125,7 @@ def test_five_minutes_without_eureka_have_to_be_over_for_both() -> None:
 
 
 def test_an_instance_that_is_down_in_eureka_opens_no_gate() -> None:
-    """A person set it DOWN by an override: callers do not find it."""
+    """A person set it DOWN by an override, so callers do not find it."""
     world = Shared("Registered", "refused")
     world.run()
     world.registry.refuse_register.clear()
@@ -135,7 +136,7 @@ def test_an_instance_that_is_down_in_eureka_opens_no_gate() -> None:
 
 @pytest.mark.parametrize("mark", ["eurekube.owner", "eurekube.cluster"])
 def test_an_instance_of_another_owner_opens_no_gate(mark: str) -> None:
-    """It is registered under our id and names our pod, and is not ours."""
+    """The instance has our id and our pod's name, but another owner or cluster."""
     world = Shared("Registered", "Registered")
     world.run()
     ours = world.registry.held[key(app="first")]
@@ -148,7 +149,7 @@ def test_an_instance_of_another_owner_opens_no_gate(mark: str) -> None:
 
 
 def test_five_minutes_do_not_count_in_which_the_cluster_could_not_be_read() -> None:
-    """The condition was Unknown all the while, for another reason: the wait for Eureka begins now."""
+    """The condition was already Unknown, but for another reason. The wait for Eureka starts now."""
     world = Shared("Registered", "OverLimit")
     world.registry.refuse_register[key(app="first")] = RegistryUnavailable("no")
     world.run()
@@ -162,7 +163,7 @@ def test_five_minutes_do_not_count_in_which_the_cluster_could_not_be_read() -> N
 
 
 def test_a_pod_whose_containers_fail_again_waits_though_eureka_still_has_it_up() -> None:
-    """Its gate could not be opened in time, and Eureka refuses to take it DOWN."""
+    """Its gate could not be opened in time, and Eureka refuses to register it as DOWN."""
     world = Shared("Registered", "OverLimit")
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no")
     world.run()
@@ -176,7 +177,7 @@ def test_a_pod_whose_containers_fail_again_waits_though_eureka_still_has_it_up()
 
 
 def test_a_pass_that_is_over_opens_no_gate_that_has_nothing_to_wait_for() -> None:
-    """It says so, and the next pass opens it."""
+    """The report says so, and the next pass opens the gate."""
     world = Shared("OverLimit", "Suspended")
     world.wire.then = lambda: world.later(200) if world.wire.calls[-1].startswith("write_status") else None
     report = world.run()

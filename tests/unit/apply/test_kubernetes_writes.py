@@ -1,4 +1,4 @@
-"""What a pass writes to Kubernetes, and what it leaves for the next one."""
+"""Writes of a pass to Kubernetes: which it makes, and which it leaves to the next pass."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def bench() -> Bench:
 
 
 def test_no_finalizer_is_put_on_after_the_deadline(bench: Bench) -> None:
-    """A pass that was asked to stop begins no write; without its finalizer the syncer must not register."""
+    """A pass that has to stop begins no write. Without its finalizer, the syncer must not register."""
     bench.cluster.apply(syncer())
     bench.clock.stopped = True
     barred, errors = bench.put_on()
@@ -75,7 +75,7 @@ def test_no_finalizer_is_put_on_after_the_deadline(bench: Bench) -> None:
 
 
 def test_no_finalizer_is_taken_off_after_the_deadline(bench: Bench) -> None:
-    """What is left undone is said, and the next pass does it."""
+    """The pass reports the missing write, and the next pass makes it."""
     gone = {ABANDON_ANNOTATION: "true"}
     bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER,), annotations=gone))
     bench.clock.stopped = True
@@ -84,7 +84,7 @@ def test_no_finalizer_is_taken_off_after_the_deadline(bench: Bench) -> None:
 
 
 def test_a_pass_that_is_stopped_before_the_finalizers_says_that_it_was_cut_short() -> None:
-    """The registrations that wait for a finalizer were not tried; they did not fail."""
+    """The registrations that wait for a finalizer were not tried. They did not fail."""
     world = FakeWorld()
     world.cluster.apply(syncer(), service(), piece(endpoint()))
     world.clock.stopped = True
@@ -93,7 +93,7 @@ def test_a_pass_that_is_stopped_before_the_finalizers_says_that_it_was_cut_short
 
 
 def test_a_pass_that_only_renews_says_that_it_was_cut_short() -> None:
-    """Also where the cluster does not tell who it is."""
+    """The cluster's UID cannot be read."""
     world = FakeWorld()
     world.registry.put(stored(instance()))
     world.cluster.uid = DENIED
@@ -103,7 +103,7 @@ def test_a_pass_that_only_renews_says_that_it_was_cut_short() -> None:
 
 
 def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
-    """All was tried, so nothing was cut short."""
+    """All calls were made before the deadline."""
     world = FakeWorld()
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
 
@@ -122,7 +122,7 @@ def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
 
 
 def test_a_finalizer_is_set_once_before_the_first_registration(bench: Bench) -> None:
-    """One that is there already is left, and an action without a syncer needs none."""
+    """An existing finalizer stays, without a call."""
     bench.cluster.apply(syncer())
     assert bench.put_on() == ({}, ())
     assert bench.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
@@ -132,7 +132,7 @@ def test_a_finalizer_is_set_once_before_the_first_registration(bench: Bench) -> 
 
 
 def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None:
-    """It could be deleted, and nobody would clean up."""
+    """A deletion of that syncer would leave its instances behind."""
     bench.cluster.apply(syncer())
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
@@ -153,7 +153,7 @@ def test_status_is_written_when_it_changed_and_events_when_it_flipped(bench: Ben
 
 @pytest.mark.parametrize("call", ["write_status", "record_event", "remove_finalizer"])
 def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call: str) -> None:
-    """One syncer's trouble is no other's."""
+    """A failed write for one syncer does not affect another."""
     gone = {ABANDON_ANNOTATION: "true"}
     bench.cluster.apply(
         syncer(), syncer("b"), syncer("c", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations=gone)
@@ -166,7 +166,7 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
 
 @pytest.mark.parametrize(("labels", "told"), [({}, MOST_GOOD_NEWS), ({"app": "other"}, MOST_GOOD_NEWS + 5)])
 def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: dict[str, str], told: int) -> None:
-    """A first registration of thousands: the API limits its clients. The condition of each syncer is written."""
+    """The API limits its clients, and a first pass may register thousands. The condition of each syncer is written."""
     world = FakeWorld()
     for number in range(MOST_GOOD_NEWS + 5):
         name = f"app-{number}"
@@ -178,7 +178,7 @@ def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: d
 
 
 def test_a_change_whose_event_was_lost_is_reported_again(bench: Bench) -> None:
-    """The status that would hide it from the next pass is not written before."""
+    """The status is not written before the event, because it would hide the change from the next pass."""
     bench.cluster.apply(syncer())
     bench.cluster.refuse["record_event"] = ClusterUnavailable("no answer")
     written, errors = bench.settle()
@@ -189,7 +189,7 @@ def test_a_change_whose_event_was_lost_is_reported_again(bench: Bench) -> None:
 
 
 def test_a_deletion_waits_and_says_why_and_then_ends(bench: Bench) -> None:
-    """45 s, when nothing is left; others' finalizers are theirs."""
+    """It waits 45 s, although no instance is left. Other finalizers stay."""
     bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER, "other"), port="grpc"))
     written, _ = bench.settle()
     ready = written[REF].condition("Ready")
@@ -201,14 +201,14 @@ def test_a_deletion_waits_and_says_why_and_then_ends(bench: Bench) -> None:
 
 
 def test_a_deletion_without_our_finalizer_is_none_of_ours(bench: Bench) -> None:
-    """There is nothing to take off."""
+    """There is no finalizer to remove."""
     bench.cluster.apply(syncer(deleted=START, finalizers=("other",)))
     bench.settle()
     assert "remove_finalizer" not in bench.wire.verbs()
 
 
 def test_a_deletion_that_is_not_served_keeps_its_finalizer_unless_abandoned(bench: Bench) -> None:
-    """As while the CRD is being deleted; a person's annotation removes the finalizer."""
+    """The CRD's state is unknown here. A person's annotation removes the finalizer."""
     frozen = desired(
         [
             syncer(deleted=1, finalizers=(CLEANUP_FINALIZER,)),

@@ -1,4 +1,4 @@
-"""Each lease is renewed every 30 s, however often a daemon looks."""
+"""The ledger of leases: each lease is renewed every 30 s, whatever the interval of the passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 @pytest.mark.parametrize("interval", [2, 10, 15, 30])
 def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
-    """Polling more often renews no more often; statuses and counts stay as they are in the passes between."""
+    """More frequent passes renew no more often. Statuses and counts stay the same in the passes between."""
     world: FakeWorld = article()
     world.renewals = RenewalLedger(period=30, slack=interval / 2)
     world.run()
@@ -32,7 +32,7 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
 
 
 def test_where_every_pass_renews_the_very_next_one_does() -> None:
-    """With a slack of the whole period all leases are due at once, also those that came a moment ago."""
+    """With a slack of the whole period, all leases are due in each pass, even those that were just registered."""
     ledger = RenewalLedger(period=30, slack=30)
     keys = [key(number) for number in range(250)]
     for one in keys:
@@ -41,7 +41,7 @@ def test_where_every_pass_renews_the_very_next_one_does() -> None:
 
 
 def test_a_lease_is_due_between_passes_after_one_period_oldest_first() -> None:
-    """To the second: no lease is renewed more often than every 30 s, nor less often."""
+    """The period is exact: no lease is renewed earlier or later than after 30 s."""
     ledger = RenewalLedger(period=30, slack=15)
     for one, at in ((key(1), 100), (key(2), 90), (key(3), 95)):
         ledger.note(one, 0)
@@ -56,7 +56,7 @@ def test_a_lease_is_due_between_passes_after_one_period_oldest_first() -> None:
 
 
 def test_where_each_pass_renews_all_a_new_lease_waits_for_more_than_half_a_period() -> None:
-    """Its first renewal is only moved a little, so that not all come at once."""
+    """Its first renewal is moved a little, so that the renewals do not come all at once."""
     ledger = RenewalLedger(period=30, slack=15)
     keys = [key(number) for number in range(250)]
     for one in keys:
@@ -67,7 +67,7 @@ def test_where_each_pass_renews_all_a_new_lease_waits_for_more_than_half_a_perio
 
 
 def test_leases_that_came_in_one_pass_are_spread_over_many_passes_too() -> None:
-    """A pass every 2 s: none renews many more than its fifteenth."""
+    """Passes come every 2 s. None renews many more than a fifteenth of the leases."""
     ledger = RenewalLedger(period=30, slack=1)
     keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
     for one in keys:
@@ -83,7 +83,8 @@ def test_leases_that_came_in_one_pass_are_spread_over_many_passes_too() -> None:
 
 
 def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
-    """300 leases of one pass, polled every 10 s: about a third each time, and each every 30 s."""
+    """One pass registers 300 leases, and passes come every 10 s. Each pass renews about a third, and each lease every
+    30 s."""
     ledger = RenewalLedger(period=30, slack=5)
     keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
     for one in keys:
@@ -99,7 +100,7 @@ def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -
 
 
 def test_a_lease_that_is_gone_is_forgotten() -> None:
-    """The memory is no larger than what was renewed lately."""
+    """The ledger holds only leases that were renewed recently."""
     ledger = RenewalLedger(period=30, slack=5)
     for _ in range(2):
         ledger.note(key(1), 0)
@@ -114,7 +115,8 @@ def test_a_lease_that_is_gone_is_forgotten() -> None:
 
 
 def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
-    """Every call of one pass takes a second, those of the others nothing: each lease goes on in every third pass."""
+    """Each call of one pass takes a second, and other calls take no time. Each lease is still renewed in every third
+    pass."""
     world: FakeWorld = article()
     world.renewals = RenewalLedger(period=30, slack=5)
     world.run()
@@ -128,15 +130,15 @@ def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
 
 
 def test_a_missing_instance_is_due_again_and_still_known_as_registered() -> None:
-    """Also where it is renewed between two passes: a pass that cannot read Eureka renews and registers again what it
-    knows."""
+    """A pass that cannot read Eureka renews the leases in the ledger. This also holds for leases that are renewed
+    between two passes."""
     ledger = RenewalLedger(period=30, slack=5)
     for number in (1, 2):
         ledger.note(key(number), 100)
         ledger.note(key(number), 100)
     ledger.again(key(1))
     assert ledger.due(map(key, (1, 2)), 101) == [key(1)]
-    assert ledger.falling_due({key(1), key(2)}, 200) == [key(2)]  # a pass alone brings it there
+    assert ledger.falling_due({key(1), key(2)}, 200) == [key(2)]  # only a pass can register it there
     assert set(ledger.renewed_lately()) == {key(1), key(2)}
     ledger.note(key(1), 101)
     assert not ledger.due([key(1)], 102)
@@ -148,7 +150,7 @@ def test_a_missing_instance_is_due_again_and_still_known_as_registered() -> None
 
 
 def test_a_pass_that_cannot_read_eureka_renews_instances_that_a_server_lacked() -> None:
-    """Neither Eureka nor Kubernetes says what is registered then, and the leases must not expire."""
+    """Neither Eureka nor Kubernetes shows the registered instances then. The leases must not expire."""
     world: FakeWorld = article()
     world.registry.batch_size = 250
     world.renewals = RenewalLedger(period=30, slack=5)

@@ -1,4 +1,4 @@
-"""A failure that says so differently each time is no write per syncer and pass."""
+"""A failure whose message varies: it must not cause a write for each syncer in each pass."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from tests.unit.worlds.build import REF, endpoint, key, piece
 from tests.unit.worlds.fakes import FakeWorld
 
 DAY = 1_795_248_000.0
-"""A stretch begins."""
+"""The start of a stretch."""
 
 
 def seldom() -> Schedule:
-    """As a process has it."""
+    """A schedule as a process has it."""
     return Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
 
 
 def test_a_process_is_due_once_in_each_stretch() -> None:
-    """A daemon in its first pass of one; its very first only where a stretch begins, as every process of a CronJob."""
+    """A daemon is due in its first pass of each stretch. Its very first pass is due only at the start of a stretch, as
+    for every process of a CronJob."""
     daemon = seldom()
     assert [daemon.due(DAY + 10 + 30 * number) for number in range(21)] == [
         number in (0, 10, 20) for number in range(21)
@@ -40,8 +41,8 @@ def test_a_process_is_due_once_in_each_stretch() -> None:
 
 @pytest.mark.parametrize("trouble", ["services", "eureka", "instance"])
 def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> None:
-    """Of the cluster, of Eureka's list, of one refused instance: the reason stands, and the times of the conditions
-    with it; when it is over, that is written at once."""
+    """The message is about the cluster, Eureka's list or one refused instance. The reason and the time of the condition
+    stay the same. The end of the failure is written at once."""
     world = article()
     world.rewording = seldom()
     world.run()
@@ -74,7 +75,7 @@ def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> No
 
 
 def status_writes(world: FakeWorld) -> int:
-    """In the last pass."""
+    """Return the number of writes in the last pass."""
     return sum(call.startswith("write_status") for call in world.wire.calls)
 
 
@@ -99,7 +100,7 @@ def status(*conditions: Condition) -> SyncerStatus:
     ],
 )
 def test_only_what_a_server_says_waits(of: Condition, waits: bool) -> None:
-    """Our own sentences are about what a person does, and what releases a removal has to be right."""
+    """Our own sentences may tell a person what to do, such as how to release a removal. So they must be up to date."""
     before, after = status(of), status(replace(of, message="b"))
     assert worth_writing(before, after, words=False) is not waits
     assert worth_writing(before, after, words=True)
@@ -108,7 +109,6 @@ def test_only_what_a_server_says_waits(of: Condition, waits: bool) -> None:
 
 
 def test_a_count_or_a_reason_never_waits() -> None:
-    """They are what happened."""
     failed = condition("Synced", ConditionStatus.FALSE, "PartlyFailed")
     before = status(failed)
     assert worth_writing(before, replace(before, up=1), words=False)

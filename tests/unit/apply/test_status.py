@@ -1,4 +1,4 @@
-"""What a pass tells each syncer, and when that is worth an event."""
+"""The status of each syncer after a pass, and which changes give an event."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def status(
     waiting: str | None = None,
     now: float = NOW,
 ) -> SyncerStatus:
-    """The status of the syncer `rating` after such a pass."""
+    """Return the status of the syncer `rating` after such a pass."""
     result = PassResult(
         desired=of,
         registry=registry or Complete(data=observed(*stands)),
@@ -73,12 +73,12 @@ def status(
 
 
 def conditions(found: SyncerStatus) -> dict[str, tuple[str, str]]:
-    """Value and reason of each condition."""
+    """Return value and reason of each condition."""
     return {c.type: (c.status.value, c.reason) for c in found.conditions}
 
 
 def message(found: SyncerStatus, type_: str = "Ready") -> str:
-    """The message of one condition."""
+    """Return the message of one condition."""
     condition = found.condition(type_)
     assert condition is not None
     return condition.message
@@ -90,7 +90,7 @@ def failed(number: int, detail: str = "refused", result: Result = Result.FAILED)
 
 
 def test_a_syncer_in_order_is_ready() -> None:
-    """All its pods are UP: every condition is in peace, and the counts say so."""
+    """All its pods are UP. No condition reports a problem."""
     found = status(claims(), *BOTH)
     assert conditions(found) == {
         "Ready": ("True", "InSync"),
@@ -121,25 +121,25 @@ def test_ready_means_that_callers_reach_something(
 
 
 def test_without_endpoints_it_is_not_ready() -> None:
-    """Though it is in sync."""
+    """It is Synced all the same."""
     found = conditions(status(claims(slices=(piece(),))))
     assert (found["Ready"], found["Synced"]) == (("False", "NoEndpoints"), ("True", "InSync"))
 
 
 def test_an_instance_that_a_person_set_out_of_service_is_reported() -> None:
-    """It is left alone, and said."""
+    """The instance is not changed."""
     found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
     assert message(found) == "1 of 2 UP as RATING; 1 instance is set OUT_OF_SERVICE by hand"
     assert (found.up, found.down) == (1, 1)
 
 
 def test_a_warning_is_in_the_message() -> None:
-    """It works, and may surprise."""
+    """The syncer works, but the result may be unexpected."""
     assert "not a legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
 
 
 def test_outcomes_count_over_what_was_listed() -> None:
-    """A cancelled instance is gone, a failed registration never came, an unseen successor's is not ours."""
+    """A cancelled instance no longer counts. An unlisted instance without a syncer does not count either."""
     cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     renew = Renew(key=key(1), syncer=REF, why="")
     done = (
@@ -152,14 +152,13 @@ def test_outcomes_count_over_what_was_listed() -> None:
 
 
 def test_instances_of_a_missing_syncer_are_in_no_status() -> None:
-    """An orphan has no status."""
     stands = stored(instance(5, ref=SyncerRef(NS, "gone")))
     assert status(claims(), *BOTH, stands).registered == 2
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
 def test_failures_are_reported_in_a_limited_sample(result: Result) -> None:
-    """Synced is False, with the first in the message and five in the list."""
+    """Synced is False. Its message has the first failure, and the list has five."""
     found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 1100, result) for n in range(3, 10)))
     assert conditions(found)["Synced"] == ("False", "PartlyFailed")
     assert conditions(found)["Ready"] == ("False", "PartlyFailed")
@@ -168,14 +167,15 @@ def test_failures_are_reported_in_a_limited_sample(result: Result) -> None:
 
 
 def test_a_single_failure_is_the_message() -> None:
-    """More are counted."""
+    """With several failures, the message gives their number and the first."""
     assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
     two = status(claims(), outcomes=(failed(2), failed(1)))
     assert message(two, "Synced") == f"2 problems; the first: {key(1)}: refused"
 
 
 def test_a_conflict_is_its_own_condition() -> None:
-    """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
+    """The conflict comes from the plan, from a registration that was repeated, or from an older syncer. Ready reports
+    it rather than failures."""
     blocked = Blocked(
         key=key(1), syncer=REF, why="an instance without an owner is registered under our id", obstacle=Obstacle.TAKEN
     )
@@ -198,7 +198,7 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
 
 
 def test_a_command_with_many_namespaces_is_not_cut() -> None:
-    """A person pastes it."""
+    """A person copies the command."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,))
     result = PassResult(
@@ -215,7 +215,7 @@ def test_a_command_with_many_namespaces_is_not_cut() -> None:
 
 
 def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them() -> None:
-    """To the syncers that they concern, and to no other."""
+    """Other syncers do not report them."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))
     held = Held(plan_id="abc", holds=(hold,))
@@ -239,13 +239,12 @@ def test_a_syncer_that_is_not_served_says_why_and_keeps_its_counts() -> None:
 
 
 def test_an_unknown_source_is_unknown_not_false() -> None:
-    """Nobody knows whether it is ready."""
+    """An unknown source does not show whether the syncer is ready."""
     found = status(claims(slices=nowhere(DENIED)), *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "SourceUnknown")
 
 
 def test_while_eureka_cannot_be_read_the_last_counts_stay() -> None:
-    """The counts stay, and Synced is Unknown."""
     before = status(claims(), *BOTH, stored(instance(3)))
     found = status(claims(status=before), registry=DENIED)
     assert (found.ready, found.registered, found.up, found.down) == ("2/2", 3, 3, 0)
@@ -258,7 +257,7 @@ def test_while_eureka_cannot_be_read_the_last_counts_stay() -> None:
     ("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "Eureka still holds 2 instances of it")]
 )
 def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -> None:
-    """Nothing is desired any more."""
+    """A deleted syncer desires no instances."""
     found = status(claims(deleted=1.0), *BOTH, waiting=waiting)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "Deleting")
     assert message(found).endswith(expected)
@@ -266,19 +265,19 @@ def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -
 
 
 def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
-    """That the instances are gone is said when a list shows it."""
+    """Only a list shows that the instances are gone."""
     assert message(status(claims(deleted=1.0))) == "its instances are gone"
     assert message(status(claims(deleted=1.0), registry=DENIED)).startswith("it is not known whether its instances")
 
 
 def held_removals(*removals: Cancel | Update) -> Held:
-    """Of one pass that would take away too much."""
+    """Held removals of one pass that would remove too much."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=removals)
     return Held(plan_id="abc", holds=(hold,))
 
 
 def test_held_removals_are_not_in_sync() -> None:
-    """Eureka holds what should be removed, and Synced says how much of it."""
+    """Eureka holds instances that should be removed. Synced gives their number."""
     gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     down = Update(
         instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
@@ -310,20 +309,20 @@ def test_held_removals_are_not_in_sync() -> None:
 def test_in_sync_is_said_of_what_is_equal_alone(
     stands: tuple[ObservedInstance, ...], spec: dict[str, Any], expected: str
 ) -> None:
-    """Whatever the reason; it is still Ready where callers reach something."""
+    """Any difference makes Synced False. Ready stays True while callers reach an instance."""
     found = status(claims(**spec), *stands)
     assert (conditions(found)["Synced"], message(found, "Synced")) == (("False", "Differs"), expected)
     assert conditions(found)["Ready"] == ("True", "Differs")
 
 
 def test_an_instance_that_was_never_ready_is_missed_by_nobody() -> None:
-    """It is not registered before it was ready once, and that is what the cluster says."""
+    """An endpoint is registered only after it was ready once, so nothing differs."""
     found = status(claims(slices=(piece(endpoint(1), endpoint(2, ready=False)),)), BOTH[0])
     assert conditions(found)["Synced"] == ("True", "InSync")
 
 
 def test_a_conflict_is_not_in_sync() -> None:
-    """Another's instance stands in place of ours."""
+    """Another owner's instance is registered in place of ours."""
     for obstacle, reason in ((Obstacle.TAKEN, "Conflict"), (Obstacle.DUPLICATE, "DuplicateRegistration")):
         blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=obstacle)
         found = status(claims(), BOTH[1], plan=Plan(blocked=(blocked,)))
@@ -334,7 +333,7 @@ def test_a_conflict_is_not_in_sync() -> None:
 
 
 def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
-    """What stands of it is renewed, and the syncer is Ready all the same."""
+    """Its registered instance is renewed, and the syncer stays Ready."""
     of = claims(slices=(piece(endpoint(1)),))
     claim = of.claims[REF]
     assert isinstance(claim, Serving)
@@ -346,7 +345,7 @@ def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
 
 
 def test_an_invalid_annotation_of_the_syncer_is_reported() -> None:
-    """Whether the syncer is being deleted or not; one that is right is not spoken of."""
+    """This does not depend on whether the syncer is being deleted. A valid annotation is not mentioned."""
     typed = claims(deleted=1.0, annotations={ABANDON_ANNOTATION: "yes" * 20})
     told = f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
     assert message(status(typed), "Synced") == f"its instances are gone; {told}"
@@ -365,7 +364,7 @@ def test_only_the_first_ten_apps_are_listed() -> None:
 
 
 def test_a_pass_that_changes_nothing_gives_the_same_status() -> None:
-    """So that it is not written: the time of a condition moves only when its value flips."""
+    """So the status is not written. A condition's time changes only with its value."""
     for of in (claims(), claims(services=()), claims(slices=nowhere(DENIED)), claims(deleted=1.0)):
         before = status(of, *BOTH)
         (claim,) = of.claims.values()
@@ -374,7 +373,7 @@ def test_a_pass_that_changes_nothing_gives_the_same_status() -> None:
 
 
 def test_the_time_of_a_condition_moves_when_its_value_flips_and_only_then() -> None:
-    """A new reason or message alone is no transition; a new generation is observed."""
+    """A new reason or message alone is no transition. The new generation is reported."""
     before = status(claims(), *BOTH)
     less = status(claims(status=before, generation=2), stored(instance(1)), now=3000)
     ready = less.condition("Ready")
@@ -386,14 +385,15 @@ def test_the_time_of_a_condition_moves_when_its_value_flips_and_only_then() -> N
 
 
 def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> list[tuple[str, bool, str]]:
-    """Reason, whether it is a warning, and key of each event."""
+    """Return reason, warning and key of each event."""
     (claim,) = of.claims.values()
     told = replace(claim, syncer=replace(claim.syncer, status=before))
     return [(event.reason, event.warning, event.key) for event in flips(told.syncer, found)]
 
 
 def test_events_are_written_on_flips_only() -> None:
-    """The first Ready is news; conditions that begin in peace are not; and the same again is none."""
+    """The first Ready gives an event. A condition that begins without a problem gives none, and neither does an equal
+    status."""
     good = status(claims(), *BOTH)
     assert events(None, claims(), good) == [("InSync", False, "Ready=True")]
     assert events(good, claims(), good) == []
@@ -401,7 +401,7 @@ def test_events_are_written_on_flips_only() -> None:
 
 
 def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
-    """A warning when it comes, normal when it goes."""
+    """The start is a warning. The end is a normal event."""
     good = status(claims(), *BOTH)
     blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.TAKEN)
     bad = status(claims(), plan=Plan(blocked=(blocked,)))
@@ -411,7 +411,7 @@ def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
 
 
 def test_one_trouble_is_one_event() -> None:
-    """Ready tells it in the same words; a trouble that is not what Ready tells is an event of its own."""
+    """Ready reports one problem in the same words, without another event. A second problem has its own event."""
     good = status(claims(), *BOTH)
     gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     held = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
@@ -425,13 +425,13 @@ def test_one_trouble_is_one_event() -> None:
 
 
 def test_not_knowing_is_a_warning() -> None:
-    """Ready goes from True to Unknown."""
+    """Ready changes from True to Unknown."""
     good, unknown = status(claims(), *BOTH), status(claims(), registry=DENIED)
     assert events(good, claims(), unknown) == [("RegistryUnknown", True, "Ready=Unknown")]
 
 
 def test_an_event_names_its_syncer() -> None:
-    """Its name is made of uid, reason and key, so that the same event is counted, not repeated."""
+    """The event's name comes from uid, reason and key. So an equal event is counted, not repeated."""
     (claim,) = claims().claims.values()
     (event,) = flips(claim.syncer, status(claims(), *BOTH))
     assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
@@ -456,14 +456,14 @@ def test_an_event_names_its_syncer() -> None:
     ],
 )
 def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause: Cause | None, expected: str) -> None:
-    """Its texts differ with each call, and a status is written when something changed, not with every text."""
+    """The texts differ with each call. A quoted text would cause a write of the status in each pass."""
     action = Register(instance=instance(1), syncer=REF, why="")
     outcome = Outcome(action=action, result=result, detail="timeout 17", cause=cause)
     assert status(claims(), outcomes=(outcome,)).errors == (expected,)
 
 
 def test_instances_that_could_not_be_read_are_counted() -> None:
-    """For the same reason."""
+    """Their texts differ with each call, too."""
     blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
     assert status(claims(), plan=Plan(blocked=blocked)).errors == (
         "2 instances were not changed, because they could not be read again",
@@ -472,7 +472,7 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
 
 @pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])
 def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
-    """Ready and Synced say so; registered instances are renewed."""
+    """Ready and Synced report it, and registered instances are renewed."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating")
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
@@ -486,7 +486,7 @@ def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) ->
 
 
 def test_a_kept_instance_counts_as_desired() -> None:
-    """And a leaving one does not."""
+    """An instance that terminates does not count."""
     kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
     of = claims(slices=(piece(endpoint(1), endpoint(3, ready=False, terminating=True)),))
     claim = of.claims[REF]
@@ -496,7 +496,7 @@ def test_a_kept_instance_counts_as_desired() -> None:
 
 
 def test_waiting_for_an_address_warns_nobody() -> None:
-    """The event is a normal one: time will see to it."""
+    """The event is a normal one, because the wait ends by itself."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits")
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
@@ -504,13 +504,13 @@ def test_waiting_for_an_address_warns_nobody() -> None:
 
 
 def written(of: Desired, found: SyncerStatus) -> Desired:
-    """The same claim when its status was written."""
+    """The same claim after its status was written."""
     claim = of.claims[REF]
     return replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=found))})
 
 
 def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, ...], later: Any = None) -> bool:
-    """Whether a second pass takes the status of the first, and not one that it would work out otherwise."""
+    """Return whether a second pass reuses the first pass's status object, instead of computing an equal one."""
     earlier = EarlierStatuses()
     results = [
         PassResult(desired=of, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()), now=NOW + at)
@@ -524,7 +524,7 @@ def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, 
 
 
 def test_an_unchanged_status_is_used_again() -> None:
-    """While the claim and the registered instances are the same."""
+    """The claim and the registered instances are the same."""
     steady = written(claims(), status(claims(), *BOTH))
     assert twice(steady, *BOTH, then=BOTH)
     assert not twice(steady, *BOTH, then=(BOTH[0], stored(instance(2), status=DOWN)))
@@ -535,7 +535,7 @@ def test_an_unchanged_status_is_used_again() -> None:
     "annotation", [{APPROVE_ANNOTATION: "1970-01-01T00:33:21Z"}, {APPROVE_ANNOTATION: "2026-01-31T12:00:00Z"}]
 )
 def test_a_status_that_the_clock_changes_is_worked_out(annotation: dict[str, str]) -> None:
-    """One that is yet to be written has the time of its change, and a release ends."""
+    """A status that is not written yet depends on the time of its change. A release ends at its time."""
     assert not twice(claims(), *BOTH, then=BOTH)
     released = claims()
     claim = released.claims[REF]
@@ -544,13 +544,13 @@ def test_a_status_that_the_clock_changes_is_worked_out(annotation: dict[str, str
 
 
 def test_kept_instances_are_counted_again() -> None:
-    """Its claim does not say what of it is meant."""
+    """The syncer's claim does not list them."""
     kept = claims(services=[service(), service("second")])
     assert not twice(written(kept, status(kept, *BOTH)), *BOTH, then=BOTH)
 
 
 def test_after_the_same_plan_the_same_is_registered() -> None:
-    """Unless more was done than to renew, or Eureka could not be read."""
+    """This does not hold if the pass did more than renew, or if Eureka could not be read."""
     steady, plan, earlier = written(claims(), status(claims(), *BOTH)), Plan(), EarlierStatuses()
     cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     changes = Outcomes.of([Outcome(action=cancel, result=Result.DONE)])

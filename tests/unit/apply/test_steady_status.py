@@ -1,4 +1,4 @@
-"""Where nothing changes, nothing is written to Kubernetes, whatever the trouble that lasts."""
+"""Passes without a change: they write nothing to Kubernetes, even during a problem that lasts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pods(world: FakeWorld, *ready: int, not_ready: tuple[int, ...] = ()) -> None
 
 
 def another(world: FakeWorld, name: str = "other") -> None:
-    """A second app, so that what is tried on the first is not all that we own."""
+    """A second app, so that the first app's instances are not all that we own."""
     labels = {"app": name}
     world.cluster.apply(
         syncer(name, selector=labels), service(name, labels=labels), piece(endpoint(50), endpoint(51), service=name)
@@ -65,7 +65,7 @@ def deleted(world: FakeWorld) -> None:
 
 
 def respec(**spec: Any) -> Step:
-    """The syncer's spec is this from now on."""
+    """Replace the syncer's spec."""
     return lambda world: world.cluster.apply(syncer(**spec))
 
 
@@ -105,7 +105,7 @@ def out_of_service(world: FakeWorld) -> None:
 
 
 def in_turn(*steps: Step) -> Step:
-    """One after the other, with a pass and a minute after each but the last."""
+    """Make these steps in order, with a pass and a minute after each but the last."""
 
     def all_of_them(world: FakeWorld) -> None:
         for number, step in enumerate(steps, 1):
@@ -123,7 +123,7 @@ def eureka_lost_one_and_refuses_it(world: FakeWorld) -> None:
 
 
 def newcomers(error: type[Refusal]) -> Step:
-    """Three pods come, and Eureka takes none of them."""
+    """Three new pods whose registrations Eureka refuses or does not answer."""
 
     def come(world: FakeWorld) -> None:
         refuse(world, 8, 7, 9, error=error)
@@ -213,8 +213,8 @@ SITUATIONS: dict[str, Step] = {
 @pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
 @pytest.mark.parametrize("refused", [PODS, range(1, 4)], ids=["all", "some"])
 def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(refused: range, daemon: bool) -> None:
-    """Each pass tries it again, in memory or by the status; `RemovalHeld` does not come and go. A process that learns
-    it from the status uses it for 620 s."""
+    """Each pass tries it again, by its memory or by the status. `RemovalHeld` does not change. A process that reads the
+    confirmation in the status uses it for 620 s."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_floor=30)
     if daemon:
@@ -240,7 +240,7 @@ def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(refused: ra
 
 
 def shuffle(world: FakeWorld) -> None:
-    """Every list comes in another order than before."""
+    """Reverse the order of every list."""
     world.registry.held = dict(reversed(world.registry.held.items()))
     world.cluster.syncers = dict(reversed(world.cluster.syncers.items()))
     world.cluster.services.reverse()
@@ -250,7 +250,8 @@ def shuffle(world: FakeWorld) -> None:
 @pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_pass_that_finds_nothing_new_writes_nothing_to_kubernetes(situation: str, daemon: bool) -> None:
-    """No status, event or finalizer, for an hour, whichever leases are due and in whatever order lists come."""
+    """For an hour, no pass writes a status, an event or a finalizer. This does not depend on the leases that are due,
+    or on the order of the lists."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_floor=3)
     if daemon:

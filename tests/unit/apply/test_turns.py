@@ -1,4 +1,4 @@
-"""In which order calls are made, so that whoever has many does not delay who has few."""
+"""The order of calls: a syncer or namespace with many instances must not delay one with few."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eurekube_sync.model.eureka import InstanceKey
 
 
 def turns(text: str) -> str:
-    """The order of items such as `a1`: a lower-case namespace, the number of a syncer; the same items keep theirs."""
+    """Order items such as `a1`: the letter is a namespace, and the number is a syncer. Equal items keep their order."""
     items = [(number, part) for number, part in enumerate(text.split())]
     found = in_turn(items, lambda item: (item[1][0], item[1][1:]))
     for one in {part for _, part in found}:
@@ -26,14 +26,14 @@ def turns(text: str) -> str:
         ("a1 a1 a1 b1", "a1 b1 a1 a1"),
         ("a1 a1 a1 b1 b1 c1", "a1 b1 c1 a1 b1 a1"),
         ("a1 a1 a1 a2", "a1 a2 a1 a1"),
-        # Many syncers of one namespace have no more turns than the one of another.
+        # Many syncers of one namespace get no more turns than a single syncer of another.
         ("a1 a2 a3 a4 b1 b1", "a1 b1 a2 b1 a3 a4"),
-        # In a namespace they take turns, too.
+        # Syncers of one namespace take turns, too.
         ("a1 a1 a1 a2 b1 b1 b1", "a1 b1 a2 b1 a1 b1 a1"),
     ],
 )
 def test_one_of_each_and_then_the_next_of_each(before: str, after: str) -> None:
-    """By namespace, and in a namespace by syncer."""
+    """Namespaces take turns, and so do the syncers in each namespace."""
     assert turns(before) == after
 
 
@@ -41,7 +41,7 @@ def test_one_of_each_and_then_the_next_of_each(before: str, after: str) -> None:
     ("id_", "namespace"), [("prod:bank:pay:10.0.0.1:8080", "bank"), ("a:b", "b"), ("stranger", ""), ("", "")]
 )
 def test_an_id_of_ours_has_the_namespace(id_: str, namespace: str) -> None:
-    """What is no id of ours has some, or none."""
+    """For another owner's id, the result may be any text."""
     assert whose_key(InstanceKey("PAY", id_)) == (namespace, "PAY")
 
 
@@ -49,5 +49,5 @@ def test_an_id_of_ours_has_the_namespace(id_: str, namespace: str) -> None:
     ("some", "others", "expected"), [("", "", ""), ("abc", "", "abc"), ("", "xy", "xy"), ("abc", "x", "axbc")]
 )
 def test_two_lists_take_turns(some: str, others: str, expected: str) -> None:
-    """What is left of the longer one comes last."""
+    """The rest of the longer list comes last."""
     assert "".join(by_turns(some, others)) == expected

@@ -1,4 +1,4 @@
-"""What a person's approval releases, and what it does not."""
+"""Approvals by a person: what they release, and what they do not."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ NO_REMOVAL = "shows no removal, so there is nothing to release"
 
 
 def cancel(number: int) -> Cancel:
-    """Of an UP instance."""
+    """A cancel of an UP instance."""
     return Cancel(key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
 
 
 def down(number: int) -> Update:
-    """UP to DOWN."""
+    """A change from UP to DOWN."""
     wanted = instance(number, status=DOWN)
     return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
 
 
 def dry_run(**rest: Any) -> dict[str, Any]:
-    """The document of a dry run that showed a cancel of the first instance, and held one of the second."""
+    """The document of a dry run that shows a cancel of instance 1 and holds an update of instance 2."""
     shown = [
         {"action": "cancel", "app": key(n).app, "id": key(n).id, "removal": removal}
         for n, removal in ((1, True), (3, False))
@@ -54,18 +54,18 @@ def dry_run(**rest: Any) -> dict[str, Any]:
 
 
 def saved(**rest: Any) -> SavedDryRun:
-    """The same, read."""
+    """The same dry run, read from its file."""
     return from_dry_run(dry_run(**rest), "plan.json")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("0123456789ab", True), ("0123456789AB", False), ("plan.json", False)])
 def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
-    """Anything else is a file."""
+    """Any other text is a file name."""
     assert is_plan_id(text) is expected
 
 
 def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
-    """The held ones alone, or all; never a part of them."""
+    """It releases the held removals, or all planned removals. It never releases a part of them."""
     one, two, three = cancel(1), down(2), cancel(3)
     held: list[Removal] = [one, two]
     planned: list[Removal] = [one, two, three]
@@ -77,7 +77,8 @@ def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
 
 
 def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
-    """Held there or not; the same to the same instance; what is new since stays held."""
+    """It does not matter whether the dry run held the removal. The kind and the instance must be the same. New removals
+    stay held."""
     assert released_by(saved(), [cancel(1), down(2), cancel(4)], []) == {key(1), key(2)}
     assert released_by(saved(), [down(1), cancel(2), cancel(3)], []) == frozenset()
     assert str(saved()) == "plan.json"
@@ -103,14 +104,13 @@ def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
     ],
 )
 def test_a_file_that_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
-    """One sentence each."""
     with pytest.raises(ConfigurationError) as raised:
         from_dry_run(data, "plan.json")
     assert str(raised.value) == expected
 
 
 def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be released on another machine."""
+    """It may be approved on another machine."""
     try:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
@@ -122,7 +122,7 @@ def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(monkeypatch: pytest
 
 
 def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
-    """Nor one that is old, or of the future; a plan id can be asked of any, for an hour."""
+    """An old dry run releases nothing either, and neither does one from the future. A plan id is valid for an hour."""
     assert refusal(saved(), OWNERSHIP, NOW + 3600) is None
     assert refusal(PlanId("0123456789ab"), OWNERSHIP, NOW) is None
     assert refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3600) is None
@@ -157,7 +157,7 @@ def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
     ],
 )
 def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:
-    """And whatever is wrong with it is said. The moment is 2027-01-15T08:00:00Z."""
+    """The condition gives the reason why an annotation is refused. The time here is 2027-01-15T08:00:00Z."""
     asked = syncer(annotations={APPROVE_ANNOTATION: text})
     refused = annotation_refused(asked, NOW)
     assert annotation_releases(asked, NOW) is (refused is None) is released
@@ -165,6 +165,6 @@ def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, w
 
 
 def test_a_syncer_without_the_annotation_releases_nothing() -> None:
-    """And nothing is to be said."""
+    """The condition mentions no annotation."""
     without = syncer(annotations={"eurekube.io/abandon": "true"})
     assert (annotation_refused(without, NOW), annotation_releases(without, NOW)) == (None, False)

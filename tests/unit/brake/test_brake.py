@@ -1,4 +1,4 @@
-"""When a pass takes away too much, and what it does then."""
+"""The brake: when a pass would remove too much, and what the brake holds then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eurekube_sync.plan.value import Blocked, Obstacle, Plan, removal_id, sorted
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
 
 LIMITS = BrakeLimits(confirm_after=0)
-"""Without the second look, which has its own tests."""
+"""Limits without a confirmation, which has its own tests."""
 
 
 def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
@@ -27,13 +27,13 @@ def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSEN
 
 
 def down(number: int, *, app: str = "rating") -> Update:
-    """UP to DOWN."""
+    """A change from UP to DOWN."""
     wanted = instance(number, app=app, status=DOWN)
     return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
 
 
 def up(number: int, *, app: str = "rating") -> Update:
-    """DOWN to UP."""
+    """A change from DOWN to UP."""
     return Update(
         instance=instance(number, app=app),
         syncer=REF,
@@ -46,25 +46,25 @@ def up(number: int, *, app: str = "rating") -> Update:
 
 
 def out_of_service(number: int, *, app: str = "rating") -> Update:
-    """Something else of it changes; it stays as a person put it."""
+    """A change of metadata of an instance that a person put out of service. Its status stays."""
     changes = (Change(field="metadata.version", was="1", becomes="2"),)
     return replace(up(number, app=app), was=OUT, changes=changes)
 
 
 def register(number: int, *, app: str = "rating") -> Register:
-    """A new UP instance."""
+    """A registration of an UP instance."""
     return Register(instance=instance(number, app=app), syncer=REF, why="")
 
 
 def weigh(plan: Plan, stands: Observed, limits: BrakeLimits = LIMITS, **rest: Any) -> Braked:
-    """What the brake leaves of the plan."""
+    """Apply the brake to the plan."""
     return apply_brake(plan, stands, Brake(limits=limits, **rest))
 
 
 def brake(
     total: int, actions: list[Action], *, apps: tuple[str, ...] = ("rating",), limits: BrakeLimits = LIMITS
 ) -> Held | None:
-    """What is held of the actions, with `total` UP instances in each app."""
+    """Return what is held of the actions, with `total` UP instances in each app."""
     stands = observed(*(stored(instance(number, app=app)) for app in apps for number in range(total)))
     braked = weigh(sorted_plan(actions), stands, limits)
     assert (braked.plan == sorted_plan(actions)) is (braked.held is None)
@@ -86,20 +86,20 @@ def brake(
 def test_more_than_30_percent_and_more_than_10_are_held(
     total: int, loss: int, held: bool, remove: type[Cancel]
 ) -> None:
-    """Both numbers must be passed; UP to DOWN counts as a cancel does."""
+    """A loss must exceed both numbers. A change from UP to DOWN counts like a cancel."""
     assert (brake(total, [remove(number) for number in range(loss)]) is not None) is held  # type: ignore[call-arg, arg-type]
 
 
 @pytest.mark.parametrize("grounds", list(Grounds))
 def test_removals_with_evidence_do_not_count_for_the_limit_of_30_percent(grounds: Grounds) -> None:
-    """Pods that terminate and syncers that a person deletes may be many; so may pods that are dead."""
+    """Many pods may terminate or be dead, and a person may delete many syncers."""
     held = brake(20, [cancel(number, grounds=grounds) for number in range(15)])
     assert (held is None) is (grounds.positive or grounds in (Grounds.REPLACED, Grounds.POD_GONE))
 
 
 @pytest.mark.parametrize(("loss", "held"), [(500, False), (501, True)])
 def test_more_than_500_removals_are_held_whatever_the_evidence(loss: int, held: bool) -> None:
-    """So many removals need an approval, even if somebody wanted them."""
+    """So many removals need an approval, even if a person intended them."""
     actions: list[Action] = [cancel(number, grounds=Grounds.TERMINATING) for number in range(loss)]
     assert (brake(2000, actions) is not None) is held
 
@@ -109,14 +109,14 @@ def test_more_than_500_removals_are_held_whatever_the_evidence(loss: int, held: 
     [(3, 1, False), (3, 2, True), (40, 2, False), (40, 3, True), (39, 2, True)],
 )
 def test_emptying_more_than_one_app_and_5_percent_of_apps_is_held(apps: int, emptied: int, held: bool) -> None:
-    """One app, or 5 % of those that have an UP instance, whichever is more."""
+    """The limit is one app or 5 % of the apps with an UP instance, whichever is more."""
     names = tuple(f"app{number}" for number in range(apps))
     actions: list[Action] = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]]
     assert (brake(1, actions, apps=names) is not None) is held
 
 
 def test_an_instance_that_a_person_put_out_of_service_replaces_nothing() -> None:
-    """It is written anew for a change of its spec, and callers do not get it back by that."""
+    """It is registered again with changed metadata. Callers do not find it afterwards either."""
     gone = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in ("a", "b")]
     assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
     held = brake(1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c"))
@@ -125,7 +125,7 @@ def test_an_instance_that_a_person_put_out_of_service_replaces_nothing() -> None
 
 
 def test_all_that_we_own_is_held() -> None:
-    """Even one app of one instance, even when it terminates."""
+    """This holds for a single instance, even if its pod terminates."""
     held = brake(1, [cancel(0, grounds=Grounds.TERMINATING)])
     assert held is not None
     assert held.reason == "all that we own would be removed: 1 UP instance"
@@ -135,14 +135,14 @@ def test_all_that_we_own_is_held() -> None:
 
 
 def test_the_last_syncer_may_be_deleted() -> None:
-    """A person's deletion of all there is goes through, while it is one app."""
+    """A person may delete the only syncer, if it has one app."""
     assert brake(2, [cancel(n, grounds=Grounds.SYNCER_DELETED) for n in range(2)]) is None
     mixed: list[Action] = [cancel(0, grounds=Grounds.SYNCER_DELETED), cancel(1, grounds=Grounds.TERMINATING)]
     assert brake(2, mixed) is not None
 
 
 def test_an_app_that_moves_to_another_name_is_not_a_loss() -> None:
-    """Its syncer gains what it loses; another syncer's gain changes nothing for those that lose all."""
+    """Its syncer adds as many instances as it removes. Another syncer's additions do not offset its loss."""
     assert brake(1, [cancel(0), register(0, app="renamed")]) is None
     assert brake(1, [cancel(0), register(5, app="renamed")]) is None  # by other pods
     another = replace(register(0, app="new"), syncer=SyncerRef("elsewhere", "new"))
@@ -155,7 +155,7 @@ def test_an_app_that_moves_to_another_name_is_not_a_loss() -> None:
 
 
 def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
-    """A rollout that replaces pods loses nothing; what one app gains does not outweigh what another loses."""
+    """A rollout that replaces pods is no loss. Additions to one app do not offset the loss of another."""
     losses: list[Action] = [cancel(number) for number in range(15)]
     assert brake(20, [*losses, *(register(100 + n) for n in range(15))]) is None
     assert brake(20, [*losses, *(up(100 + n) for n in range(5))]) is None
@@ -164,13 +164,13 @@ def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
 
 
 def test_an_app_that_gains_an_instance_is_not_emptied() -> None:
-    """The new one counts before the old ones go."""
+    """The new instance counts before the old ones are cancelled."""
     actions: list[Action] = [action for app in ("a", "b") for action in (cancel(0, app=app), register(1, app=app))]
     assert brake(1, actions, apps=("a", "b")) is None
 
 
 def test_only_up_instances_count() -> None:
-    """What callers never saw is no loss: a cancel of a DOWN or OUT_OF_SERVICE instance."""
+    """Callers lose nothing by the cancel of a DOWN or OUT_OF_SERVICE instance."""
     for status in (DOWN, OUT):
         stands = [stored(instance(number), status=status) for number in range(20)]
         cancels = [replace(cancel(number), was=status) for number in range(20)]
@@ -178,13 +178,13 @@ def test_only_up_instances_count() -> None:
 
 
 def test_a_plan_without_removals_is_never_held() -> None:
-    """Nor is one for a registry where nothing of ours stands."""
+    """This also holds if none of our instances is registered."""
     assert brake(0, [register(0)], apps=()) is None
     assert brake(3, [Renew(key=InstanceKey("RATING", "x"), syncer=REF, why="")]) is None
 
 
 def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
-    """All of them, also those that alone would have been few; adds and other cancels go on."""
+    """All removals are held, even those that alone would be few. Adds and other cancels are done."""
     stands = observed(*(stored(instance(number)) for number in range(2)))
     gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
     before = sorted_plan([cancel(0), down(1), gone_down])
@@ -201,7 +201,7 @@ def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> N
 
 
 def test_a_plan_id_releases_exactly_the_held_removals() -> None:
-    """The same set of removals, or nothing."""
+    """It releases nothing if the set of removals is another one."""
     stands = observed(stored(instance(0)))
     plan = sorted_plan([cancel(0)])
     held = weigh(plan, stands).held
@@ -214,7 +214,6 @@ def test_a_plan_id_releases_exactly_the_held_removals() -> None:
 
 
 def test_each_limit_of_the_brake_takes_effect() -> None:
-    """Each limit of the brake holds removals by itself."""
     actions: list[Action] = [cancel(number) for number in range(5)]
     assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=4)) is not None
     assert brake(10, actions, limits=replace(LIMITS, loss_percent=50, loss_floor=4)) is None
@@ -228,7 +227,6 @@ def test_each_limit_of_the_brake_takes_effect() -> None:
 
 
 def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
-    """The plan keeps what else it says."""
     blocked = Blocked(key=instance(1).key, syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
     braked = weigh(sorted_plan([cancel(0)], [blocked]), observed(stored(instance(0))))
     assert braked.held is not None
@@ -236,7 +234,7 @@ def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
 
 
 def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
-    """A read that fails in the midst of a loss must not make the rest of it look small."""
+    """A failed read during an outage must not make the loss look smaller."""
     stands = observed(stored(instance(0)), stored(instance(1)), stored(instance(2, app="web")))
     drain_unknown = stands.refreshed({instance(0).key: Unread(why="timeout")})
     losses = [cancel(1), cancel(2, app="web")]
@@ -245,7 +243,7 @@ def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
 
 
 def test_a_read_that_failed_holds_nothing_by_itself() -> None:
-    """Nor does one of an instance that is not UP, or not known at all."""
+    """A failed read of an instance that is not UP, or is unknown, adds no loss."""
     drain_unknown = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
     assert weigh(Plan(), drain_unknown) == Braked(plan=Plan(), held=None)
     known = observed(stored(instance(0), status=DOWN), stored(instance(1)), stored(instance(2)))
@@ -254,7 +252,7 @@ def test_a_read_that_failed_holds_nothing_by_itself() -> None:
 
 
 def test_new_instances_first_replace_terminating_ones() -> None:
-    """A rollout brings as many as it ends: what turned unready meanwhile is a loss all the same."""
+    """A rollout adds as many pods as it ends. Other pods that become unready meanwhile are still a loss."""
     ending = [cancel(number, grounds=Grounds.TERMINATING) for number in range(15)]
     coming = [register(100 + number) for number in range(15)]
     unready = [down(20 + number) for number in range(15)]
@@ -267,7 +265,7 @@ def test_new_instances_first_replace_terminating_ones() -> None:
 
 
 def test_absolute_numbers_shrink_with_a_shards_share() -> None:
-    """Each of four shards may lose a quarter; one app may always go."""
+    """Each of four shards may lose a quarter. The limit on apps is at least one."""
     quarter = BrakeLimits(apps_floor=8).scaled(0.25)
     assert (quarter.loss_percent, quarter.loss_floor, quarter.loss_ceiling) == (30, 2.5, 125)
     assert (quarter.apps_percent, quarter.apps_floor) == (5, 2)
@@ -283,18 +281,18 @@ STANDS = observed(
     *(stored(instance(number)) for number in range(4)),
     *(stored(instance(10 + n, app="web", ref=OTHER)) for n in range(9)),
 )
-"""Four of `rating`, nine of another syncer's `web`."""
+"""Four instances of `rating`, and nine of another syncer's `web`."""
 
 
 def of_other(number: int) -> Cancel:
-    """A cancel of the other syncer's."""
+    """A cancel of the other syncer's instance."""
     wanted = instance(10 + number, app="web", ref=OTHER)
     return replace(cancel(0), key=wanted.key, syncer=OTHER)
 
 
 @pytest.mark.parametrize(("percent", "loss", "held"), [(50, 2, False), (50, 3, True), (0, 1, True), (100, 4, False)])
 def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, held: bool) -> None:
-    """And no other's, however few of all they are."""
+    """Another syncer's removals are not held, however many instances there are in total."""
     keeps = [Renew(key=instance(number).key, syncer=REF, why="", status=UP) for number in range(loss, 4)]
     actions: list[Action] = [*(cancel(number) for number in range(loss)), *keeps, of_other(0)]
     braked = weigh(sorted_plan(actions), STANDS, syncer_limits={REF: percent})
@@ -307,7 +305,7 @@ def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, hel
 
 
 def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
-    """Its deletion, pods that terminate, and a rollout; a read that failed counts as lost."""
+    """Its deletion, terminating pods and a rollout are not held. An instance that cannot be read counts as lost."""
     limit = {REF: 25}
     for grounds in (Grounds.SYNCER_DELETED, Grounds.TERMINATING):
         gone = sorted_plan([cancel(number, grounds=grounds) for number in range(4)])
@@ -329,14 +327,15 @@ ALL_OF_RATING = sorted_plan([cancel(number) for number in range(4)])
 
 
 def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
-    """What awaits its confirmation, as if it were first seen 20 seconds ago."""
+    """Return the removals that await confirmation, as if they were first seen 20 s ago."""
     holds = braked.held.holds if braked.held else ()
     assert {hold.reason for hold in holds} <= {HoldReason.AWAITING_CONFIRMATION}
     return {(hold.syncer, hold.mark): 20.0 for hold in holds if hold.syncer}
 
 
 def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
-    """20 seconds after the first; other removals are done at once, and an app that keeps one waits for nothing."""
+    """The second pass comes at least 20 s later. Other removals are done at once. An app that keeps an instance does
+    not wait."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     first = weigh(plan, STANDS, SECOND_LOOK)
     assert first.plan.of(Cancel) == (of_other(0),)
@@ -355,12 +354,13 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
 
 @pytest.mark.parametrize("seconds", [0.5, 1])
 def test_the_shortest_wait_is_a_wait(seconds: float) -> None:
-    """A removal that no pass saw before is not confirmed, however short the wait is."""
+    """A removal that no earlier pass saw is not confirmed."""
     assert weigh(ALL_OF_RATING, STANDS, replace(SECOND_LOOK, confirm_after=seconds)).held is not None
 
 
 def test_another_removal_is_not_confirmed_by_the_first() -> None:
-    """Other instances, or another syncer, begin their wait anew; cancelled or DOWN is the same loss."""
+    """Removals of other instances, or of another syncer, start a new wait. A cancel and a change to DOWN are the same
+    loss."""
     seen = awaited(weigh(ALL_OF_RATING, STANDS, SECOND_LOOK))
     fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
     assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is not None
@@ -371,7 +371,7 @@ def test_another_removal_is_not_confirmed_by_the_first() -> None:
 
 
 def test_each_of_an_app_is_remembered_by_itself() -> None:
-    """Within a process: where one of what waits goes, the rest does not begin anew, and where one comes it does."""
+    """Within a process, a removal that ends does not restart the wait of the others. A new removal does."""
     first = weigh(ALL_OF_RATING, STANDS, SECOND_LOOK).held
     assert first is not None
     seen = {one: 20.0 for hold in first.holds for one in hold.sightings}
@@ -384,7 +384,7 @@ def test_each_of_an_app_is_remembered_by_itself() -> None:
 
 
 def test_removals_with_evidence_need_no_second_pass() -> None:
-    """A removal without evidence waits alone, and keeps the app."""
+    """Only the removal without evidence waits, so the app keeps an instance."""
     mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
     braked = weigh(mixed, STANDS, SECOND_LOOK)
     assert braked.held is not None
@@ -394,7 +394,7 @@ def test_removals_with_evidence_need_no_second_pass() -> None:
 
 
 def test_an_app_that_changes_its_name_needs_no_second_pass() -> None:
-    """Its pods serve on at their addresses, of the same syncer; another pod's gain is no reason."""
+    """Its pods still serve at their addresses, under the same syncer. Additions of other pods do not count."""
     renamed = [register(number, app="fresh") for number in range(4)]
     assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renamed]), STANDS, SECOND_LOOK).held is None
     standing = observed(*STANDS.ours.values(), *(stored(instance(number, app="fresh")) for number in range(4)))
@@ -407,7 +407,7 @@ def test_an_app_that_changes_its_name_needs_no_second_pass() -> None:
 
 
 def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
-    """The one that was seen long ago waits with the other; several apps of one syncer are told in one sentence."""
+    """The removal that was seen earlier waits for the other. One sentence reports several apps of a syncer."""
     both = observed(
         stored(instance(0)), stored(instance(1, ref=OTHER)), *(stored(instance(n, app=f"app{n}")) for n in range(5, 30))
     )
@@ -427,7 +427,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
 
 
 def test_many_holds_are_reported_in_few_words() -> None:
-    """Three of them, and how many more."""
+    """The sentence has three of them, and the number of the others."""
     refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
     stands = observed(
         *(stored(instance(n, app=f"app{n}", ref=ref)) for n, ref in enumerate(refs)), *STANDS.ours.values()
@@ -442,7 +442,7 @@ def test_many_holds_are_reported_in_few_words() -> None:
 
 
 def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> None:
-    """The rest is weighed as if they were done already."""
+    """The other removals are weighed as if the released ones were already done."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     freed = frozenset({REF})
     assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
@@ -455,7 +455,8 @@ def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> 
 
 
 def test_instances_that_replace_released_removals_offset_no_other_loss() -> None:
-    """A syncer whose removals a person released rolls over, while another one's pods of the same app fail."""
+    """A person released one syncer's removals, and that syncer does a rollout. Meanwhile another syncer's pods of the
+    same app fail."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number)) for number in range(25)))
     rollout: list[Action] = [replace(cancel(number), syncer=web) for number in range(10)]
@@ -468,7 +469,7 @@ def test_instances_that_replace_released_removals_offset_no_other_loss() -> None
 
 
 def test_instances_that_replace_released_removals_keep_their_app_from_being_empty() -> None:
-    """They are there for the callers, whatever they replace."""
+    """Callers find them, whatever they replace."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
     plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
@@ -488,7 +489,7 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
 def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     names: list[str], said: str, whose: str
 ) -> None:
-    """A person sees from it what to create again."""
+    """The sentence shows a person which syncer to create again."""
     swept = [
         replace(cancel(number, grounds=Grounds.SWEPT), syncer=SyncerRef("rating", name))
         for number, name in enumerate(names)
@@ -502,7 +503,7 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
 
 
 def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
-    """So that a syncer is told of each of its removals once."""
+    """So each removal is reported once to its syncer."""
     one, two, three = cancel(1), cancel(2), cancel(3)
     first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", removals=(one, two))
     second = Hold(reason=HoldReason.MAX_REMOVAL_PERCENT, why="second", removals=(two, three))
@@ -524,7 +525,7 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
 def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(
     count: int, removals: str, held: str, keeps: str
 ) -> None:
-    """The command is to be pasted. It releases all that is held, also of other syncers."""
+    """A person copies the command. It releases all held removals, including those of other syncers."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
@@ -535,7 +536,7 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
 
 
 def test_one_app_that_may_not_go_loses_its_last_instance() -> None:
-    """The sentence of a limit of no app at all."""
+    """The limit allows no app to lose all instances."""
     held = brake(
         1,
         [cancel(0, grounds=Grounds.TERMINATING)],
@@ -547,7 +548,7 @@ def test_one_app_that_may_not_go_loses_its_last_instance() -> None:
 
 
 class Compared(Cancel):
-    """A cancel that counts how often it is compared with another."""
+    """A cancel that counts its comparisons."""
 
     comparisons = 0
 
@@ -559,7 +560,7 @@ class Compared(Cancel):
 
 
 def test_the_cost_of_holds_for_an_earlier_crd_is_linear() -> None:
-    """All registered instances may have to wait at once, and their leases with them for the end of the pass."""
+    """All instances may be held at once, and their leases are renewed only after this step."""
     keys = [instance(number).key for number in range(200)]
     swept = [Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP) for key in keys]
     stands = observed(*(stored(instance(number)) for number in range(200)))

@@ -1,4 +1,5 @@
-"""Dead pods are no loss: where the brake would hold, the pods are listed, and what no pod serves goes."""
+"""Dead pods in the brake: when removals would be held, pods are listed. Instances of dead pods are removed after a
+confirmation."""
 
 from __future__ import annotations
 
@@ -29,17 +30,17 @@ def alive(*numbers: int) -> Pods:
 
 
 def holds(braked: Braked) -> list[tuple[HoldReason, int]]:
-    """The reasons of what is held, with their numbers."""
+    """Return the reasons of the holds, with their numbers of removals."""
     return [(hold.reason, len(hold.removals)) for hold in braked.held.holds] if braked.held else []
 
 
 def apps(*names: str) -> Observed:
-    """Each with one UP instance, whose pod has a number of its own."""
+    """Apps with one UP instance each. Each instance has another pod."""
     return observed(*(stored(instance(number, app=app)) for number, app in enumerate(names)))
 
 
 def later(braked: Braked, seconds: float = 20) -> dict[tuple[SyncerRef, str], float]:
-    """What a process remembers of it, so much later."""
+    """Return what a process remembers of the holds after this time."""
     return {seen: seconds for hold in (braked.held.holds if braked.held else ()) for seen in hold.sightings}
 
 
@@ -47,7 +48,7 @@ TWO_GONE = sorted_plan([cancel(0, app="a"), cancel(1, app="b")])
 
 
 def test_an_app_whose_pods_are_gone_is_removed_without_approval() -> None:
-    """Two apps of three are scaled to 0: a second pass confirms it, as for one app."""
+    """Two of three apps are scaled to 0. A second pass confirms the removal, as for one app."""
     stands = apps("a", "b", "c")
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
@@ -57,7 +58,7 @@ def test_an_app_whose_pods_are_gone_is_removed_without_approval() -> None:
 
 
 def test_living_pods_of_an_app_are_held_and_its_dead_pods_are_removed() -> None:
-    """Of two apps the nodes are lost; one pod of them is gone from the list."""
+    """The nodes of two apps are lost. One of their pods is missing from the list."""
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbccc")))
     plan = sorted_plan([cancel(n, app=app) for n, app in enumerate("aabb")])
     braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1, 2, 3, 4, 5, 6))
@@ -67,7 +68,7 @@ def test_living_pods_of_an_app_are_held_and_its_dead_pods_are_removed() -> None:
 
 @pytest.mark.parametrize("grounds", [Grounds.SYNCER_DELETED, Grounds.ABSENCE])
 def test_deleted_apps_without_pods_are_no_loss(grounds: Grounds) -> None:
-    """A namespace of 12 apps goes when its pods have ended, whatever its share."""
+    """A deleted namespace of 12 apps is removed when its pods have ended, whatever its share."""
     names = [f"app{number}" for number in range(12)]
     plan = sorted_plan([cancel(n, app=name, grounds=grounds) for n, name in enumerate(names)])
     assert weigh(plan, apps(*names, "x"), LIMITS, pods=alive(*range(13))).held is not None
@@ -75,7 +76,7 @@ def test_deleted_apps_without_pods_are_no_loss(grounds: Grounds) -> None:
 
 
 def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
-    """A restored etcd that shows no pods looks like this: all removals count, until a later pass sees the same."""
+    """A restored etcd without pods looks the same. All removals count until a later pass sees the same."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
     plan = sorted_plan([cancel(number) for number in range(20)])
     pods = alive(*range(20, 40))
@@ -92,7 +93,8 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
 
 
 def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
-    """From 40 to 5: nobody saw the pods terminate, and their list says that they are gone. From 10 to 5: at once."""
+    """From 40 to 5 instances, no pass saw the pods terminate, but the list lacks them. From 10 to 5, the removals are
+    done at once."""
     others = [stored(instance(number, app="other")) for number in range(100, 300)]
     plan = sorted_plan([cancel(number) for number in range(35)])
     stands = observed(*others, *(stored(instance(number)) for number in range(40)))
@@ -104,7 +106,7 @@ def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
 
 
 def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
-    """Pods go on dying while a hold lasts: that makes nobody wait longer. A condition has one mark for all of them."""
+    """More pods may die during a hold, and must not delay the others. A condition has one mark for all of them."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
     living, gone = [down(number) for number in range(20)], [cancel(number) for number in range(20, 33)]
     before, after = sorted_plan([*living, *gone]), sorted_plan([*living, *gone, *(cancel(n) for n in range(33, 39))])
@@ -120,7 +122,8 @@ def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
 
 
 def test_few_dead_pods_go_beside_what_is_held() -> None:
-    """Of one app 20 are unready and one is dead, of another one is dead: what goes is not too much by itself."""
+    """One app has 20 unready pods and one dead pod. Another app has one dead pod. The two dead pods alone are not too
+    many removals."""
     stands = observed(*(stored(instance(n, app="a" if n < 30 else "b")) for n in range(40)))
     living, gone = [down(number, app="a") for number in range(20)], [cancel(20, app="a"), cancel(30, app="b")]
     braked = weigh(sorted_plan([*living, *gone]), stands, SECOND_LOOK, pods=alive(*range(20)))
@@ -131,7 +134,7 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
 
 
 def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
-    """Of an app of two one pod is dead and one unready, and so in another: both apps would lose all instances."""
+    """Each of two apps has one dead and one unready pod. So both apps would lose all instances."""
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbc")))
     plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
     braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))
@@ -139,7 +142,7 @@ def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
 
 
 def test_all_our_instances_are_removed_when_their_pods_are_confirmed_dead() -> None:
-    """The one app that there is was scaled to 0."""
+    """The only app was scaled to 0."""
     plan = sorted_plan([cancel(0, grounds=Grounds.TERMINATING)])
     first = weigh(plan, apps("rating"), SECOND_LOOK, pods=alive())
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 1)]
@@ -147,7 +150,7 @@ def test_all_our_instances_are_removed_when_their_pods_are_confirmed_dead() -> N
 
 
 def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
-    """Half of its instances may be removed; three of four pods are gone."""
+    """The limit is half of the syncer's instances, and three of four pods are dead."""
     stands = observed(*(stored(instance(number)) for number in range(4)))
     plan = sorted_plan([cancel(number) for number in range(3)])
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50})
@@ -156,7 +159,7 @@ def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
 
 
 def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
-    """Its syncer may come back, and would not want it."""
+    """Its syncer may be created again, but would not want an instance without a pod."""
     stands = apps("a", "b")
     plan = sorted_plan([cancel(n, app=app, grounds=Grounds.SWEPT) for n, app in enumerate("ab")])
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(1))
@@ -168,7 +171,7 @@ def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
 
 
 def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
-    """Held removals stay held, and the sentence says which right is missing."""
+    """Held removals stay held. The sentence names the missing right."""
     braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
     assert braked.held is not None
     assert braked.held.reason == (
@@ -177,7 +180,7 @@ def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
 
 
 def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
-    """Nothing confirms it but a person."""
+    """Only a person can release it."""
     living = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))
     assert living.sightings == ()
 
@@ -187,7 +190,7 @@ def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Three apps with one pod each. Each pass is a process of its own."""
+    """Three apps with one pod each. Each pass is a separate process."""
     world = FakeWorld()
     for number, name in enumerate(("a", "b", "c"), 1):
         add_app(world, name, number)
@@ -196,12 +199,12 @@ def world() -> FakeWorld:
 
 
 def scale_to_0(world: FakeWorld, *names: str) -> None:
-    """Their slices are empty, and their pods are gone unless the world keeps them."""
+    """Empty the slices of these apps. Their pods do not exist, unless the world lists them."""
     world.cluster.apply(*(piece(service=name) for name in names))
 
 
 def condition(world: FakeWorld, name: str) -> tuple[str, str, str]:
-    """The condition RemovalHeld."""
+    """Return the condition RemovalHeld."""
     status = world.cluster.syncers[SyncerRef(NS, name)].status
     found = status.condition("RemovalHeld") if status else None
     assert found is not None
@@ -210,7 +213,7 @@ def condition(world: FakeWorld, name: str) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("daemon", [False, True])
 def test_two_apps_scaled_to_0_are_gone_with_the_second_pass(world: FakeWorld, daemon: bool) -> None:
-    """Whether one process makes both passes, or the condition tells the second of the first."""
+    """Either one process makes both passes, or the second process reads the status."""
     world.sightings = Sightings() if daemon else None
     scale_to_0(world, "a", "b")
     report = world.run()
@@ -228,7 +231,7 @@ def test_two_apps_scaled_to_0_are_gone_with_the_second_pass(world: FakeWorld, da
 
 @pytest.mark.parametrize("daemon", [False, True])
 def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool) -> None:
-    """The nightly downscaler: more than 30 %, and more than 10."""
+    """A nightly scale-down removes more than 30 % and more than 10 instances."""
     world = FakeWorld()
     world.sightings = Sightings() if daemon else None
     for number in range(1, 25):
@@ -246,7 +249,8 @@ def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool)
 
 
 def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_status() -> None:
-    """20 of its pods turn unready and 13 are gone: the condition names the first, and the status marks the second."""
+    """20 of its pods become unready, and 13 are dead. The condition reports the first, and the status marks the
+    second."""
     world = FakeWorld()
     add_app(world, "a", 1)
     pods = [endpoint(number) for number in range(1, 41)]
@@ -265,7 +269,7 @@ def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_status() -> N
 
 
 def test_a_right_that_is_missing_holds_the_removals_and_is_named(world: FakeWorld) -> None:
-    """The exit code stays that of held removals: everything that a pass needs could be read."""
+    """The exit code is that of held removals, because every necessary source could be read."""
     world.cluster.unknown[("pods", NS)] = DENIED
     scale_to_0(world, "a", "b")
     for _ in range(3):
@@ -278,7 +282,7 @@ def test_a_right_that_is_missing_holds_the_removals_and_is_named(world: FakeWorl
 
 
 def test_a_pass_that_holds_nothing_lists_no_pods(world: FakeWorld) -> None:
-    """Nor does one that only waits for its second look."""
+    """A pass whose removals only await confirmation does not list them either."""
     world.run()
     scale_to_0(world, "a")
     world.run()
@@ -287,7 +291,7 @@ def test_a_pass_that_holds_nothing_lists_no_pods(world: FakeWorld) -> None:
 
 
 def across(**spec: Any) -> FakeWorld:
-    """Two apps of `shop`, registered by syncers of another namespace, beside one of their own."""
+    """Two apps in `shop`, registered by syncers of another namespace, and one app in that namespace."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({(NS, "shop")}))
     add_app(world, "c", 3)
@@ -300,7 +304,7 @@ def across(**spec: Any) -> FakeWorld:
 
 
 def test_pods_are_listed_where_the_syncer_may_select() -> None:
-    """Its own namespace tells nothing of them."""
+    """The pods of the syncer's own namespace do not matter."""
     world = across()
     world.cluster.apply(*(piece(service=name, namespace="shop") for name in ("a", "b")))
     world.cluster.pods["shop"] = (PodRef("rating-1", "uid-of-rating-1"), PodRef("rating-2", "uid-of-rating-2"))
@@ -315,7 +319,8 @@ def test_pods_are_listed_where_the_syncer_may_select() -> None:
 
 
 def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
-    """The operator took the grant back, and the syncers went: what they registered is held, and nobody looks there."""
+    """The operator revoked the permission, and the syncers were deleted. Their instances are held, and their pods are
+    not listed."""
     world = across()
     world.scope = Scope()
     for name in ("a", "b"):
@@ -327,7 +332,7 @@ def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
 
 
 def test_many_namespaces_are_listed_in_one_walk() -> None:
-    """And none that was read already is listed a second time."""
+    """A namespace whose pods were already listed is not listed again."""
     world = FakeWorld()
     names = [f"team{number}" for number in range(25)]
     for number, name in enumerate(names, 1):

@@ -1,4 +1,4 @@
-"""Whole passes with removals that wait: for a second look, for a syncer's own limit, for a person."""
+"""Whole passes with held removals: by a confirmation, by a syncer's own limit, or until a person approves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEB = SyncerRef(NS, "web")
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """The app `web` with one pod, beside `other` with three; all registered. Each pass is a process of its own."""
+    """The app `web` with one pod and the app `other` with three, all registered. Each pass is a separate process."""
     world = FakeWorld()
     add_app(world, "web", 1)
     add_app(world, "other", 9)
@@ -39,17 +39,17 @@ def world() -> FakeWorld:
 
 
 def web(world: FakeWorld, *ready: bool) -> None:
-    """The pods of `web` are these now, ready or not."""
+    """Set the pods of `web`, ready or not."""
     world.cluster.apply(piece(*(endpoint(n, ready=one) for n, one in enumerate(ready, 1)), service="web"))
 
 
 def standing(world: FakeWorld) -> str | None:
-    """The status of the one instance of `web`."""
+    """Return the status of the first instance of `web`."""
     return world.statuses().get("WEB 10.0.0.1:8080")
 
 
 def held(world: FakeWorld, ref: SyncerRef = WEB) -> tuple[str, str]:
-    """Value and reason of the condition RemovalHeld."""
+    """Return value and reason of the condition RemovalHeld."""
     status = world.cluster.syncers[ref].status
     condition = status.condition("RemovalHeld") if status else None
     assert condition is not None
@@ -57,7 +57,7 @@ def held(world: FakeWorld, ref: SyncerRef = WEB) -> tuple[str, str]:
 
 
 def said(world: FakeWorld, ref: SyncerRef = WEB) -> str:
-    """The message of the condition RemovalHeld."""
+    """Return the message of the condition RemovalHeld."""
     status = world.cluster.syncers[ref].status
     condition = status.condition("RemovalHeld") if status else None
     assert condition is not None
@@ -65,28 +65,28 @@ def said(world: FakeWorld, ref: SyncerRef = WEB) -> str:
 
 
 def told(world: FakeWorld) -> list[str]:
-    """The reasons of the events about held removals."""
+    """Return the reasons of the events about held removals."""
     return [e.reason for e in world.cluster.events if e.syncer == WEB and e.key.startswith("RemovalHeld")]
 
 
 def held_of(report: PassReport) -> str:
-    """The sentence about held removals."""
+    """Return the sentence about held removals."""
     return next(sentence for sentence in sentences(report) if sentence.startswith("held: "))
 
 
 def single(report: PassReport) -> ExitCode:
-    """The exit code of a pass by hand."""
+    """Return the exit code of a run of one pass."""
     return of_report(report, fail_on_held=True, detailed=False)
 
 
 def daemon(report: PassReport) -> ExitCode:
-    """The exit code of a pass of many."""
+    """Return the exit code of a run of many passes."""
     return of_report(report, fail_on_held=False, detailed=False)
 
 
 def test_the_last_instance_of_an_app_is_removed_20_seconds_later(world: FakeWorld) -> None:
-    """One process after the other: the time in the condition counts. A held removal is exit 31 and one event, and the
-    instance is renewed."""
+    """Each pass is another process, so the time in the status counts. A held removal gives exit code 31 and one event,
+    and the instance is renewed."""
     web(world, False)
     report = world.run()
     assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVAL_HELD, ExitCode.OK)
@@ -108,7 +108,7 @@ def test_the_last_instance_of_an_app_is_removed_20_seconds_later(world: FakeWorl
 
 
 def test_a_flapping_outage_starts_its_wait_again(world: FakeWorld) -> None:
-    """Ready again for one pass: what was seen before is forgotten."""
+    """The pod is ready for one pass, so the earlier sighting is forgotten."""
     for _ in range(5):
         web(world, False)
         for _ in range(2):
@@ -121,7 +121,7 @@ def test_a_flapping_outage_starts_its_wait_again(world: FakeWorld) -> None:
 
 
 def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeWorld) -> None:
-    """A pass that sees nothing does not confirm, nor does it keep what was seen."""
+    """A pass that cannot read the source confirms nothing and keeps no sighting."""
     web(world, False)
     for sightings in (None, Sightings()):
         world.sightings = sightings
@@ -137,7 +137,7 @@ def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeW
 
 @pytest.mark.parametrize("trouble", ["identity", "clash"])
 def test_a_pass_that_could_only_renew_starts_the_wait_again(world: FakeWorld, trouble: str) -> None:
-    """The cluster did not say who it is, or another one used our name: it saw nothing, and confirms nothing."""
+    """The cluster's UID could not be read, or another cluster uses our owner. Such a pass confirms nothing."""
     world.sightings = Sightings()
     web(world, False)
     world.run()
@@ -157,7 +157,7 @@ def test_a_pass_that_could_only_renew_starts_the_wait_again(world: FakeWorld, tr
 
 
 def test_a_process_that_starts_without_the_cluster_uid_starts_the_wait_again(world: FakeWorld) -> None:
-    """Its first pass did not learn which cluster this is, so that the conditions do not count as a first pass."""
+    """The first pass of the process could not read the cluster's UID. So the statuses do not count as a first pass."""
     web(world, False)
     world.run()
     world.later(15)
@@ -171,7 +171,7 @@ def test_a_process_that_starts_without_the_cluster_uid_starts_the_wait_again(wor
 
 
 def test_a_daemon_remembers_by_itself(world: FakeWorld) -> None:
-    """While no status can be written, and while the clock jumps: its own seconds count."""
+    """Its own memory counts, even if no status can be written."""
     world.sightings = Sightings()
     world.cluster.refuse["write_status"] = ClusterDenied("403")
     web(world, False)
@@ -184,7 +184,7 @@ def test_a_daemon_remembers_by_itself(world: FakeWorld) -> None:
 
 
 def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> None:
-    """A restart of the daemon neither begins the wait anew nor shortens it."""
+    """A restart of the daemon neither restarts nor shortens the wait."""
     web(world, False)
     world.run()
     world.later(15)
@@ -199,7 +199,7 @@ def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> N
 
 @pytest.mark.parametrize("process", ["one each pass", "a daemon that was paused"])
 def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(world: FakeWorld, process: str) -> None:
-    """No pass ran for three days, in which `keepalive` renewed: the outage then is another one."""
+    """No pass ran for three days, while `keepalive` renewed. The outage after that is another one."""
     world.sightings = Sightings() if process == "a daemon that was paused" else None
     web(world, False)
     world.run()
@@ -212,7 +212,7 @@ def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(world: FakeWorld, p
 
 
 def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: FakeWorld) -> None:
-    """As long as leases live that nobody renews. What waits says so, and a second pass of one process confirms it."""
+    """A sighting is valid as long as a lease without renewals. The sentence about held removals gives this time."""
     web(world, False)
     for _ in range(3):
         report = world.run()
@@ -226,8 +226,8 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
 
 
 def test_a_removal_that_waits_for_days_can_still_be_confirmed(world: FakeWorld) -> None:
-    """An orphan of the app holds it up, for no process makes a second pass. A CronJob looks each minute, and what a
-    condition says is never too old for the next."""
+    """An orphan of the app holds it up, because no process makes a second pass. A CronJob makes a pass each minute, so
+    its status is always new enough."""
     orphan = stored(instance(5, app="web", ref=SyncerRef(NS, "gone")))
     world.registry.put(orphan)
     web(world, False)
@@ -246,7 +246,7 @@ def test_a_removal_that_waits_for_days_can_still_be_confirmed(world: FakeWorld) 
 
 @pytest.mark.parametrize("process", ["one each pass", "a daemon"])
 def test_a_wait_that_is_long_by_option_ends(world: FakeWorld, process: str) -> None:
-    """Longer than a look counts without another."""
+    """The wait is longer than a single sighting is valid."""
     world.brake = replace(world.brake, confirm_after=3600)
     world.sightings = Sightings() if process == "a daemon" else None
     web(world, False)
@@ -260,7 +260,7 @@ def test_a_wait_that_is_long_by_option_ends(world: FakeWorld, process: str) -> N
 
 
 def test_a_condition_of_the_future_is_written_anew(world: FakeWorld) -> None:
-    """Another machine's clock was ahead; without that the app would wait until then."""
+    """Another machine's clock was ahead. Otherwise the app would wait until that time."""
     web(world, False)
     world.later(3600)
     world.run()
@@ -272,7 +272,8 @@ def test_a_condition_of_the_future_is_written_anew(world: FakeWorld) -> None:
 
 
 def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorld) -> None:
-    """All was held for ten minutes; when the other app is back, the last of this one still waits its 20 seconds."""
+    """All removals were held for ten minutes. When the other app is back, this app's last instance still waits its 20
+    s."""
     web(world, False)
     world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
     for _ in range(10):
@@ -295,7 +296,7 @@ def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorl
 
 
 def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: FakeWorld) -> None:
-    """It has no condition that the next process could read; a person can approve it."""
+    """No syncer has a status that the next process could read. A person can approve the removal."""
     orphan = stored(instance(5, app="gone", ref=SyncerRef(NS, "gone")))
     world.registry.put(orphan)
     for _ in range(2):
@@ -314,8 +315,8 @@ def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: 
 
 
 def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
-    """Pods that turn unready one by one, each pass far below the numbers, go one by one; only the last one waits for
-    its second look."""
+    """Pods become unready one by one, and each pass stays below the limits. Only the last instance waits for its
+    confirmation."""
     numbers = range(100, 120)
     world.cluster.apply(syncer("slow", selector={"app": "slow"}), service("slow", labels={"app": "slow"}))
     world.cluster.apply(piece(*(endpoint(n) for n in numbers), service="slow"))
@@ -336,7 +337,8 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
 
 
 def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -> None:
-    """Two of three turned unready: its own brake holds them, for as long as it takes; others are not concerned."""
+    """Two of three pods become unready. The syncer's own limit holds them without an end. Other syncers are not
+    affected."""
     world.cluster.apply(syncer("other", selector={"app": "other"}, maxRemovalPercent=50))
     world.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
     other = SyncerRef(NS, "other")
@@ -355,13 +357,13 @@ def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -
 
 
 def saved(report: PassReport) -> SavedDryRun:
-    """The dry run as it is read from its file."""
+    """The dry run, read from its file."""
     return from_dry_run(as_data(report, ExitCode.OK), "plan.json")
 
 
 @pytest.fixture
 def outage(world: FakeWorld) -> FakeWorld:
-    """All pods of both apps turned unready: too much, and held."""
+    """All pods of both apps are unready, and the removals are held."""
     web(world, False)
     world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
     assert world.run().held is not None
@@ -369,7 +371,7 @@ def outage(world: FakeWorld) -> FakeWorld:
 
 
 def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outage: FakeWorld) -> None:
-    """All came back meanwhile: nothing is released, and that is said."""
+    """All pods are ready again. A sentence says that nothing is released."""
     approval = saved(outage.run(dry_run=True))
     web(outage, True)
     outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
@@ -379,7 +381,7 @@ def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outa
 
 
 def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: FakeWorld) -> None:
-    """Removals that were seen and are still planned are done; those that were not seen stay, and that is no exit 0."""
+    """Removals that are not in the dry run stay held, so the exit code is not 0."""
     approval = saved(outage.run(dry_run=True))
     assert len(approval.removals) == 4
     add_app(outage, "late", 20)
@@ -398,7 +400,7 @@ def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: F
 
 
 def test_an_old_or_foreign_dry_run_is_refused_and_all_is_renewed(outage: FakeWorld) -> None:
-    """Of another owner, or an hour old: exit 3, nothing released, all renewed."""
+    """A dry run of another owner, or an old one, gives exit code 3. Nothing is released."""
     approval = saved(outage.run(dry_run=True))
     for wrong in (replace(approval, owner="test"), replace(approval, at=approval.at - 7200)):
         report = outage.run(approved=wrong)
@@ -410,7 +412,7 @@ def test_an_old_or_foreign_dry_run_is_refused_and_all_is_renewed(outage: FakeWor
 
 
 def test_an_approval_is_used_up_when_all_its_removals_are_done(outage: FakeWorld) -> None:
-    """Not while Eureka refuses some of it: the same process then tries again."""
+    """While Eureka refuses some of them, the same process tries again."""
     dry = outage.run(dry_run=True)
     assert dry.held is not None
     assert not dry.approval_spent
@@ -425,13 +427,13 @@ def test_an_approval_is_used_up_when_all_its_removals_are_done(outage: FakeWorld
 
 
 def annotate(world: FakeWorld, ref: SyncerRef, text: str) -> None:
-    """`kubectl annotate`."""
+    """Annotate the syncer, as with `kubectl annotate`."""
     found = world.cluster.syncers[ref]
     world.cluster.syncers[ref] = replace(found, annotations={APPROVE_ANNOTATION: text})
 
 
 def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> None:
-    """At once, without a second pass; the others are weighed without them, and stay held."""
+    """They are done at once, without a second pass. The other removals are weighed without them and stay held."""
     annotate(outage, WEB, rfc_3339(outage.clock.now() + 600))
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
@@ -446,7 +448,7 @@ def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> 
 def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
     outage: FakeWorld, seconds: float | None, why: str
 ) -> None:
-    """Expired, too far ahead, nonsense."""
+    """The time has passed, is too far ahead, or is no time."""
     annotate(outage, WEB, "soon" if seconds is None else rfc_3339(outage.clock.now() + seconds))
     outage.run()
     assert (standing(outage), held(outage)) == ("UP", ("True", "TooManyRemovals"))
@@ -455,7 +457,7 @@ def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
 
 
 def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -> None:
-    """A successor could not be registered: the removal that it was to make up for is held, and shown only as held."""
+    """A successor could not be registered, so its removal is held. The report shows it only as held."""
     world.brake = BrakeLimits(loss_floor=1)
     world.cluster.apply(piece(*(endpoint(n) for n in (17, 18, 19)), service="other"))
     for number in (18, 19):
@@ -468,8 +470,8 @@ def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -
 
 
 def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: FakeWorld) -> None:
-    """An instance of others has the id of the pod that took over. The old instance stays however many passes run, and
-    the status is written once."""
+    """Another owner's instance has the id of the new pod. The old instance stays in every pass, and the status is
+    written once."""
     world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
     world.cluster.apply(piece(endpoint(2), service="web"))
     world.run()
@@ -488,7 +490,7 @@ def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: F
 
 
 def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None:
-    """Five of its instances turn unready, and a third of them is more than 30 %: too much for one shard of four."""
+    """Five of 13 instances become unready, which is more than 30 %. This is too much for one shard of four."""
     world.cluster.apply(piece(*(endpoint(n) for n in range(7, 20)), service="other"))
     world.run()
     pods = [endpoint(n, ready=n > 11) for n in range(7, 20)]
@@ -501,7 +503,7 @@ def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None
 
 
 def test_a_denied_namespace_alone_is_not_served() -> None:
-    """The others are still served; of a broken syncer's namespace, that syncer alone is not served."""
+    """The other namespaces are served. An invalid syncer does not affect the other syncers of its namespace."""
     world = FakeWorld()
 
     def pods(namespace: str, name: str, *numbers: int) -> EndpointSlice:
@@ -531,7 +533,7 @@ def test_a_denied_namespace_alone_is_not_served() -> None:
 
 
 def test_a_flapping_outage_starts_its_wait_again_without_a_written_status(world: FakeWorld) -> None:
-    """That this process saw the pod come back counts, and not what the condition still says."""
+    """The process saw that the pod was ready again. This counts more than the old status."""
     world.sightings = Sightings()
     web(world, False)
     world.run()
@@ -552,7 +554,7 @@ def test_a_flapping_outage_starts_its_wait_again_without_a_written_status(world:
 
 
 def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(outage: FakeWorld) -> None:
-    """A daemon goes on with its options for weeks: the same pods may fail again, and nobody looked at that."""
+    """A daemon keeps its options for weeks. The same pods may fail again, and nobody has checked that outage."""
     report = outage.run()
     assert report.held is not None
     approval = PlanId(report.held.plan_id, given=outage.clock.now())
@@ -574,7 +576,8 @@ def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(o
 
 
 def test_a_plan_id_releases_what_two_tests_hold_beside_what_is_not_held() -> None:
-    """Two apps turn unready, and a person deletes the third: that is too many apps, and all that we own."""
+    """Two apps become unready, and a person deletes the third. Two limits are exceeded: the number of apps, and all
+    that we own."""
     world = FakeWorld()
     for number, name in enumerate("abc", 1):
         add_app(world, name, number)

@@ -1,4 +1,4 @@
-"""The last stage of a pass: which removals wait for what was to take their place, and what is read to be sure."""
+"""The last stage of a pass: which removals wait for their replacement, and which instances are read to confirm it."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ OTHER = SyncerRef("elsewhere", "web")
 
 
 def standing(*instances: Instance) -> dict[InstanceKey, ObservedInstance]:
-    """These are UP."""
+    """These instances, all UP."""
     return {one.key: stored(one) for one in instances}
 
 
 def refused(*actions: Action) -> list[Outcome]:
-    """Each got no for an answer."""
+    """The outcomes of actions that Eureka refused."""
     return [Outcome(action=action, result=Result.FAILED) for action in actions]
 
 
 def done(*actions: Action) -> list[Outcome]:
-    """Each stands."""
+    """The outcomes of actions that left their instance UP."""
     return [Outcome(action=action, result=Result.DONE, status=UP) for action in actions]
 
 
-# --- What waits for a successor ----------------------------------------------------------------------------------
+# --- Removals that wait for a successor --------------------------------------------------------------------------
 
 
 def test_an_instance_at_another_pods_address_waits_for_nothing_and_others_wait() -> None:
-    """Each is judged by itself, and says what it waits for."""
+    """Each removal is judged separately. The reason says what it waits for."""
     going = [cancel(1, grounds=Grounds.REPLACED), cancel(2)]
     assert failed_adds(going, refused(register(3)), standing(instance(1), instance(2))) == {key(2): WHY}
 
 
 @pytest.mark.parametrize("stands", [True, False])
 def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None:
-    """Whether that stood before, or was registered in this pass, under whatever app."""
+    """That instance was registered before or in this pass, under any app."""
     third = instance(3, app="third")
     there = standing(instance(1, app="old"), *([third] if stands else []))
     came = [] if stands else done(Register(instance=third, syncer=REF, why=""))
@@ -71,7 +71,7 @@ def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None
 
 
 def test_an_instance_that_was_not_registered_again_hides_no_other_failure() -> None:
-    """Both are missed."""
+    """Both are failed adds."""
     lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER))
     outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]
     assert failed_adds([cancel(1)], outcomes, standing(instance(1))) == {key(1): WHY}
@@ -79,7 +79,7 @@ def test_an_instance_that_was_not_registered_again_hides_no_other_failure() -> N
 
 @pytest.mark.parametrize(("vip", "waits"), [("shared", True), ("apart", False)])
 def test_each_of_several_vips_counts_whosever_instance_fails(vip: str, waits: bool) -> None:
-    """Callers of the one VIP would find nobody."""
+    """Callers of the shared VIP would find no instance."""
     new = Register(instance=instance(2, app="new", vip=vip, ref=OTHER), syncer=OTHER, why="")
     old = instance(1, app="old", vip="other,shared")
     assert failed_adds([cancel(1, app="old")], refused(new), standing(old)) == ({old.key: WHY} if waits else {})
@@ -89,15 +89,15 @@ def test_each_of_several_vips_counts_whosever_instance_fails(vip: str, waits: bo
     ("address", "grounds", "waits"),
     [
         ("10.0.0.1", Grounds.ABSENCE, True),
-        ("fd00::1", Grounds.ABSENCE, True),  # a pod has one address of each family
-        ("10.0.0.9", Grounds.ABSENCE, False),  # the old one is no longer its
+        ("fd00::1", Grounds.ABSENCE, True),  # a pod may have one address of each family
+        ("10.0.0.9", Grounds.ABSENCE, False),  # the old address does not belong to the pod any more
         ("10.0.0.1", Grounds.SYNCER_DELETED, False),
     ],
 )
 def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_that_it_has(
     address: str, grounds: Grounds, waits: bool
 ) -> None:
-    """Though callers of the old name have others."""
+    """This holds although the old app has other instances."""
     new = Register(instance=replace(instance(1, app="new"), ip_addr=address), syncer=REF, why="")
     old = instance(1, app="old")
     there = standing(old, instance(2, app="old"))
@@ -106,7 +106,7 @@ def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_tha
 
 
 def bare(number: int, app: str, *, port: int = 8080) -> Instance:
-    """An endpoint, or a Service, that has no pod."""
+    """An instance of an endpoint or a Service without a pod."""
     found = instance(number, app=app, port=port)
     return replace(found, metadata={name: value for name, value in found.metadata.items() if name != POD})
 
@@ -120,8 +120,10 @@ def bare(number: int, app: str, *, port: int = 8080) -> Instance:
         (8080, REF, Grounds.SYNCER_DELETED, False),
     ],
 )
-def test_so_does_what_has_no_pod(port: int, ref: SyncerRef, grounds: Grounds, waits: bool) -> None:
-    """Its address and port tell that it is the same."""
+def test_an_instance_without_a_pod_keeps_the_name_that_it_has_too(
+    port: int, ref: SyncerRef, grounds: Grounds, waits: bool
+) -> None:
+    """Its address and port show that it is the same instance."""
     new = Register(instance=bare(1, "new", port=port), syncer=ref, why="")
     old = bare(1, "old")
     there = standing(old, bare(2, "old"))
@@ -130,7 +132,7 @@ def test_so_does_what_has_no_pod(port: int, ref: SyncerRef, grounds: Grounds, wa
 
 
 def test_an_address_of_the_same_family_that_changed_is_no_longer_the_pods() -> None:
-    """IPv6 as well."""
+    """The addresses are IPv6 here."""
     old, new = (
         replace(instance(1, app=app), ip_addr=address) for app, address in (("old", "fd00::1"), ("new", "fd00::2"))
     )
@@ -139,7 +141,7 @@ def test_an_address_of_the_same_family_that_changed_is_no_longer_the_pods() -> N
 
 
 def test_an_instance_that_waits_for_an_unread_one_is_renewed() -> None:
-    """Before the brake sees it, and after the adds."""
+    """This holds before the brake and after the adds."""
     wants = desired([syncer(appName="new")], [service()], [piece(endpoint(1))])
     unread = Blocked(key=key(1, app="new"), syncer=REF, why="", obstacle=Obstacle.UNREAD)
     plan, stands = sorted_plan([cancel(1)], [unread]), observed(stored(instance(1)), stored(instance(2)))
@@ -149,7 +151,7 @@ def test_an_instance_that_waits_for_an_unread_one_is_renewed() -> None:
 
 
 def test_an_instance_with_another_replacement_does_not_wait_for_an_unread_one() -> None:
-    """Callers find that one."""
+    """Callers find the other replacement."""
     wants = desired([syncer()], [service()], [piece(endpoint(2), endpoint(3))])
     unread = Blocked(key=key(2), syncer=REF, why="", obstacle=Obstacle.UNREAD)
     plan = sorted_plan([cancel(1), register(3)], [unread])
@@ -157,7 +159,7 @@ def test_an_instance_with_another_replacement_does_not_wait_for_an_unread_one() 
 
 
 def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
-    """Other updates were made before it."""
+    """Other updates were made in an earlier stage."""
     stands = observed(*(stored(instance(number)) for number in range(9)))
     plan = sorted_plan([cancel(1), up(2), register(20)])
     assert removals_left(plan, desired(), stands, [], Brake(limits=LIMITS)).actions == (cancel(1),)
@@ -166,7 +168,7 @@ def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("ended_as", [(Result.DONE,), (Result.GONE,), (Result.GONE, Result.REGISTERED_AGAIN)])
 def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[Result, ...]) -> None:
-    """One of four may be cancelled, and one of two not."""
+    """One of four instances may be cancelled, but not one of two."""
     stands = observed(*(stored(instance(number)) for number in (1, 2, 3, 4)))
     renewals = [Renew(key=key(number), syncer=REF, why="", status=UP) for number in (2, 3, 4)]
     plan = sorted_plan([cancel(1), *renewals])
@@ -179,13 +181,14 @@ def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[
     assert (left.held is not None) is (ended_as[-1] is Result.GONE)
 
 
-# --- What is read to be sure -------------------------------------------------------------------------------------
+# --- Reads before a removal --------------------------------------------------------------------------------------
 
 
 def asked(
     going: Iterable[Cancel], stands: Iterable[int], *, read: Iterable[int] = (), lost: Iterable[int] = ()
 ) -> set[InstanceKey]:
-    """What else is read where these stand UP in the list, and `lost` of those that were `read` are DOWN or unread."""
+    """Return what else is read. The instances in `stands` are UP in the list. Those in `lost` were read and are DOWN,
+    or their read failed."""
     lost = tuple(lost)
     list_ = observed(*(stored(instance(n)) for n in stands), stored(instance(20, app="beside")))
     readings: dict[InstanceKey, ObservedInstance | Unread | None] = {
@@ -195,7 +198,8 @@ def asked(
 
 
 def test_one_that_is_to_stay_up_is_read_for_each_app_that_loses_one() -> None:
-    """Neither what goes itself, nor another app's; and nothing where nothing goes."""
+    """An instance that is to be removed is not read, and neither is another app's. Without removals, nothing is
+    read."""
     assert asked([cancel(1)], [1, 2, 3]) == {key(2)}
     assert asked([cancel(1), cancel(2)], [1, 2, 3]) == {key(3)}
     assert asked([cancel(1)], [1]) == set()
@@ -203,13 +207,13 @@ def test_one_that_is_to_stay_up_is_read_for_each_app_that_loses_one() -> None:
 
 
 def test_one_that_was_read_and_is_up_is_enough() -> None:
-    """An uncached read proves it."""
+    """The uncached read proves that it is UP."""
     assert asked([cancel(1)], [1, 2, 3, 4], read=[3]) == set()
 
 
 @pytest.mark.parametrize(("lost", "more"), [([2], 1), ([2, 3], 2), ([2, 3, 4], 3)])
 def test_each_that_turns_out_not_to_be_up_has_more_read(lost: list[int], more: int) -> None:
-    """It was DOWN, or could not be read: as many again, so that the number doubles with each look."""
+    """Each instance that is DOWN or unread causes another read. So the number of reads doubles each time."""
     assert asked([cancel(1)], range(1, 20), lost=lost) == {
         key(n) for n in sorted(set(range(1, 20)) - {1, *lost}, key=lambda n: key(n))[:more]
     }

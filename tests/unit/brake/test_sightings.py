@@ -1,4 +1,4 @@
-"""What one pass remembers of a removal that the next one has to see again, and what a status tells a new process."""
+"""Sightings: what a pass remembers of an unconfirmed removal, and what a new process reads in a syncer's status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 
 
 def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
-    """A removal of the syncer's for each of these marks awaits its confirmation."""
+    """A removal of the syncer for each of these marks, which awaits its confirmation."""
     found = held_of(
         Hold(
             reason=HoldReason.AWAITING_CONFIRMATION,
@@ -38,7 +38,7 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
 
 
 def told(mark: str, at: float | None, *, name: str = REF.name) -> Desired:
-    """Two syncers, of which the status of one names such a removal, first seen at this moment."""
+    """Two syncers. The status of one has this mark of a removal, first seen at this time."""
     since = None if at is None else int(at)
     status = SyncerStatus(observed_generation=1, unconfirmed_removal=mark, unconfirmed_since=since)
     syncers = [syncer(one, status=status if one == name else None) for one in ("rating", "other")]
@@ -46,12 +46,12 @@ def told(mark: str, at: float | None, *, name: str = REF.name) -> Desired:
 
 
 def first_look(of: Desired, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
-    """What a process that just began knows."""
+    """Return what a process knows before its first pass."""
     return dict(Sightings().before(of, monotonic=5.0, now=NOW, within=within))
 
 
 def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, str], float]:
-    """What was seen of removals as a whole, not of each instance by itself."""
+    """Keep the sightings of whole removals, without those of single instances."""
     return {(syncer, mark): age for (syncer, mark), age in seen.items() if mark in (A, B)}
 
 
@@ -59,7 +59,7 @@ NOTHING = told("", None)
 
 
 def test_a_new_process_learns_of_the_first_pass_from_each_syncers_status() -> None:
-    """A second is taken off: the time is a whole one."""
+    """One second is subtracted, because the status has whole seconds."""
     assert first_look(told(A, NOW - 30)) == {(REF, A): 29}
     assert first_look(told(B, NOW - 100, name="other")) == {(OTHER, B): 99}
 
@@ -70,18 +70,18 @@ def test_a_new_process_learns_of_the_first_pass_from_each_syncers_status() -> No
     ids=["nothing awaited", "just now", "ahead", "no time", "no mark"],
 )
 def test_a_status_that_names_no_earlier_removal_counts_for_nothing(of: Desired) -> None:
-    """One in the future is another machine's clock."""
+    """A time in the future comes from another machine's clock."""
     assert first_look(of) == {}
 
 
 @pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
 def test_a_status_that_is_too_old_counts_for_nothing(age: float, counts: bool) -> None:
-    """It may have ended in between: a first pass counts for less than 620 s."""
+    """The outage may have ended meanwhile. A first pass is valid for 620 s."""
     assert bool(first_look(told(A, NOW - age))) is counts
 
 
 def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> None:
-    """Each pass hands on how long ago that was; what it does not see again is forgotten at once."""
+    """Each pass keeps the age of a removal. A removal that it does not see again is forgotten at once."""
     memory = Sightings()
     memory.note(held(A), {}, monotonic=100)
     for moment in (110, 120, 150):
@@ -102,7 +102,7 @@ def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> N
 
 @pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
 def test_a_process_that_made_a_pass_heeds_no_status(looks: list[str]) -> None:
-    """It knows better what it saw, also where it saw nothing or could not look."""
+    """Its own sightings count, even if it saw nothing or could not look."""
     memory = Sightings()
     for look in looks:
         if look == "note":
@@ -114,7 +114,7 @@ def test_a_process_that_made_a_pass_heeds_no_status(looks: list[str]) -> None:
 
 
 def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -> None:
-    """The removal begins its wait anew."""
+    """The wait for the removal starts again."""
     memory = Sightings()
     memory.note(held(A), {}, monotonic=100)
     memory.nothing_seen()
@@ -123,7 +123,7 @@ def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -
 
 @pytest.mark.parametrize(("pause", "counts"), [(119, True), (120, False), (500, False)])
 def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool) -> None:
-    """The time since the last look matters, however long ago the first one was."""
+    """Only the time since the last sighting matters, not the time since the first."""
     memory = Sightings()
     memory.note(held(A), {}, monotonic=100)
     memory.note(held(A), {(REF, A): 100}, monotonic=200)
@@ -132,7 +132,7 @@ def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool
 
 
 def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
-    """Neither is remembered under somebody's name."""
+    """Neither is remembered as a whole removal of a syncer."""
     memory = Sightings()
     sizes = replace(held(A), holds=tuple(replace(one, mark="") for one in held(A).holds))
     for one in (held(A, syncer=None), sizes):
@@ -141,7 +141,7 @@ def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
 
 
 def test_a_removal_has_a_mark_of_its_own() -> None:
-    """Another set of the same instances is another removal: the outage grew, shrank, or is another one."""
+    """Another set of instances is another removal, because the outage is larger, smaller or a new one."""
     marks = []
     for up in range(1, 6):
         for first in range(4):
@@ -157,7 +157,7 @@ def test_a_removal_has_a_mark_of_its_own() -> None:
 
 
 def after(before: SyncerStatus | None, now: float, *holds: Hold) -> SyncerStatus:
-    """What a pass at this moment tells of these holds."""
+    """Return the syncer's status after a pass with these holds at this time."""
     claims = desired([syncer(status=before)], [service()], [piece(endpoint(0))])
     return status_of(claims, stored(instance(0)), held=held_of(holds) if holds else None, now=now)
 
@@ -167,7 +167,8 @@ def waits(status: SyncerStatus) -> tuple[str, int | None]:
 
 
 def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
-    """It begins anew with another removal, and where it lies ahead; else a second look would come too soon, or late."""
+    """The wait starts again for another removal, or if its time is in the future. Otherwise the confirmation would come
+    too early or too late."""
     (first,), (second,) = held(A).holds, held(B).holds
     sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
     assert waits(after(None, 1000, first)) == (A, 1000)
@@ -183,7 +184,7 @@ def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
 
 
 def test_removals_that_await_confirmation_are_named_beside_too_many_removals() -> None:
-    """A syncer has living pods among too many removals, and dead ones that await their confirmation."""
+    """A syncer has pods that live among too many removals, and dead pods that await their confirmation."""
     sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),))
     found = after(None, 1000, sizes, *held(A).holds)
     assert waits(found) == (A, 1000)
@@ -193,7 +194,7 @@ def test_removals_that_await_confirmation_are_named_beside_too_many_removals() -
 
 
 def test_a_condition_keeps_its_time_until_it_flips() -> None:
-    """Whatever it says meanwhile: Kubernetes' own meaning of lastTransitionTime."""
+    """Its message may change. This is how Kubernetes defines lastTransitionTime."""
     (first,), (second,) = held(A).holds, held(B).holds
 
     def time_of(status: SyncerStatus) -> int:

@@ -1,4 +1,4 @@
-"""What the brake holds of a pass that would remove too much, and what it does not hold."""
+"""Which removals the brake holds in a pass that would remove too much, and which it does not."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tests.unit.worlds.build import REF, UP, instance, observed, stored
 
 
 def among(apps: dict[str, int], actions: list[Action], limits: BrakeLimits = LIMITS) -> Braked:
-    """What the brake leaves of the actions, where each app has so many UP instances."""
+    """Apply the brake to the actions. Each app has this number of UP instances."""
     stands = observed(*(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count)))
     return weigh(sorted_plan(actions), stands, limits)
 
 
 def held(braked: Braked) -> set[InstanceKey]:
-    """What is held."""
+    """Return the keys of the held removals."""
     return {one.key for one in braked.held.removals} if braked.held else set()
 
 
 def deleted(app: str, number: int = 0) -> Cancel:
-    """A cancel for a person deletes the syncer."""
+    """A cancel because a person deletes the syncer."""
     return cancel(number, app=app, grounds=Grounds.SYNCER_DELETED)
 
 
 def test_only_apps_that_would_lose_all_instances_are_held_for_it() -> None:
-    """Two apps of one team wait; an app that keeps other instances does not."""
+    """Two apps are held. An app that keeps other instances is not."""
     actions = [cancel(0, app="a"), cancel(0, app="b"), cancel(0, app="c")]
     braked = among({"a": 1, "b": 1, "c": 3}, [*actions])
     assert held(braked) == {actions[0].key, actions[1].key}
@@ -42,7 +42,7 @@ def test_only_apps_that_would_lose_all_instances_are_held_for_it() -> None:
 
 @pytest.mark.parametrize("ceiling", [500, 14])
 def test_only_apps_with_a_loss_are_held_when_too_many_instances_are_removed(ceiling: float) -> None:
-    """15 of one app turn unready while another one rolls over."""
+    """15 instances of one app become unready during a rollout of another."""
     unready = [down(number, app="a") for number in range(15)]
     rollout: list[Action] = [cancel(0, app="b"), register(99, app="b")]
     limits = replace(LIMITS, loss_ceiling=ceiling, loss_percent=30 if ceiling == 500 else 100)
@@ -56,10 +56,11 @@ def test_only_apps_with_a_loss_are_held_when_too_many_instances_are_removed(ceil
     [(40, 39, True), (40, 13, True), (40, 12, False), (36, 11, True), (33, 10, False), (10, 5, False)],
 )
 def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, waits: bool) -> None:
-    """4000 instances of a tenant make the loss of one app a small part of all: its own share counts as well."""
+    """Among a tenant's 4000 instances, the loss of one app is a small share. So the share of the app itself counts,
+    too."""
     unready = [down(number, app="payment") for number in range(gone)]
     other = down(0, app="tenant")
-    for limits in (LIMITS, LIMITS.scaled(0.1)):  # a shard has few of all instances, and all of an app
+    for limits in (LIMITS, LIMITS.scaled(0.1)):  # a shard has few of all instances, but all instances of an app
         braked = among({"payment": total, "tenant": 4000}, [*unready, other], limits)
         assert held(braked) == ({one.key for one in unready} if waits else set())
         if braked.held:
@@ -68,7 +69,7 @@ def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, 
 
 
 def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
-    """No evidence, both numbers, what replaces it, and what moves to another name."""
+    """Evidence, both numbers, replacements and a change of the name have the same effect."""
     lost = [cancel(number, app="payment") for number in range(20)]
     apps = {"payment": 40, "tenant": 4000}
     for grounds in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED):
@@ -88,7 +89,7 @@ def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
     [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
 )
 def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits: bool) -> None:
-    """More than 10 apps and more than 20 % of them: a team's namespace may be deleted."""
+    """The limit is more than 10 apps and more than 20 % of them. So a team's namespace may be deleted."""
     names = [f"app{number}" for number in range(apps)]
     braked = among(dict.fromkeys(names, 1), [deleted(name) for name in names[:gone]])
     assert len(held(braked)) == (gone if waits else 0)
@@ -99,7 +100,7 @@ def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits:
 
 
 def test_both_numbers_of_the_limit_on_deletions_take_effect() -> None:
-    """Both of its numbers, and a shard has its share of the first."""
+    """A shard has its share of the first number."""
     names = [f"app{number}" for number in range(10)]
     actions: list[Action] = [deleted(name) for name in names[:3]]
     three = replace(LIMITS, deleted_floor=2, deleted_percent=29)
@@ -112,7 +113,7 @@ def test_both_numbers_of_the_limit_on_deletions_take_effect() -> None:
 
 
 def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:
-    """Nor does it add to them: three apps are deleted while one turns unready."""
+    """It does not add to them either. Three apps are deleted while one becomes unready."""
     actions: list[Action] = [*(deleted(app) for app in ("a", "b", "c")), down(0, app="d")]
     braked = among(dict.fromkeys("abcdef", 1), [*actions])
     assert braked.held is None
@@ -124,13 +125,13 @@ def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:
 
 
 def test_the_ceiling_counts_and_holds_deletions() -> None:
-    """A wish for so much is asked for again."""
+    """So many deletions need an approval."""
     actions: list[Action] = [deleted("a", number) for number in range(6)]
     assert len(held(among({"a": 9}, actions, replace(LIMITS, loss_ceiling=5)))) == 6
 
 
 def test_the_last_apps_may_be_deleted_while_other_removals_wait() -> None:
-    """All our instances would be removed: those of a deleted syncer are, and the app that turned unready stays."""
+    """All our instances would be removed. Those of the deleted syncer are, and the unready app is held."""
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
     assert held(braked) == {instance(0, app="b").key}
     assert braked.held is not None
@@ -138,7 +139,8 @@ def test_the_last_apps_may_be_deleted_while_other_removals_wait() -> None:
 
 
 def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:
-    """A syncer of two is deleted, the pods of the other one turn unready, in two apps: these wait."""
+    """In two apps, one of two syncers is deleted, and the pods of the other become unready. The unready ones are
+    held."""
     actions: list[Action] = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
     braked = among({"a": 2, "b": 2, "c": 2}, actions)
     assert held(braked) == {instance(1, app="a").key, instance(1, app="b").key}
@@ -146,7 +148,8 @@ def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
-    """40 of 42 move, or move back to a name under which they stand: in no test, and nobody waits for them."""
+    """40 of 42 instances move to a new name, or back to a name that is still registered. No limit counts them, and
+    nothing is held."""
     moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
     apps = {"pay": 40, "cart": 2}
     if back:
@@ -162,7 +165,7 @@ def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
 
 
 def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
-    """38 of 40 move, and two of the pods are gone: they are the last of the old name."""
+    """38 of 40 instances move, and two pods are gone. Those two are the last instances of the old name."""
     moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
     moving += [register(number, app="payments") for number in range(38)]
     lost = {instance(number, app="pay").key for number in (38, 39)}
@@ -173,8 +176,8 @@ def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
 
 
 def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals() -> None:
-    """Somebody who can register where our pods are removes no more than a share of our instances; a few are cancelled,
-    an app's last, too."""
+    """A client that can register our pods' addresses must not remove most of our instances. A few are cancelled, even
+    an app's last."""
     beside: list[Action] = [cancel(number, grounds=Grounds.DUPLICATE) for number in range(15)]
     assert len(held(among({"rating": 20}, beside))) == 15
     assert len(held(among({"rating": 90}, beside, replace(LIMITS, loss_ceiling=14)))) == 15
@@ -188,7 +191,7 @@ def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals(
 
 
 def test_an_instance_at_another_pods_address_is_never_held() -> None:
-    """Its callers would reach another app. It counts all the same."""
+    """Its callers would reach another app. It still counts as a removal."""
     unready = [down(number, app="a") for number in range(10)]
     wrong = cancel(10, app="a", grounds=Grounds.REPLACED)
     braked = among({"a": 30}, [*unready, wrong])
@@ -203,7 +206,7 @@ def test_an_instance_at_another_pods_address_is_never_held() -> None:
 
 
 def test_each_syncers_own_limit_is_weighed_without_what_waits_already() -> None:
-    """Two apps go to nothing and wait: what goes beside them is within the limit."""
+    """Two apps would lose all instances and are held. The remaining removal is within the syncer's limit."""
     actions: list[Action] = [cancel(number) for number in range(4)]
     actions += [cancel(22, app="b"), cancel(20, app="c"), Renew(key=instance(21, app="c").key, syncer=REF, why="")]
     stands = observed(
@@ -214,7 +217,8 @@ def test_each_syncers_own_limit_is_weighed_without_what_waits_already() -> None:
 
 
 def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
-    """Two apps lose what is seen to be deleted or dead; the rest of each could not be read, and nothing may wait."""
+    """Two apps lose instances of a deleted syncer, or an unready one. Their other instances could not be read, and may
+    still serve callers."""
     stands = observed(*(stored(instance(n, app=app)) for app in "abc" for n in range(2)))
     drain_unknown = stands.refreshed({instance(1, app=app).key: Unread(why="timeout") for app in "ab"})
     plan = sorted_plan([deleted("a"), deleted("b")])
@@ -224,7 +228,7 @@ def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
 
 
 def test_wanted_removals_do_not_wait_with_the_unready_pods_of_their_app() -> None:
-    """A drain, and a pod that ends, wait for no approval because eleven others of their app are unready."""
+    """A drained and a terminating pod need no approval, although eleven other pods of their app are unready."""
     drained = replace(down(19, app="a"), grounds=Grounds.DRAINED)
     ending = cancel(18, app="a", grounds=Grounds.TERMINATING)
     unready = [down(number, app="a") for number in range(11)]

@@ -1,4 +1,4 @@
-"""What `--approve` reads, and which numbers the brake's options take."""
+"""The value of `--approve`, and the numbers that the brake's options accept."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DRY_RUN = {
 
 
 def test_twelve_hex_digits_are_a_plan_id() -> None:
-    """Even where a file has that name. It is as old as the process."""
+    """This holds even if a file has that name. The plan id is as old as the process."""
     assert read_approval("0123456789ab", now=5) == PlanId("0123456789ab", given=5)
 
 
 @pytest.mark.parametrize("dumped", [json.dumps(DRY_RUN, indent=2), yaml.safe_dump(DRY_RUN, explicit_start=True)])
 def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) -> None:
-    """As `-o json` and `-o yaml` write it; a time is the same in both."""
+    """`-o json` and `-o yaml` write such files. A YAML time without quotes is the same time."""
     file = tmp_path / "plan"
     for text in (dumped, dumped.replace("'2027-01-15T08:00:00Z'", "2027-01-15T08:00:00Z")):
         file.write_text(text)
@@ -43,7 +43,7 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
 
 
 def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
-    """Not more is read than would be taken."""
+    """No more bytes are read than the largest dry run may have."""
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(10 * 2**30)
     with pytest.raises(ConfigurationError, match="is too large for a dry run"):
@@ -51,7 +51,7 @@ def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_may_come_from_the_shell() -> None:
-    """As `--approve <(eurekube-sync run --dry-run -o json)`, which takes its time."""
+    """An example is `--approve <(eurekube-sync run --dry-run -o json)`, which takes some time."""
     read, write = os.pipe()
 
     def answer() -> None:
@@ -68,7 +68,7 @@ def test_a_dry_run_may_come_from_the_shell() -> None:
 
 
 ODD_TAGS = (b"at: !!timestamp now", b"at: !!int ''", b"at: !!float ''", b"dryRun: !!bool maybe")
-"""Of values that are not what their tag says: PyYAML stumbles over each in its own way."""
+"""Values that do not fit their tag. PyYAML fails at each in another way."""
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ ODD_TAGS = (b"at: !!timestamp now", b"at: !!int ''", b"at: !!float ''", b"dryRun
     ],
 )
 def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expected: str, tmp_path: Path) -> None:
-    """It names the option and the file."""
+    """The sentence names the option and the file."""
     file = tmp_path / "plan.json"
     if content is not None:
         file.write_bytes(content)
@@ -99,12 +99,12 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
     ("text", "number"), [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)]
 )
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
-    """Whole or not, however a script writes it."""
+    """Scripts may write it in different forms."""
     assert PERCENT.convert(text, None, None) == number
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "100.1", "30%", "x", ""])
 def test_a_percentage_that_would_switch_the_brake_off_is_refused(text: str) -> None:
-    """`nan` is more than nothing and less than nothing."""
+    """No number is greater than `nan`, so no loss would exceed it."""
     with pytest.raises(click.BadParameter):
         PERCENT.convert(text, None, None)

@@ -1,4 +1,4 @@
-"""What a person reads who mistypes a command, leaves something out, or asks for help."""
+"""The output for a mistyped command, for a missing option, and for --help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHERE = ["--owner", "a", "--eureka-url", "http://e/eureka"]
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is that of all other tests, too."""
+    """Restore the logger, because a command changes it for the whole process."""
     logger = logging.getLogger("eurekube_sync")
     handlers, level, propagate = logger.handlers[:], logger.level, logger.propagate
     yield
@@ -25,7 +25,7 @@ def logs_as_before() -> Iterator[None]:
 
 
 def said(*arguments: str) -> Result:
-    """What the command line answers where no variable is set."""
+    """Return the result of a command line without variables."""
     clean = {"EUREKUBE_SYNC_OWNER": None, "EUREKUBE_SYNC_EUREKA_URL": None}
     return CliRunner().invoke(cli, list(arguments), env=clean)
 
@@ -47,21 +47,21 @@ def said(*arguments: str) -> Result:
     ],
 )
 def test_a_mistyped_command_is_guessed(arguments: list[str], expected: str) -> None:
-    """As a mistyped option is."""
+    """The suggestions are like those for a mistyped option."""
     result = said(*arguments)
     assert result.exit_code == ExitCode.USAGE
     assert result.output.splitlines()[-1] == f"Error: {expected}"
 
 
 def test_all_missing_options_are_reported_at_once() -> None:
-    """Not one after the other; one alone as click does."""
+    """For a single missing option, the message is that of click."""
     assert said("run").output.splitlines()[-1] == "Error: Missing options '--owner' and '--eureka-url'."
     assert said("run", "--owner", "a").output.splitlines()[-1] == "Error: Missing option '--eureka-url'."
 
 
 @pytest.mark.parametrize("command", ["run", "keepalive"])
 def test_passes_that_come_too_late_for_the_leases_are_refused(command: str) -> None:
-    """Of many passes; leases are counted in whole seconds."""
+    """This applies to runs of many passes. Leases are in whole seconds."""
     result = said(command, *WHERE, "--interval", "200s", "--daemon")
     assert result.exit_code == ExitCode.USAGE
     assert "--interval 3m20s is more than half of --lease-duration 5m" in result.output
@@ -71,7 +71,7 @@ def test_passes_that_come_too_late_for_the_leases_are_refused(command: str) -> N
 
 
 def test_a_code_of_a_dry_run_asks_for_one() -> None:
-    """Where nothing was only shown, 5 would mean nothing."""
+    """Exit code 5 has a meaning only for a dry run."""
     result = said("run", *WHERE, "--detailed-exitcode")
     assert result.exit_code == ExitCode.USAGE
     assert "give --dry-run with it" in result.output
@@ -83,7 +83,7 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The rule stands at the end, with an option that the command has, and no variable beside each option."""
+    """The rule is at the end, with one of the command's options as the example. No option shows its own variable."""
 
     def shown(columns: int) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -101,6 +101,6 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
 
 
 def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:
-    """`crd` has none."""
+    """`crd` has no options."""
     assert "EUREKUBE_SYNC_" not in said("crd", "--help").output
     assert isinstance(cli, click.Group)

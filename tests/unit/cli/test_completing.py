@@ -1,4 +1,4 @@
-"""What a shell is given to complete."""
+"""The words that a shell gets to complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eurekube_sync.cli.values import complete_contexts
 
 @pytest.mark.parametrize("odd", ["t\x1b[2Jwo", "t\nwo", "t\u202ewo"])
 def test_a_word_that_a_terminal_would_obey_is_not_completed(tmp_path: Path, odd: str) -> None:
-    """A kubeconfig may come from anybody."""
+    """A kubeconfig may come from a stranger."""
     file = tmp_path / "config"
     file.write_text(json.dumps({"contexts": [{"name": "two"}, {"name": odd}, {"name": "three"}]}))
     context = click.Context(cli)

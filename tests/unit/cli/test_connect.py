@@ -1,4 +1,4 @@
-"""What is put together shares one limit: a pass ends in its time, whatever both servers do."""
+"""Both clients share one time limit: a pass ends in its time, whatever both servers do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.worlds.build import OWNER, instance, key
 
 
 def kubeconfig(directory: Path, url: str, user: dict[str, Any] | None = None) -> str:
-    """The path of one that leads there."""
+    """Write a kubeconfig for this server, and return its path."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": user or {"token": "t"}}],
@@ -42,7 +42,7 @@ def kubeconfig(directory: Path, url: str, user: dict[str, Any] | None = None) ->
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_path: Path) -> None:
-    """A pass of two seconds ends, with nothing read, long before either answer would."""
+    """A pass of two seconds ends without any source read, long before either answer would end."""
     clock = SystemClock()
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
         installation = Installation(
@@ -61,7 +61,7 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
 
 @pytest.mark.loopback
 def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
-    """What the registry's list takes is its stage; the cluster is read whole after it."""
+    """The list of the registry takes only the time of its stage. The cluster is read completely after it."""
     clock = SystemClock()
     server = FullKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
@@ -78,7 +78,7 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
 
 
 def registered(url: str) -> None:
-    """Our instance stands on this server."""
+    """Register our instance on this server."""
     options = ConnectionOptions(address=EurekaAddress.parse(f"{url}/eureka"))
     with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as eureka:
         eureka.register(instance(1), dirty_timestamp=1)
@@ -86,7 +86,7 @@ def registered(url: str) -> None:
 
 @pytest.mark.loopback
 def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> None:
-    """Within a pass it waits for the next list, and there is none."""
+    """During a pass, its renewal waits for the next list. After a single pass there is no next list."""
     clock = SystemClock()
     puts = []
 
@@ -107,7 +107,7 @@ def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> N
 
 @pytest.mark.loopback
 def test_leases_are_renewed_while_the_credentials_program_hangs(tmp_path: Path) -> None:
-    """It hangs from the second call on: the pass ends in its time, renews what is ours, and says why it did no more."""
+    """It hangs from the second call on. The pass ends in its time, renews our instance, and reports the reason."""
     clock = SystemClock()
     hangs = tmp_path / "hangs"
     token = {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"}

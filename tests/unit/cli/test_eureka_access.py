@@ -1,4 +1,4 @@
-"""The options for Eureka's login, TLS and proxy, put together or refused, without a call to anybody."""
+"""The options for Eureka's login, TLS and proxy: they are combined or refused without any call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "s3cr3t"
 
 
 def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> ConnectionOptions:
-    """The options of a client, with what was given."""
+    """The client's options from these values."""
     address = EurekaAddress.parse(url)
     return with_access(
         ConnectionOptions(address=address), EurekaAccess(eureka_url=address.url, **given), (address,), SystemClock()
@@ -26,7 +26,7 @@ def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> Conne
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the files of a test lie, as the working directory; no password in the environment."""
+    """The working directory with the test's files. The environment has no password."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(PASSWORD_VARIABLE, raising=False)
     (tmp_path / "user").write_text("jöe\n")
@@ -35,14 +35,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_given_is_nothing_done(folder: Path) -> None:
-    """The usual authorities, no login, no proxy."""
+    """The defaults are the usual authorities, no login and no proxy."""
     options = put_together()
     assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (None, "", True, {})
     assert not list(EurekaAccess(eureka_url="http://eureka").warnings)
 
 
 def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
-    """Login from two files, a CA, certificate and key, and a proxy for both schemes."""
+    """Login from two files, a CA, certificate and key, and a proxy for both schemes are used."""
     authority = Authority(folder=folder)
     certificate, key = map(str, authority.issue("sync@example.test"))
     options = put_together(
@@ -62,7 +62,7 @@ def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
 
 
 def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a URL's own login is taken as it is."""
+    """The login of a URL is used unchanged."""
     monkeypatch.setenv(PASSWORD_VARIABLE, SECRET)
     credentials = put_together(eureka_username="joe").credentials
     assert credentials is not None
@@ -92,7 +92,7 @@ def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeyp
     ],
 )
 def test_a_login_that_makes_no_sense_is_refused(folder: Path, given: dict[str, Any], words: str) -> None:
-    """One sentence, and no secret in it."""
+    """The error is one sentence without a secret."""
     with pytest.raises(ConfigurationError) as caught:
         put_together(**given)
     assert words in str(caught.value)

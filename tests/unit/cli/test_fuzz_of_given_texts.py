@@ -1,4 +1,4 @@
-"""Texts that a person gives: read, or refused in one sentence, and never another error."""
+"""Random texts from a person: each is read, or is refused in one sentence. No other error occurs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TYPES = {name: kind for name, kind in vars(values).items() if name.isupper() and
 @pytest.mark.parametrize("name", TYPES)
 @given(text=TEXTS)
 def test_an_option_is_read_or_refused(name: str, text: str) -> None:
-    """With the error that the command line knows."""
+    """The error is one that the command line handles."""
     with contextlib.suppress(click.BadParameter):
         TYPES[name].convert(text, None, None)
 
@@ -46,14 +46,13 @@ def test_an_option_is_read_or_refused(name: str, text: str) -> None:
 @example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_file_of_an_approval_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    """Whatever is in it."""
     (tmp_path / "saved").write_bytes(content)
     with contextlib.suppress(ConfigurationError):
         read_approval(str(tmp_path / "saved"), now=0)
 
 
 def a_record() -> bytes:
-    """Of a pass that registers two pods."""
+    """The record of a pass that registers two pods."""
     world = FakeWorld()
     add_app(world, "app", 0)
     world.cluster.apply(piece(endpoint(1), endpoint(2), service="app"))
@@ -68,7 +67,7 @@ DUMP = b'{"kind":"List","apiVersion":"v1","items":[{"kind":"Service","apiVersion
 
 
 def damaged(text: bytes) -> st.SearchStrategy[bytes]:
-    """Any part of it replaced by a few other bytes."""
+    """Replace any part of the text by a few other bytes."""
 
     def damage(at: int, length: int, piece: bytes) -> bytes:
         return text[:at] + piece + text[at + length :]
@@ -79,7 +78,7 @@ def damaged(text: bytes) -> st.SearchStrategy[bytes]:
 @given(content=damaged(gzip.compress(RECORD, mtime=0)) | damaged(RECORD).map(gzip.compress))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_record_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    """Damaged before or after it was packed."""
+    """The damage is before or after the compression."""
     path = tmp_path / "pass-20260101T000000.000Z-00000000.json.gz"
     path.write_bytes(content)
     for whole in (True, False):
@@ -90,14 +89,14 @@ def test_a_record_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
 @given(content=damaged(DUMP))
 @example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
 def test_a_file_of_kubectl_is_read_or_refused(content: bytes) -> None:
-    """The files of --from."""
+    """Such files are given to --from."""
     with contextlib.suppress(ConfigurationError):
         read_dumps(["-"], stdin=io.BytesIO(content))
 
 
 @given(annotation=TEXTS, name=TEXTS)
 def test_an_annotation_grants_a_name_or_does_not(annotation: str, name: str) -> None:
-    """None is a regular expression: only a star stands for more than itself."""
+    """An annotation is no regular expression. Only a star matches other text."""
     for part in _parts(annotation):
         if _matches(part, name) and "*" not in part:
             assert part.casefold() == name.casefold()

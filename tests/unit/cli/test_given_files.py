@@ -1,4 +1,4 @@
-"""Every file that an option names is a file: no reader waits for a pipe, and none reads a device."""
+"""Paths in options: every path must be a file, so that no reader waits for a pipe or reads a device."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ READERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> str:
-    """Nobody writes into it."""
+    """A pipe without a writer."""
     os.mkfifo(tmp_path / "pipe")
     return str(tmp_path / "pipe")
 
@@ -60,7 +60,7 @@ def pipe(tmp_path: Path) -> str:
 @pytest.mark.parametrize("option", READERS)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_path_that_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe: str) -> None:
-    """A pipe would be waited for, and a device read, without end."""
+    """A read from a pipe or a device would never end."""
     read, words = READERS[option]
     with pytest.raises(ConfigurationError, match=words):
         read(pipe if kind == "pipe" else "/dev/zero")
@@ -68,7 +68,7 @@ def test_a_path_that_is_no_file_is_refused_in_one_sentence(option: str, kind: st
 
 @pytest.mark.parametrize("option", ["--kubeconfig", "--eureka-ca-file"])
 def test_a_huge_file_is_not_read(option: str, tmp_path: Path) -> None:
-    """Of ten gigabytes, as by a mistake."""
+    """A person may give a file of ten gigabytes by mistake."""
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(10 * 2**30)
     with pytest.raises(ConfigurationError, match=r"is larger than \d+ MiB"):
@@ -76,14 +76,14 @@ def test_a_huge_file_is_not_read(option: str, tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
-    """As by a stranger's file."""
+    """Such a file may come from a stranger."""
     (tmp_path / "config").write_text("[" * 5000)
     with pytest.raises(ConfigurationError, match="cannot be read: maximum recursion depth"):
         context_names(str(tmp_path / "config"))
 
 
 def test_a_pipe_that_the_kubeconfig_names_is_not_waited_for(pipe: str, tmp_path: Path) -> None:
-    """The official client opens it, in a thread that is left to itself."""
+    """The official client opens it in a thread, which is abandoned."""
     (tmp_path / "config").write_text(
         "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n"
         f"clusters: [{{name: a, cluster: {{server: 'http://k'}}}}]\nusers: [{{name: a, user: {{tokenFile: {pipe}}}}}]\n"

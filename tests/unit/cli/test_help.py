@@ -1,4 +1,4 @@
-"""Help under headings, its topics, and the script for a shell."""
+"""Help under headings, the topics of help, and the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from eurekube_sync.controller.exit_codes import ExitCode
 
 
 def said(*arguments: str, columns: int = 80) -> str:
-    """What the command line prints at this width."""
+    """Return what the command line prints at this width."""
     result = CliRunner().invoke(cli, list(arguments), env={"COLUMNS": str(columns)}, terminal_width=columns)
     assert result.exit_code == ExitCode.OK, result.output
     return result.output
 
 
 def test_the_options_of_run_are_under_headings() -> None:
-    """Each heading once, in one order; an option that decides something for one run is beside --dry-run."""
+    """Each heading comes once, in a fixed order. Options that decide about one run are next to --dry-run."""
     lines = said("run", "--help").splitlines()
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Examples", *Section, "Help"]
@@ -33,14 +33,14 @@ def test_the_options_of_run_are_under_headings() -> None:
 
 
 def test_help_of_a_command_is_its_help_option() -> None:
-    """Also of a command in a group, and of the program."""
+    """This also holds for a command in a group, and for the program."""
     assert said("help", "owner", "purge") == said("owner", "purge", "--help")
     assert said("help") == said("--help")
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
 def test_the_topics_have_every_code_and_every_variable(columns: int) -> None:
-    """At the width of the terminal."""
+    """They fit the width of the terminal."""
     codes = said("help", "exit-codes", columns=columns)
     assert [f"{code.value:3} {code.name}" in codes for code in ExitCode] == [True] * len(ExitCode)
     variables = said("help", "environment", columns=columns)
@@ -52,6 +52,6 @@ def test_the_topics_have_every_code_and_every_variable(columns: int) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_is_printed_without_that_shell(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks the program itself."""
+    """The script calls the program itself."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert "_EUREKUBE_SYNC_COMPLETE" in said("completion", shell)

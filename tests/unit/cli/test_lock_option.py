@@ -1,4 +1,4 @@
-"""Which lock a run takes, by its option, owner, scope and pod; and what becomes of a run that takes one."""
+"""Which lock a run takes, by its option, owner, scope and pod, and how a run with a lock ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.worlds.lock import NAME, Store
 
 
 def read(text: str) -> LockChoice:
-    """What the command line makes of it."""
+    """Return the value that the command line reads."""
     found: list[LockChoice] = []
 
     @click.command(cls=Command)
@@ -42,7 +42,7 @@ def read(text: str) -> LockChoice:
 
 
 def test_the_option() -> None:
-    """auto, off, or a name."""
+    """It is auto, off or a name."""
     assert (read("auto"), read("off")) == ("auto", "off")
     assert read("platform/eureka.lock") == LockName(namespace="platform", name="eureka.lock")
 
@@ -52,7 +52,7 @@ NONE = ["", "on", "name", "a/b/c", "A/b", "a/", "/b", "a/-b", "a/b c", "a/b..c",
 
 @pytest.mark.parametrize("text", [*NONE, f"a/{'b' * 201}", f"{'a' * 64}/b"])
 def test_a_name_that_is_none_is_refused(text: str) -> None:
-    """With the forms that there are."""
+    """The error lists the valid forms."""
     with pytest.raises(click.BadParameter, match="is not a lock; write auto, off or NAMESPACE/NAME"):
         read(text)
 
@@ -73,20 +73,20 @@ SHARD = Scope(shard=Shard(index=1, count=3))
     ],
 )
 def test_the_name(choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None) -> None:
-    """One for each installation and shard."""
+    """Each installation and each shard has its own lock."""
     found = lock_name(choice, "shop", scope, namespace)
     assert (str(found) if found else None) == expected
 
 
 def test_installations_of_other_scopes_have_other_locks() -> None:
-    """They share an owner, and do other work."""
+    """They share an owner, but do different work."""
     scopes = [Scope(), SHARD, Scope(syncer_class="edge"), Scope(namespaces=frozenset({"a"}))]
     names = {str(lock_name("auto", "shop", scope, "sync")) for scope in scopes}
     assert len(names) == len(scopes)
 
 
 def test_no_owner_can_be_named_like_another_ones_part() -> None:
-    """An owner's name may end as a shard's or another scope's part does."""
+    """The name of an owner may end like the suffix of a shard or of another scope."""
     other_class = Scope(syncer_class="edge")
     for scope in (SHARD, other_class):
         _, _, part = str(lock_name("auto", "shop", scope, "sync")).partition("shop.")
@@ -96,7 +96,7 @@ def test_no_owner_can_be_named_like_another_ones_part() -> None:
 
 
 def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
-    """Where its service account is mounted; none outside of a cluster, or with a kubeconfig."""
+    """The service account's mount has it. Outside a cluster, or with a kubeconfig, there is none."""
     file = tmp_path / "namespace"
     file.write_text("sync\n")
     inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
@@ -112,7 +112,7 @@ def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_names_its_namespace_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in a pod whose own namespace nobody can read."""
+    """The pod's own namespace may be unreadable."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
     assert (
         lock_namespace(Installation(eureka_url="http://a/eureka", lock=LockName(namespace="shop", name="sync")))
@@ -123,7 +123,7 @@ def test_a_lock_that_names_its_namespace_needs_no_other(monkeypatch: pytest.Monk
 
 
 class NoWait(SystemClock):
-    """Real time, of which a wait takes none."""
+    """Real time, but a wait takes none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,12 +142,12 @@ def clock() -> NoWait:
 
 
 def unwatched(clock: NoWait) -> Monitor:
-    """Nobody watches."""
+    """A monitor that nothing reads."""
     return Monitor(clock, "shop", "all", allowed=100)
 
 
 def works(code: ExitCode = ExitCode.OK, *, lost: int = 0) -> Callable[[], ExitCode]:
-    """Work that loses the lock so many times before it is done."""
+    """Work that loses the lock this many times before it ends."""
     left = [lost]
 
     def work() -> ExitCode:
@@ -160,7 +160,7 @@ def works(code: ExitCode = ExitCode.OK, *, lost: int = 0) -> Callable[[], ExitCo
 
 
 def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
-    """Its code is that of the work."""
+    """The exit code is that of the work."""
     store = Store()
     lock = Lock(store, clock, NAME, "a")
     seen = []
@@ -176,7 +176,7 @@ def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
 
 
 def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
-    """And says who is at work."""
+    """A log line names the holder of the lock."""
     caplog.set_level(logging.INFO)
     store = Store()
     busy = Lock(store, clock, NAME, "b")
@@ -191,28 +191,28 @@ def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest
 
 
 def test_a_daemon_that_lost_the_lock_begins_anew(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
-    """And says why."""
+    """A log line gives the reason."""
     store = Store()
     assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(lost=2), daemon=True) is ExitCode.OK
     assert caplog.messages == ["b holds the lock", "b holds the lock"]
 
 
 def test_a_run_that_lost_the_lock_ends(clock: NoWait) -> None:
-    """Its error has an exit code."""
+    """The error has its own exit code."""
     with pytest.raises(LockLost):
         under_lock(Lock(Store(), clock, NAME, "a"), clock, unwatched(clock), works(lost=1), daemon=False)
 
 
 @pytest.mark.parametrize(("daemon", "code"), [(True, ExitCode.OK), (False, ExitCode.INCOMPLETE)])
 def test_a_run_that_waits_can_be_stopped(clock: NoWait, daemon: bool, code: ExitCode) -> None:
-    """A daemon ended as it should; of the others, passes are left."""
+    """A daemon ends as requested. Another run has not made its passes."""
     store = Store(record=LockRecord(holder="b", version="1"))
     clock.stop()
     assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(), daemon=daemon) is code
 
 
 def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that hangs must not keep another one from the work."""
+    """A process that hangs must not prevent another from working."""
     monkeypatch.setattr("eurekube_sync.cli.process.EVERY", 0.001)
     store, watch = Store(), unwatched(clock)
     renewed = threading.Event()
@@ -232,7 +232,7 @@ def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypat
 
 
 def test_a_call_is_repeated_whatever_it_raises(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug in it must not end the renewals of the lock."""
+    """An unexpected error must not end the renewals of the lock."""
     enough = threading.Event()
     calls: list[int] = []
 

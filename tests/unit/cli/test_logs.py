@@ -1,4 +1,4 @@
-"""Lines of the log: time in UTC, one line each, and nothing that a terminal obeys."""
+"""Lines of the log: the time is UTC, each entry is one line, and control characters are escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 @pytest.fixture
 def ours() -> Iterator[logging.Logger]:
-    """Our logger, as it was afterwards."""
+    """Our logger, restored afterwards."""
     logger = logging.getLogger("eurekube_sync")
     before = (logger.handlers[:], logger.level, logger.propagate)
     yield logger
@@ -27,7 +27,7 @@ def ours() -> Iterator[logging.Logger]:
 def test_the_time_is_utc_in_every_form(
     ours: logging.Logger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
-    """As in reports; a local time without its zone cannot be compared with the server's."""
+    """Reports have the same form. A local time without a zone cannot be compared with a server's."""
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     set_up_logs(as_json=as_json, verbose=False)
     ours.handle(logging.makeLogRecord({"levelno": 30, "levelname": "WARNING", "msg": "x", "created": 1_795_248_000.5}))
@@ -36,7 +36,7 @@ def test_the_time_is_utc_in_every_form(
 
 
 def test_a_line_is_one_line(ours: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
-    """What somebody else wrote begins no line that looks like ours, and moves no cursor."""
+    """Text from others cannot start a false log line, and cannot move the cursor."""
     set_up_logs(as_json=False, verbose=False)
     ours.warning("a\n2026-11-22T00:00:00.000Z ERROR b\x1b[2J\u202e")
     (line,) = capsys.readouterr().err.splitlines()
@@ -47,7 +47,7 @@ def test_a_line_is_one_line(ours: logging.Logger, capsys: pytest.CaptureFixture[
 def test_a_bug_is_logged_with_its_place(
     ours: logging.Logger, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
-    """Also in JSON, where it is a key of its own."""
+    """In JSON, the traceback has its own key."""
     set_up_logs(as_json=as_json, verbose=False)
     try:
         raise ZeroDivisionError("of nothing\x9b\u200b")

@@ -1,4 +1,4 @@
-"""Files that the program writes: whole, closed to others where they name hosts, and never through somebody's link."""
+"""Files that the program writes: complete, private if they name hosts, and never written through a stranger's link."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eurekube_sync.files import write_new
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
 def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int) -> None:
-    """And what it leads to stays as it is; the mode is the one that was asked for."""
+    """The target of the link stays unchanged. The new file has the requested mode."""
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "ours").symlink_to(tmp_path / "theirs")
     before = os.umask(0o022)
@@ -27,7 +27,7 @@ def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int) -> N
 
 
 def test_a_link_in_place_of_the_temporary_file_is_refused(tmp_path: Path) -> None:
-    """Whoever guessed its name gains nothing."""
+    """An attacker who guesses the temporary name gains nothing."""
     (tmp_path / "part").symlink_to(tmp_path / "theirs")
     with pytest.raises(FileExistsError):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
@@ -35,7 +35,7 @@ def test_a_link_in_place_of_the_temporary_file_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
-    """A folder is in its place."""
+    """A folder has the file's name."""
     (tmp_path / "ours").mkdir()
     with pytest.raises(IsADirectoryError):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
@@ -43,7 +43,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_pipe_or_a_device_in_its_place_stays(tmp_path: Path) -> None:
-    """Whoever names /dev/null as root would lose it."""
+    """Otherwise root would replace /dev/null by a file."""
     os.mkfifo(tmp_path / "ours")
     with pytest.raises(OSError, match="it is a pipe or a device"):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o644)

@@ -1,4 +1,4 @@
-"""A group of options is one value, and is refused as a whole in one sentence."""
+"""A group of options: it gives one value, or is refused as a whole in one sentence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from eurekube_sync.cli.options.passes import brake_options
 
 @dataclass(frozen=True)
 class Pair:
-    """Two numbers, the first not above the second."""
+    """Two numbers. The first is not greater than the second."""
 
     low: int
     high: int
 
 
 def parse(low: int, high: int) -> Pair:
-    """Raises for what does not go together."""
+    """Raise for options that contradict each other."""
     if low > high:
         raise click.UsageError(f"--low {low} is above --high {high}")
     return Pair(low, high)
@@ -32,24 +32,24 @@ def parse(low: int, high: int) -> Pair:
 @group("pair", parse, option("--low", type=int, default=1), option("--high", type=int, default=9))
 @option("--after", is_flag=True)
 def command(pair: Pair, after: bool) -> tuple[Pair, bool]:
-    """Gives back what it was given."""
+    """Return the values of the options."""
     return pair, after
 
 
 def test_the_command_gets_one_value_and_its_other_options() -> None:
-    """And --help has them in the order in which they are declared."""
+    """--help lists the options in the order of their declaration."""
     assert command.main(["--low", "3", "--after"], standalone_mode=False) == (Pair(3, 9), True)
     assert [one.name for one in command.params] == ["low", "high", "after"]
 
 
 def test_options_that_do_not_fit_together_give_one_sentence() -> None:
-    """The value is never made."""
+    """The value is not created."""
     with pytest.raises(click.UsageError, match="--low 3 is above --high 2"):
         command.main(["--low", "3", "--high", "2"], standalone_mode=False)
 
 
 def test_one_number_counts_for_all_and_for_each_app() -> None:
-    """Without options the brake has its defaults."""
+    """Without options, the brake has its defaults."""
 
     @click.command(cls=Command)
     @brake_options

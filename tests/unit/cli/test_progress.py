@@ -1,4 +1,4 @@
-"""What a person sees of a pass that waits for a server."""
+"""The progress line of a pass that waits for a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 
 class Screen(io.StringIO):
-    """stderr at a terminal, or not."""
+    """stderr, at a terminal or not."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Screen(io.StringIO):
 
 
 def screen(monkeypatch: pytest.MonkeyPatch, *, terminal: bool = True) -> Screen:
-    """In the place of stderr."""
+    """Replace stderr."""
     found = Screen(terminal=terminal)
     monkeypatch.setattr(sys, "stderr", found)
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -35,7 +35,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, *, terminal: bool = True) -> Screen:
 
 
 def test_a_wait_is_shown_and_erased_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how long it has lasted; what is left on the screen is nothing."""
+    """The line shows how long the wait has lasted. It is erased at the end."""
     shown = screen(monkeypatch)
     with waiting("waiting for Eureka", after=0):
         wait_until(lambda: "waiting for Eureka" in shown.getvalue(), "nothing is told")
@@ -44,20 +44,20 @@ def test_a_wait_is_shown_and_erased_when_it_ends(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_running_calls_are_shown_during_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call that goes on, how many there are, and the next one; each call gives what it gave."""
+    """The line shows the running call and the number of such calls. Each call returns its own result."""
     shown = screen(monkeypatch)
     waits, goes_on = Waits(), threading.Event()
 
     class Server:
-        """Answers when it may."""
+        """A server that waits for an event before it answers."""
 
         def list_services(self, namespaces: None) -> tuple[str, None]:
-            """As a port's."""
+            """A call of a port."""
             goes_on.wait(60)
             return "answer", namespaces
 
         def size(self) -> int:
-            """What nobody waits for."""
+            """A method without a wait."""
             return 3
 
     server = waits.of(Server(), "the Kubernetes API")
@@ -74,7 +74,7 @@ def test_the_running_calls_are_shown_during_a_wait(monkeypatch: pytest.MonkeyPat
 def test_a_short_wait_or_no_terminal_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, after: float
 ) -> None:
-    """Neither the line nor a control sequence."""
+    """No control sequence is written either."""
     shown = screen(monkeypatch, terminal=terminal)
     with waiting("waiting for Eureka", after=after):
         pass
@@ -82,7 +82,7 @@ def test_a_short_wait_or_no_terminal_shows_nothing(
 
 
 def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is not left behind."""
+    """The line is erased."""
     shown = screen(monkeypatch)
 
     def interrupted() -> None:

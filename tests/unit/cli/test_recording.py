@@ -1,4 +1,4 @@
-"""The folder of records: bounded, closed to others, and read with care."""
+"""The folder of records: its size is limited, nobody else may read it, and damaged records do no harm."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ NIGHT = 1_795_403_524.0  # 2026-11-23T03:12:04Z
 
 
 def at(moment: float, report: PassReport) -> PassReport:
-    """The same pass at another time."""
+    """The same report with another time."""
     return replace(report, at=moment)
 
 
 @pytest.fixture(autouse=True)
 def morning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some minutes after the last pass."""
+    """Set the clock to some minutes after the last pass."""
     monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 400)
 
 
 @pytest.fixture
 def night(tmp_path: Path) -> Path:
-    """Three passes a minute: two pods are registered, nothing happens, and one is gone."""
+    """Three passes at intervals of a minute. The first registers two pods, the second changes nothing, and the third
+    cancels one."""
     folder = tmp_path / "deep" / "records"
     recorder, world = Recorder(folder, most_bytes=10**6), FakeWorld()
     add_app(world, "app", 0)
@@ -52,19 +53,19 @@ def night(tmp_path: Path) -> Path:
 
 
 def said(*arguments: str | Path) -> Result:
-    """What `replay` answers."""
+    """Return the result of `replay`."""
     return CliRunner().invoke(cli, ["replay", *map(str, arguments)], standalone_mode=False, env={"COLUMNS": "200"})
 
 
 def refused(*arguments: str | Path) -> str:
-    """The sentence with which it refuses."""
+    """Return the sentence with which `replay` refuses."""
     error = said(*arguments).exception
     assert isinstance(error, ConfigurationError), error
     return str(error)
 
 
 def test_the_reason_of_a_removal_is_found_by_its_address(night: Path) -> None:
-    """With the time; what was decided of others is left out."""
+    """Each line has the time. Decisions about other instances are left out."""
     result = said(night, "10.0.0.1")
     assert result.return_value == ExitCode.OK, result.output
     registered, cancelled, last = result.stdout.splitlines()
@@ -81,7 +82,7 @@ def test_the_reason_of_a_removal_is_found_by_its_address(night: Path) -> None:
 
 
 def test_all_passes_are_listed_that_decided_something(night: Path) -> None:
-    """As their last line said."""
+    """Each is shown by its last line."""
     lines = said(night).stdout.splitlines()
     assert lines[0] == "2026-11-23T03:10:04Z  2 registered, 0 renewed"
     assert lines[1] == "2026-11-23T03:12:04Z  1 cancelled, 1 renewed"
@@ -102,7 +103,7 @@ def test_all_passes_are_listed_that_decided_something(night: Path) -> None:
     ],
 )
 def test_one_pass_is_planned_again(night: Path, moment: str, summary: str | None) -> None:
-    """The last that began then, or before; without a day at the last such time."""
+    """It is the last pass that began at or before this time. A time without a day is the last such time."""
     if summary is None:
         assert "no pass was recorded before 2026-11-2" in refused(night, "--at", moment)
         return
@@ -113,14 +114,14 @@ def test_one_pass_is_planned_again(night: Path, moment: str, summary: str | None
 
 
 def test_a_time_without_a_day_is_the_last_such_time_before_now(night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever the newest record was written; the last line has its day."""
+    """The age of the newest record does not matter. The last line shows its day."""
     monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 86_400)
     for moment in ("03:12", "23:59", "2026-11-25T00:00"):
         assert said(night, "--at", moment).stdout.splitlines()[-1].startswith("2026-11-23T03:12:04Z")
 
 
 def test_a_wrong_time_is_one_sentence(night: Path) -> None:
-    """And a wrong command line."""
+    """The exit code is that of a wrong command line."""
     for text in ("noon", "25:00", "2026-02-30 03:12", "9999-12-31 23:59"):
         result = CliRunner().invoke(cli, ["replay", str(night), "--at", text])
         assert result.exit_code == ExitCode.USAGE
@@ -128,7 +129,7 @@ def test_a_wrong_time_is_one_sentence(night: Path) -> None:
 
 
 def test_a_plan_that_differs_is_reported(night: Path) -> None:
-    """As after an update of the program; here the record was changed."""
+    """An update of the program could cause this. Here the record is changed."""
     newest = sorted(night.iterdir())[-1]
     text = gzip.decompress(newest.read_bytes())
     changed = text.replace(b'"decided":[["cancel"', b'"decided":[["update"')
@@ -140,7 +141,7 @@ def test_a_plan_that_differs_is_reported(night: Path) -> None:
 
 
 def test_a_plan_whose_reasons_are_worded_otherwise_is_the_same_plan(night: Path) -> None:
-    """As of a version whose sentences were others: what was decided is compared, and not how it was said."""
+    """Another version may use other sentences. Only the decisions are compared."""
     newest = sorted(night.iterdir())[-1]
     text = gzip.decompress(newest.read_bytes())
     changed = text.replace(b"it has no endpoint any more", b"it is without an endpoint")
@@ -152,7 +153,7 @@ def test_a_plan_whose_reasons_are_worded_otherwise_is_the_same_plan(night: Path)
 
 
 def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
-    """The oldest go first, and the newest stays however small the limit is."""
+    """The oldest records are deleted first. The newest stays, however small the limit."""
     world = FakeWorld()
     add_app(world, "app", 3)
     report = world.run()
@@ -170,7 +171,7 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_path: Path) -> None:
-    """A process that was killed while it wrote leaves a part; a wrong clock leaves a record that is always the last."""
+    """A killed process leaves a partial file. A wrong clock leaves a record that would always be the newest."""
     report = FakeWorld().run()
     part = tmp_path / "pass-20200101T000000.000Z-00000000.json.part"
     future = tmp_path / "pass-29990101T000000.000Z-00000000.json.gz"
@@ -184,20 +185,20 @@ def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_pa
 
 
 def test_a_file_of_no_time_is_no_record(night: Path) -> None:
-    """Its name has the form of a record's."""
+    """Its name looks like a record's, but the time in it is invalid."""
     (night / "pass-20269999T999999.999Z-00000000.json.gz").write_text("")
     assert len(record_files(night)) == 3
     assert said(night).return_value == ExitCode.OK
 
 
 def test_a_folder_without_a_name_is_a_wrong_command_line() -> None:
-    """As from an empty variable of a script; it would be this very folder."""
+    """An empty variable of a script gives an empty name, which would mean the working directory."""
     result = CliRunner().invoke(cli, ["replay", ""])
     assert (result.exit_code, "it is empty" in result.output) == (ExitCode.USAGE, True)
 
 
 def test_a_pass_that_could_not_read_all_did_not_decide_nothing(tmp_path: Path) -> None:
-    """It did not know."""
+    """The summary counts such passes separately."""
     world = FakeWorld()
     add_app(world, "app", 1)
     recorder = Recorder(tmp_path, most_bytes=10**6)
@@ -209,7 +210,6 @@ def test_a_pass_that_could_not_read_all_did_not_decide_nothing(tmp_path: Path) -
 
 
 def test_messages_of_another_form_are_not_shown(night: Path) -> None:
-    """Whoever wrote them."""
     newest = sorted(night.iterdir())[-1]
     text = gzip.decompress(newest.read_bytes())
     newest.write_bytes(gzip.compress(text.replace(b'"messages":[]', b'"messages":5')))
@@ -217,7 +217,7 @@ def test_messages_of_another_form_are_not_shown(night: Path) -> None:
 
 
 def test_nobody_else_may_read_a_record(tmp_path: Path) -> None:
-    """Neither the folder that it makes nor the files."""
+    """This holds for the new folder and for its files."""
     folder = tmp_path / "records"
     world = FakeWorld()
     Recorder(folder, most_bytes=10**6).keep(world.run(), ExitCode.OK)
@@ -228,7 +228,7 @@ def test_nobody_else_may_read_a_record(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_later_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When it begins, and when it ends; the passes go on."""
+    """One line reports the start and one the end. The passes continue."""
     folder = tmp_path / "records"
     recorder, report = Recorder(folder, most_bytes=10**6), FakeWorld().run()
     caplog.set_level(logging.INFO)
@@ -244,7 +244,7 @@ def test_a_folder_that_cannot_be_written_later_is_reported_once(
 
 
 def test_a_folder_that_cannot_be_made_stops_no_pass(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told once; the records begin as soon as it can be made."""
+    """The failure is reported once. Records begin as soon as the folder can be created."""
     (tmp_path / "file").write_text("")
     folder = tmp_path / "file" / "records"
     caplog.set_level(logging.INFO)
@@ -261,14 +261,14 @@ def test_a_folder_that_cannot_be_made_stops_no_pass(tmp_path: Path, caplog: pyte
 
 
 def test_a_file_in_place_of_the_folder_is_refused_at_the_start(tmp_path: Path) -> None:
-    """That is a wrong command line, and not an outage."""
+    """This is a wrong command line, not an outage."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"--record .*file is a file, and not a folder"):
         Recorder(tmp_path / "file", most_bytes=1)
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
-    """An empty one, one that is not there, and a file."""
+    """The folder is empty, is missing, or is a file."""
     (tmp_path / "file").write_text("")
     assert f"there is no record in {tmp_path}" in refused(tmp_path)
     assert "cannot be read: No such file or directory" in refused(tmp_path / "none")
@@ -295,7 +295,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_record_is_one_sentence(night: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It names the file; in a list the others are shown all the same."""
+    """The sentence names the file. A list still shows the other records."""
     monkeypatch.setattr("eurekube_sync.cli.commands.replay._MOST_BYTES", 2 << 20)
     damage, expected = DAMAGED[name]
     newest = sorted(night.iterdir())[-1]

@@ -1,4 +1,4 @@
-"""What the schema in docs/ says of the report is what the report has."""
+"""The schema in docs/: it describes the report as the program writes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Three apps of three pods, registered, and afterwards something of every kind."""
+    """Three apps with three registered pods each."""
     world = FakeWorld()
     for number in range(3):
         add_app(world, f"app{number}", 0)
@@ -37,7 +37,7 @@ def world() -> FakeWorld:
 
 
 def trouble(world: FakeWorld) -> None:
-    """A removal, an update, a conflict, a broken syncer, and new pods."""
+    """Cause a removal, an update, a conflict and new pods, and add a broken syncer."""
     world.cluster.apply(
         syncer("broken", selector={"app": "none"}),
         syncer("elsewhere", selector={"app": "none"}, syncerClass="other"),
@@ -48,7 +48,7 @@ def trouble(world: FakeWorld) -> None:
 
 
 def data_of(report: PassReport, *, with_renewals: bool = False) -> dict[str, Any]:
-    """As a file has it."""
+    """Return the report as a file has it."""
     room = Headroom(ours=9, others=1, interval=30)
     found = as_data(report, ExitCode.OK, room, with_renewals=with_renewals)
     return dict(json.loads(json.dumps(found)))
@@ -56,7 +56,7 @@ def data_of(report: PassReport, *, with_renewals: bool = False) -> dict[str, Any
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_reports_of_all_kinds_are_as_the_schema_says(world: FakeWorld, dry_run: bool) -> None:
-    """Every kind of action, held removals, and a Eureka that cannot be read."""
+    """The reports have every kind of action, held removals, and a Eureka that cannot be read."""
     trouble(world)
     world.brake = BrakeLimits(loss_floor=0, loss_percent=1)
     held = world.run(dry_run=dry_run)
@@ -72,7 +72,7 @@ def test_reports_of_all_kinds_are_as_the_schema_says(world: FakeWorld, dry_run: 
 
 
 def test_the_schema_refuses_what_is_not_in_it(world: FakeWorld) -> None:
-    """It is no schema that takes anything."""
+    """A schema that accepts everything would prove nothing."""
     data = data_of(world.run(dry_run=True))
     assert faults({**data, "more": 1})
     assert faults({key: value for key, value in data.items() if key != "syncers"})
@@ -80,7 +80,7 @@ def test_the_schema_refuses_what_is_not_in_it(world: FakeWorld) -> None:
 
 
 def test_its_words_are_the_programs() -> None:
-    """A new word of the program is one of the schema, too."""
+    """The schema lists every word of the program."""
     action, top = SCHEMA["$defs"]["action"]["properties"], SCHEMA["properties"]
     assert action["grounds"]["enum"] == [one.value for one in Grounds]
     assert action["result"]["enum"] == [one.value for one in Result]
@@ -91,7 +91,7 @@ def test_its_words_are_the_programs() -> None:
 
 
 def test_renewals_are_a_number_unless_they_are_asked_for(world: FakeWorld) -> None:
-    """A log of a daemon would be full of them; one that failed is always there."""
+    """They would fill a daemon's log. A failed renewal is always listed."""
     report = world.run()
     data = data_of(report)
     assert (data["apiVersion"], data["version"]) == ("eurekube.io/report/v1", __version__)
@@ -102,5 +102,5 @@ def test_renewals_are_a_number_unless_they_are_asked_for(world: FakeWorld) -> No
 
 
 def test_a_pass_of_keepalive_is_as_the_schema_says(world: FakeWorld) -> None:
-    """It knows of no cluster and of no syncer."""
+    """It knows neither a cluster nor a syncer."""
     assert faults(data_of(kept(world), with_renewals=True)) == []

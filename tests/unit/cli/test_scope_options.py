@@ -1,4 +1,4 @@
-"""The options of a scope, given back to the command line, are the same scope: a command to paste is about the same."""
+"""The options of a scope: given back to the command line, they give the same scope. So a copied command has it, too."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCOPES = {
 
 @pytest.mark.parametrize("name", SCOPES)
 def test_a_command_to_paste_has_the_same_scope(name: str) -> None:
-    """Each option of it, alone and together."""
+    """Each option is tried alone, and several together."""
     found: list[Scope] = []
 
     @click.command(cls=Command)

@@ -1,4 +1,4 @@
-"""A signal that comes at any moment of a wait ends it."""
+"""A signal at any moment of a wait: it ends the wait."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from eurekube_sync.adapters.clock import SystemClock
 
 LONG_SECONDS = 60.0
-"""Nobody waits for so long here."""
+"""No test waits this long."""
 
 
 def stopped_at(step: int) -> tuple[bool, bool]:
-    """Begins a wait in a thread, and stops it from within at its so manieth step of Python, as a signal's handler does,
-    which runs between two of them. Whether the wait ended, and whether there was such a step."""
+    """Begin a wait in a thread, and stop it from within at this step of Python. A signal's handler also runs between
+    two steps. Return whether the wait ended, and whether the step exists."""
     clock, left, reached = SystemClock(), step, threading.Event()
 
     def look(frame: FrameType, event: str, argument: object) -> Any:
@@ -39,14 +39,14 @@ def stopped_at(step: int) -> tuple[bool, bool]:
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
-    if not reached.wait(0.05):  # it waits: the other steps are those after a stop
+    if not reached.wait(0.05):  # the wait has begun: later steps come only after a stop
         clock.stop()
     waiting.join(10)
     return not waiting.is_alive(), reached.is_set()
 
 
 def test_a_stop_at_any_step_of_a_wait_ends_it() -> None:
-    """Whoever is told to stop while it takes up its wait must not wait for a lock that it holds itself."""
+    """The handler must not wait for a lock that its own thread holds."""
     for step in range(1, 1000):
         ended, reached = stopped_at(step)
         assert ended, f"it hangs when it is stopped at step {step}"
@@ -58,7 +58,7 @@ def test_a_stop_at_any_step_of_a_wait_ends_it() -> None:
 
 
 def test_a_stop_ends_every_wait_and_those_to_come() -> None:
-    """Of all threads."""
+    """This holds for all threads."""
     clock = SystemClock()
     waiting = [threading.Thread(target=clock.sleep, args=(LONG_SECONDS,), daemon=True) for _ in range(4)]
     for thread in waiting:
@@ -76,7 +76,7 @@ def test_a_stop_ends_every_wait_and_those_to_come() -> None:
 
 
 def test_a_wait_takes_its_time() -> None:
-    """And none where none is left."""
+    """A negative time is no wait."""
     clock = SystemClock()
     begun = clock.monotonic()
     clock.sleep(-1)

@@ -1,4 +1,4 @@
-"""Option values that are more than a word or a number."""
+"""Option values with a form of their own: durations and shards."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from eurekube_sync.desired.scope import Shard
     ],
 )
 def test_a_duration_is_written_as_kubernetes_writes_it(text: str, seconds: float) -> None:
-    """Several units after one another, or a number of seconds."""
+    """It has one or more units, or is a number of seconds."""
     assert Duration().convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "h", "1h30", "1 h", "-1s", "1d", "1e3s", "nan"])
 def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
-    """One sentence says how it is written."""
+    """The sentence shows the valid forms."""
     with pytest.raises(click.BadParameter, match="write 30s, 2m or 1h30m"):
         Duration().convert(text, None, None)
 
 
 def test_a_duration_has_bounds() -> None:
-    """They are told as durations, too."""
+    """The error shows them as durations."""
     with pytest.raises(click.BadParameter, match="at least 1m"):
         Duration(least=60).convert("30s", None, None)
     with pytest.raises(click.BadParameter, match="at most 576h"):
@@ -46,14 +46,14 @@ def test_a_duration_has_bounds() -> None:
     "text", ["", "1", "3/3", "-1/3", "a/3", "0/", "/3", "0/3/4", "00000/3", "1/99999", "auto", "auto/x"]
 )
 def test_a_text_that_is_no_shard_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence says which there are."""
+    """The sentence gives examples of shards."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
     with pytest.raises(click.BadParameter, match="is not a shard; the shards of three are 0/3, 1/3 and 2/3"):
         PART.convert(text, None, None)
 
 
 def test_the_shard_of_a_pod_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable of an Indexed Job."""
+    """An Indexed Job sets the variable."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
     assert PART.convert("auto/3", None, None) == Shard(index=2, count=3)
     with pytest.raises(click.BadParameter, match="'2/2' is not a shard"):
@@ -61,7 +61,7 @@ def test_the_shard_of_a_pod_is_its_number(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_pod_without_a_number_has_no_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As that of a Deployment: it must not take one by chance."""
+    """A Deployment's pod has no number. It must not get a shard by chance."""
     monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
     monkeypatch.setattr("socket.gethostname", lambda: "sync-7d9f8b7c4-x2k4z")
     with pytest.raises(click.BadParameter, match="needs the number of this pod"):
@@ -77,9 +77,9 @@ def test_a_pod_without_a_number_has_no_shard(monkeypatch: pytest.MonkeyPatch) ->
         ({"JOB_COMPLETION_INDEX": ""}, "sync-3", "3"),
         ({}, "sync", ""),
         ({}, "12", ""),
-        ({}, "sync-6d8f9-24567", ""),  # a Deployment's random part
+        ({}, "sync-6d8f9-24567", ""),  # the random suffix of a Deployment's pod
     ],
 )
 def test_the_number_of_a_pod(environ: dict[str, str], host: str, number: str) -> None:
-    """Where the two controllers put it."""
+    """An Indexed Job sets a variable, and a StatefulSet the host name."""
     assert own_number(environ, host) == number

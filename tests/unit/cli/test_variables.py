@@ -1,4 +1,4 @@
-"""Which options come from no variable, and which variables are warned of."""
+"""Which options no variable sets, and which variables cause a warning."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ FROM_NO_VARIABLE = {
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},
 }
-"""What decides something once, or weakens the brake. A variable in a profile would do so for all commands that come."""
+"""Options that decide something once, or weaken the brake. A variable in a profile would apply to all later
+commands."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_that_decide_something_once_have_no_variable(name: str) -> None:
-    """Release a plan, take a cluster over, skip the only question: and nothing else lacks a variable."""
+    """Such options release a plan, take over a cluster or skip a question. All other options have a variable."""
     options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
     assert {max(one.opts, key=len) for one in options if one.envvar is None} == FROM_NO_VARIABLE.get(name, set())
 
@@ -72,8 +73,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", ["run", "owner purge", "keepalive"])
 def test_a_variable_that_does_nothing_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A dry run that is none writes. Those of other commands, those that are no options, and those that Kubernetes
-    makes of a Service are known."""
+    """A mistyped variable for a dry run lets the run write. Variables of other commands, of the program, and of a
+    Kubernetes Service are known."""
     strange = {f"EUREKUBE_SYNC_{each}": "s3cr3t" for each in WARNED}
     with click.Context(COMMANDS[name], parent=ROOT):
         warn_of_unknown({**KNOWN, **strange})
@@ -83,7 +84,7 @@ def test_a_variable_that_does_nothing_is_warned_of(name: str, caplog: pytest.Log
 
 
 def test_without_a_strange_variable_no_other_command_is_loaded() -> None:
-    """They are slow to import."""
+    """Other commands are slow to import."""
 
     class Unloaded(click.Group):
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -1,4 +1,5 @@
-"""A batch of cancels to two Eureka servers: done is what is gone, or another's, on every server that answers."""
+"""A batch of cancels to two Eureka servers: an instance is cancelled if every server that answers lacks it, or has
+another owner's instance in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ DONE, UNSETTLED = Batched.DONE, Batched.UNSETTLED
 
 
 def prepared(states: Sequence[str]) -> Site:
-    """Two servers in these states: each holds instances 1 and 2 of ours, but for what its state says of 1."""
+    """Two servers in these states. Each holds our instances 1 and 2, but its state may say something else of instance
+    1."""
     site = Site(2).listed()
     for server, state in zip(site.servers, states, strict=True):
         server.put(2)
@@ -41,7 +43,7 @@ def path_of_1() -> str:
 
 
 def answer_cancels_of_1(server: Server, code: int) -> None:
-    """The server answers so to a cancel of instance 1 in a batch, and does not do it."""
+    """Let the server answer each cancel of instance 1 in a batch with this code, without cancelling it."""
     real = server.eureka.handle
 
     def handle(request: Request) -> Response:
@@ -67,7 +69,8 @@ OPEN = ("unread", "refuses")
 @pytest.mark.parametrize("first", [*SETTLED, *OPEN, "away"])
 @pytest.mark.parametrize("second", [*SETTLED, *OPEN, "away"])
 def test_an_instance_is_cancelled_when_no_server_that_answers_may_still_have_it(first: str, second: str) -> None:
-    """A server that is away has no say, unless all are. What stands beside it is judged by itself."""
+    """A server that does not answer is ignored, unless no server answers. The other instance of the batch has its own
+    result."""
     site = prepared((first, second))
     found = cancel(site)
     answering = [state for state in (first, second) if state != "away"]
@@ -82,12 +85,12 @@ def test_an_instance_is_cancelled_when_no_server_that_answers_may_still_have_it(
 @pytest.mark.parametrize("state", ["refuses", "unread"])
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_instance_that_stays_does_not_hide_that_another_is_gone(state: str, order: int) -> None:
-    """Each item of a batch has its own answer."""
+    """Each item of a batch has its own result."""
     assert cancel(prepared(("ours", state)[::order])) == [UNSETTLED, DONE]
 
 
 def test_a_server_is_asked_about_its_own_instances_and_not_about_anothers() -> None:
-    """What only the second server holds is cancelled there, and nothing is sent to the first."""
+    """An instance that only the second server holds is cancelled there. The first server gets no batch."""
     site = prepared(("absent", "ours"))
     site.servers[0].put(3)
     site.forget()

@@ -1,4 +1,4 @@
-"""Batches to every Eureka server: when they are safe, what all answers mean together, and what follows a failure."""
+"""Batches to every Eureka server: when they are safe, how the answers are combined, and what follows a failure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BATCH, STATUS = "/eureka/peerreplication/batch/", "/eureka/status"
 
 @dataclass
 class Server:
-    """An embedded server behind our own client, which counts its calls and can be unplugged."""
+    """An embedded server behind our own client. It counts its calls and can be unplugged."""
 
     name: str
     clock: fakes.Clock
@@ -53,11 +53,11 @@ class Server:
     calls: list[Request] = field(default_factory=list)
     plugged: bool = True
     answers: dict[str, Response] = field(default_factory=dict)
-    """In place of the server's own, by path."""
+    """Answers by path, instead of the server's own."""
     stood: list[int] = field(default_factory=list)
-    """How many instances it held after each write."""
+    """The number of instances that it held after each write."""
     most: int | None = None
-    """The items of a batch that it has done in time; a longer one takes effect, and is not answered."""
+    """The longest batch that it answers in time. A longer batch takes effect, but is not answered."""
 
     def __post_init__(self) -> None:
         self.empty()
@@ -70,7 +70,7 @@ class Server:
         )
 
     def empty(self) -> None:
-        """It starts anew and remembers nothing."""
+        """Restart the server without its instances."""
         replicas = self.eureka.replicas if hasattr(self, "eureka") else ()
         self.eureka = FullEureka(self.clock.now, response_cache_seconds=0, self_preservation=False)
         self.eureka.replicas = replicas
@@ -93,7 +93,7 @@ class Server:
         return sum(call.path == path for call in self.calls)
 
     def sent(self) -> list[str]:
-        """The actions of all items that came in batches, the probe left out."""
+        """Return the actions of all items that came in batches, without the probe."""
         items = [item for call in self.calls if call.path == BATCH for item in json.loads(call.body)["replicationList"]]
         return [item["action"] for item in items if item["appName"] != "EUREKUBE-SYNC-PROBE"]
 
@@ -109,7 +109,7 @@ class Server:
 
 
 class Site:
-    """Some servers that name each other, and the registry over them."""
+    """Some servers that name each other as replicas, and the registry that uses them."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Site:
         self.restart()
 
     def restart(self) -> BatchingRegistry:
-        """The program starts anew."""
+        """Restart the program."""
         clients = {server.name: server.client for server in self.servers}
         rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
         inner: Registry = clients[NAMES[0]]
@@ -156,7 +156,7 @@ class Site:
         return self.registry
 
     def listed(self) -> Site:
-        """One list, after which it is known whether batches are safe."""
+        """Make one list. After it, the registry knows whether batches are safe."""
         self.registry.list_instances()
         return self
 
@@ -166,7 +166,7 @@ class Site:
         return batches.renew([key(number) for number in numbers])
 
     def why(self) -> str:
-        """Why not, after a list."""
+        """Make a list, and return why batches are off after it."""
         found = self.listed().registry.batching()
         assert not found.on
         assert self.registry.batches() is None
@@ -180,7 +180,7 @@ class Site:
 class TestTheQuestion:
     @pytest.mark.parametrize("number", [1, 2, 3])
     def test_batches_are_on_when_all_replicas_are_ours(self, number: int, caplog: pytest.LogCaptureFixture) -> None:
-        """Said once, with where they go."""
+        """One line in the log says so, and names the servers."""
         caplog.set_level(logging.DEBUG)
         site = Site(number).listed().listed()
         assert site.registry.batches() is not None
@@ -189,19 +189,19 @@ class TestTheQuestion:
         assert {server.count(STATUS) for server in site.servers} == {1}
 
     def test_a_server_that_is_one_of_many_behind_its_address_is_renewed_plainly(self) -> None:
-        """A load balancer's servers name each other, by addresses that are not ours."""
+        """Servers behind a load balancer name each other by addresses that `--eureka-url` does not name."""
         site = Site(1)
         site.servers[0].eureka.replicas = ("http://inner-2:8761/eureka/",)
         assert "replicates to http://inner-2:8761/eureka, which --eureka-url does not name" in site.why()
 
     def test_a_server_that_names_the_address_we_call_is_renewed_plainly(self) -> None:
-        """All servers behind a load balancer may be given its address as their peer."""
+        """Servers behind a load balancer may have the load balancer's address as their peer."""
         site = Site(1)
         site.servers[0].eureka.replicas = ("http://ONE:8761/eureka",)
         assert "load balancer" in site.why()
 
     def test_a_peer_that_is_not_listed_is_named_without_its_password(self) -> None:
-        """Servers name each other with user and password."""
+        """A server's list of replicas may hold users and passwords."""
         site = Site(2)
         site.servers[1].eureka.replicas = (NAMES[0], "http://ann:s3cret@three:8761/eureka/")
         why = site.why()
@@ -210,7 +210,7 @@ class TestTheQuestion:
         assert not [call for server in site.servers for call in server.calls if call.path == BATCH][1:]
 
     def test_two_addresses_of_one_server_are_reported(self) -> None:
-        """A load balancer beside its only server: each lease would be renewed twice."""
+        """One may be the server, and the other a load balancer before it. Each lease would be renewed twice."""
         site = Site(2)
         page = (
             b"<s><applicationStats><registered-replicas/></applicationStats>"
@@ -222,7 +222,7 @@ class TestTheQuestion:
 
     @pytest.mark.parametrize("status", [403, 404])
     def test_without_an_answer_to_the_question_it_is_plain_and_on_says_otherwise(self, status: int) -> None:
-        """What a server does not say is not guessed; --eureka-batch on is the way around."""
+        """Replicas are not guessed. `--eureka-batch on` skips the question."""
         site = Site(1)
         site.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
         assert "use --eureka-batch on." in site.why()
@@ -246,7 +246,8 @@ class TestTheQuestion:
     def test_an_answer_of_another_form_ends_as_plain_renewals(
         self, answer: Response, required: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A batch of one heartbeat for an id that nothing has must be a 404; with `on` the fallback is a warning."""
+        """The probe is a batch of one heartbeat for an absent id, whose answer must be a 404. With `on`, the fallback
+        to single calls is a warning."""
         site = Site(2, required=required)
         site.servers[1].answers[BATCH] = answer
         site.why()
@@ -254,13 +255,13 @@ class TestTheQuestion:
         assert bool(warned) is required
 
     def test_a_refused_batch_path_says_what_to_allow(self) -> None:
-        """Spring Security may let the other path alone."""
+        """Spring Security may allow `/eureka/apps` only."""
         site = Site(1)
         site.servers[0].answers[BATCH] = Response(status=403, body=b"{}")
         assert "/eureka/peerreplication/**" in site.why()
 
     def test_a_dry_run_asks_and_writes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
-        """Not even a heartbeat for what does not exist; that batches are on is no news."""
+        """A dry run does not send the probe, because a heartbeat is a write. It does not log that batches are on."""
         caplog.set_level(logging.INFO)
         site = Site(2, dry_run=True).listed()
         assert site.registry.batching().on
@@ -269,7 +270,7 @@ class TestTheQuestion:
         assert {call.method for server in site.servers for call in server.calls} == {"GET"}
 
     def test_it_is_asked_again_and_the_answer_may_change(self, caplog: pytest.LogCaptureFixture) -> None:
-        """Somebody adds a replica."""
+        """An administrator may add a replica."""
         caplog.set_level(logging.DEBUG)
         site = Site(2).listed()
         site.servers[0].eureka.replicas += ("http://three:8761/eureka",)
@@ -279,7 +280,7 @@ class TestTheQuestion:
         assert len(caplog.messages) == 2
 
     def test_a_server_that_has_not_answered_yet_keeps_it_plain(self) -> None:
-        """It may be there for callers and away from us alone: only the others' own replication reaches it then."""
+        """Callers may reach a server that we cannot reach. Only replication from the other servers reaches it then."""
         site = Site(2)
         site.servers[1].plugged = False
         assert f"{NAMES[1]} could not be asked, or gave no usable answer" in site.why()
@@ -287,7 +288,7 @@ class TestTheQuestion:
         assert site.listed().registry.batching().on
 
     def test_a_server_whose_status_is_broken_is_no_server_that_is_down(self, caplog: pytest.LogCaptureFixture) -> None:
-        """It stays in use for all else, and it is plain."""
+        """The server stays in use for single calls."""
         site = Site(2)
         site.servers[0].answers[STATUS] = Response(status=500, body=b"{}")
         assert f"{NAMES[0]} could not be asked, or gave no usable answer" in site.why()
@@ -298,7 +299,7 @@ class TestTheQuestion:
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
     def test_a_server_that_is_back_is_asked_before_it_is_used(self) -> None:
-        """Another may have taken its place."""
+        """Another server may have its address now."""
         site = Site(2).listed()
         site.servers[1].plugged = False
         site.servers[0].put(1)
@@ -309,7 +310,8 @@ class TestTheQuestion:
         assert "http://three:8761/eureka" in site.why()
 
     def test_a_server_that_stays_away_ends_batches_before_its_leases_expire(self) -> None:
-        """For two minutes the other servers are enough; then each write goes to one server, which replicates it."""
+        """For two minutes, batches go to the other servers. After that, each write is a single call, which its server
+        replicates."""
         site = Site(2).listed()
         site.servers[1].plugged = False
         site.renew(1)
@@ -321,7 +323,7 @@ class TestTheQuestion:
         assert site.listed().registry.batching().on
 
     def test_short_leases_wait_less_for_a_server_that_is_away(self) -> None:
-        """A renewed lease of 30 s lapses after a minute."""
+        """A lease with a duration of 30 s expires a minute after its renewal."""
         site = Site(2, lease_duration=30).listed()
         site.servers[1].plugged = False
         site.renew(1)
@@ -331,7 +333,7 @@ class TestTheQuestion:
         assert f"{NAMES[1]} could not be asked, or gave no usable answer" in site.why()
 
     def test_a_server_that_spoke_against_batches_is_asked_again_each_minute(self) -> None:
-        """It was about to start; the others are not asked for that."""
+        """The server may have been starting. The other servers are not asked again."""
         site = Site(2)
         site.servers[1].answers[STATUS] = Response(status=403, body=b"{}")
         assert "does not say which replicas it has" in site.why()
@@ -345,7 +347,7 @@ class TestTheQuestion:
         assert [server.count(STATUS) for server in site.servers] == [0, 1]
 
     def test_while_all_are_down_nothing_is_known(self) -> None:
-        """The single calls tell the trouble."""
+        """The errors of the single calls report the outage."""
         site = Site(2)
         for server in site.servers:
             server.plugged = False
@@ -354,14 +356,15 @@ class TestTheQuestion:
 
 class TestAnswers:
     def test_a_renewal_is_of_every_server(self) -> None:
-        """Renewed on all, on some, on none, in the order of the keys."""
+        """The results are in the order of the keys: renewed on all servers, on some, or on none."""
         site = Site(3).listed()
         for server, numbers in zip(site.servers, ([1, 2], [1, 2], [1]), strict=True):
             server.put(*numbers)
         assert site.renew(3, 1, 2) == [Batched.ABSENT, Batched.DONE, Batched.PARTLY]
 
     def test_a_missing_instance_is_registered_only_on_the_server_that_lacks_it(self) -> None:
-        """It is read on both and registered. A heartbeat verifies it, and makes the lease last twice its duration."""
+        """The instance is read on both servers before. A heartbeat after the registration verifies it, and doubles the
+        length of its lease."""
         site = Site(2).listed()
         site.servers[0].put(1, 2)
         site.servers[1].put(2)
@@ -376,7 +379,7 @@ class TestAnswers:
         assert key(1) in site.servers[1].holds()
 
     def test_anothers_instance_in_that_place_stays(self) -> None:
-        """A renewal that is a 404 may be of an instance whose status is unknown: it is read before."""
+        """Eureka answers a renewal of an UNKNOWN instance with 404. So the instance is read before it is registered."""
         site = Site(2).listed()
         site.servers[0].put(1)
         other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
@@ -389,7 +392,8 @@ class TestAnswers:
 
     @pytest.mark.parametrize("theirs", [False, True])
     def test_an_instance_that_a_person_put_out_of_service_stays_partly_registered(self, theirs: bool) -> None:
-        """Unless another owner's instance is in its place: a renewal that is replicated would overwrite that."""
+        """Another owner's instance in its place is a conflict, because a replicated renewal would overwrite that
+        instance."""
         site = Site(2).listed()
         site.servers[0].put(1)
         site.servers[0].handle(out_of_service(1))
@@ -404,7 +408,7 @@ class TestAnswers:
         assert "Register" not in site.servers[1].sent()
 
     def test_a_registration_is_sent_to_every_server_and_verified(self) -> None:
-        """A server says 200 of one that it has rejected: the heartbeat after it is a 404."""
+        """A server answers 200 even if it rejected the registration. The heartbeat after it is a 404 then."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -415,7 +419,7 @@ class TestAnswers:
             assert server.holds() == {key(1)}
 
     def test_one_that_would_break_the_list_is_not_sent(self) -> None:
-        """The single call refuses it with its reason; the others of the batch go."""
+        """The single call refuses the instance with a reason. The other instances of the batch are registered."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -423,7 +427,8 @@ class TestAnswers:
         assert batches.register([Dated(bad, NOW), Dated(instance(1), NOW)]) == [Batched.UNSETTLED, Batched.DONE]
 
     def test_a_cancel_leaves_what_is_not_ours(self) -> None:
-        """On each of several servers it is read first; a single one was read by the caller."""
+        """With several servers, the instance is read on each before its cancel. With one server, the caller has read
+        it."""
         site = Site(2).listed()
         site.servers[0].put(1, 2)
         site.servers[1].put(1)
@@ -441,8 +446,8 @@ class TestAnswers:
         assert [call.path for call in alone.servers[0].calls] == [BATCH]
 
     def test_a_batch_of_cancels_waits_until_a_single_registration_is_replicated(self) -> None:
-        """A server replicates a single registration a moment later; the instance that it replaces must not be cancelled
-        there before."""
+        """A server replicates a single registration a moment later. Until then, a cancel of the replaced instance would
+        leave the other servers with neither."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1, 2)
@@ -459,7 +464,7 @@ class TestAnswers:
         assert site.servers[1].holds() == {key(2)}
 
     def test_a_long_batch_is_sent_in_several_bodies(self) -> None:
-        """A proxy takes no body of any length; the answers come in order all the same."""
+        """Proxies limit the length of a body. The results keep the order of the items."""
         site = Site(1).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -472,7 +477,7 @@ class TestAnswers:
 
 class TestFailures:
     def test_a_server_that_cannot_be_reached_is_left_out_and_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The others' answers count, and it costs no further try in this pass."""
+        """The other servers' answers count. The server is not tried again in this pass."""
         site = Site(2).listed()
         site.servers[0].put(1)
         site.servers[1].plugged = False
@@ -482,7 +487,7 @@ class TestFailures:
         assert f"the Eureka peer {NAMES[1]} is not used until it works" in caplog.messages[0]
 
     def test_when_it_is_back_it_is_used_with_the_next_list(self) -> None:
-        """And what it lacks shows in the renewals."""
+        """The results of the renewals show which instances it lacks."""
         site = Site(2).listed()
         site.servers[0].put(1)
         site.servers[1].plugged = False
@@ -494,7 +499,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_a_cancel_that_no_server_took_is_not_done(self, number: int) -> None:
-        """All servers became unreachable in the very call."""
+        """All servers are unreachable during the call."""
         site = Site(number).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -506,7 +511,7 @@ class TestFailures:
     def test_a_server_that_is_too_slow_for_a_long_batch_gets_shorter_ones(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Left out of all batches, it would let every lease of ours lapse while they count as renewed."""
+        """If it were left out of the batches, our leases would expire there although they count as renewed."""
         caplog.set_level(logging.INFO)
         site = Site(2).listed()
         numbers = range(1, 251)
@@ -530,7 +535,7 @@ class TestFailures:
         assert site.servers[1].items(site.servers[1].calls[0]) == 124
 
     def test_a_server_that_answers_one_item_and_never_some_ends_batches(self) -> None:
-        """Single calls tell the others of each renewal."""
+        """Each single renewal reaches the server by replication."""
         site = Site(2).listed()
         numbers = range(1, 101)
         site.servers[1].most = 1
@@ -538,7 +543,8 @@ class TestFailures:
         assert f"{NAMES[1]} answers a batch of one item, but not a batch of" in site.why()
 
     def test_a_server_that_answers_no_batch_ends_batches_before_its_leases_expire(self) -> None:
-        """As one that stays away: it goes down under each batch, and is up again when it is asked."""
+        """Such a server fails each batch, although it answers when it is asked for its status. It counts as a server
+        that stays away."""
         site = Site(2)
         for _ in range(4):
             assert site.listed().registry.batching().on
@@ -551,7 +557,7 @@ class TestFailures:
         assert site.listed().registry.batching().on
 
     def test_without_any_server_all_is_left_to_single_calls(self) -> None:
-        """They tell the trouble."""
+        """The errors of the single calls report the outage."""
         site = Site(1).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -565,7 +571,8 @@ class TestFailures:
     def test_an_answer_of_another_form_ends_batches_at_once(
         self, status: int, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A proxy was put before the server: single calls from then on, until it is asked again."""
+        """An administrator may have put a proxy before the server. Single calls are used until the server is asked
+        again."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -580,7 +587,7 @@ class TestFailures:
         assert site.listed().registry.batches() is not None
 
     def test_an_item_that_the_server_stumbles_over_is_left_to_a_single_call(self) -> None:
-        """The others of the batch are settled."""
+        """The other items of the batch have their results."""
         site = Site(1).listed()
         site.servers[0].answers[BATCH] = Response(
             status=200, body=b'{"responseList":[{"statusCode":200},{"statusCode":500},{"statusCode":404}]}'
@@ -588,7 +595,7 @@ class TestFailures:
         assert site.renew(1, 2, 3) == [Batched.DONE, Batched.UNSETTLED, Batched.ABSENT]
 
     def test_a_body_that_the_server_cannot_read_is_left_to_single_calls_and_ends_nothing(self) -> None:
-        """One registration that it cannot parse makes a 400 of all; renewals go on in batches."""
+        """One registration that the server cannot parse makes its batch a 400. Renewals continue in batches."""
         site = Site(1).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -597,7 +604,7 @@ class TestFailures:
         assert site.registry.batches() is not None
 
     def test_without_time_nothing_is_sent_and_no_server_is_blamed(self) -> None:
-        """Nor after the signal to stop."""
+        """The same holds after the signal to stop."""
         site = Site(2).listed()
         site.forget()
         batches = site.registry.batches()
@@ -615,7 +622,7 @@ class TestFailures:
 
 class TestReturns:
     def test_a_server_that_is_back_alone_is_asked_what_it_lacks(self) -> None:
-        """Once; what it lacks can be brought there."""
+        """It is asked once. Instances that it lacks can be registered there."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -635,11 +642,12 @@ class TestReturns:
         assert not site.listed().registry.batches().returned()  # type: ignore[union-attr]
 
     def test_a_single_server_is_not_asked(self) -> None:
-        """What it has lost is not in its list."""
+        """Its list shows which instances it has lost."""
         assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
 
     def test_a_server_that_did_not_answer_about_all_instances_is_asked_again(self) -> None:
-        """It became unreachable again, or no time was left; meanwhile no instance counts as missing there."""
+        """The server may be unreachable again, or no time may be left. An instance without an answer does not count as
+        missing there."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -657,7 +665,7 @@ class TestReturns:
 
 class TestDoubts:
     def test_a_change_on_one_server_is_renewed_singly_until_all_servers_have_it(self) -> None:
-        """A heartbeat in a batch carries no timestamp: a server that missed a change would keep its old copy."""
+        """A heartbeat in a batch has no timestamp. A server that missed a change would keep its old copy."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1, 2)
@@ -665,14 +673,14 @@ class TestDoubts:
         site.registry.register(changed, dirty_timestamp=2)
         for _ in range(2):
             assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
-        site.servers[1].client.register(changed, dirty_timestamp=2)  # as a single renewal of the first makes it
+        site.servers[1].client.register(changed, dirty_timestamp=2)  # as a single renewal does by replication
         assert site.renew(1, 2) == [Batched.DONE] * 2
         site.forget()
         assert site.renew(1, 2) == [Batched.DONE] * 2
         assert {call.path for server in site.servers for call in server.calls} == {BATCH}
 
     def test_a_sweep_puts_in_doubt_what_differs(self) -> None:
-        """A server was away while something changed; what bears no difference stays in batches."""
+        """A server was away during a change. Instances that are the same everywhere are still renewed in batches."""
         site = Site(2)
         for server in site.servers:
             server.put(1, 2)
@@ -681,7 +689,7 @@ class TestDoubts:
         assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
 
     def test_a_doubt_stays_while_a_server_cannot_be_looked_at(self) -> None:
-        """The others are renewed in batches; when it is back, it is looked at."""
+        """The instance is renewed in batches on the other servers meanwhile. The server is checked when it is back."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1)
@@ -693,7 +701,7 @@ class TestDoubts:
         assert site.renew(1) == [Batched.UNSETTLED]
 
     def test_a_cancel_ends_a_doubt(self) -> None:
-        """Nothing is left that could differ; a single server has no doubts."""
+        """No copy is left that could differ. With a single server, there are no doubts."""
         site = Site(2).listed()
         site.registry.register(instance(1), dirty_timestamp=2)
         assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
@@ -711,7 +719,7 @@ class TestDoubts:
 
 
 def out_of_service(number: int) -> Request:
-    """A person's call."""
+    """The call by which a person puts the instance out of service."""
     path = f"/eureka/apps/{key(number).app}/{key(number).id}/status"
     return Request(method="PUT", path=path, query={"value": "OUT_OF_SERVICE"})
 
@@ -730,7 +738,7 @@ class Story:
         self.world.cluster.apply(service(), piece(*(endpoint(pod) for pod in pods)), syncer())
 
     def run(self, later: float = 30) -> PassReport:
-        """A pass, so many seconds later."""
+        """Run a pass, that many seconds later."""
         self.site.clock.sleep(later)
         self.site.forget()
         report = self.world.run()
@@ -748,7 +756,7 @@ def of_a_stranger() -> Instance:
 
 class TestPasses:
     def test_no_single_call_is_made_while_batches_work(self) -> None:
-        """Registered, renewed and cancelled on both, though they replicate nothing."""
+        """Instances are registered, renewed and cancelled on both servers, although the servers do not replicate."""
         story = Story()
         story.run()
         assert story.held() == [{key(1), key(2)}] * 2
@@ -761,7 +769,7 @@ class TestPasses:
 
     @pytest.mark.parametrize("which", [0, 1])
     def test_a_server_that_comes_back_empty_gets_all_instances_again(self, which: int) -> None:
-        """In the pass that finds it back."""
+        """They are registered in the pass that finds the server back."""
         story = Story()
         story.run()
         lost = story.site.servers[which]
@@ -776,7 +784,7 @@ class TestPasses:
 
     @pytest.mark.parametrize("which", [0, 1])
     def test_an_instance_cancelled_during_an_outage_is_removed_when_the_server_is_back(self, which: int) -> None:
-        """Within two passes: it answers in the first, and is listed in the second."""
+        """This takes two passes. The server answers in the first, and is listed in the second."""
         story = Story()
         story.run()
         away = story.site.servers[which]
@@ -791,7 +799,7 @@ class TestPasses:
 
     @pytest.mark.parametrize("which", [0, 1])
     def test_a_server_that_is_back_gets_new_instances_before_old_ones_are_cancelled(self, which: int) -> None:
-        """Callers that ask that server alone always find one, though no lease is due."""
+        """Callers that ask only this server always find one instance, even if no lease is due for renewal."""
         story = Story((1,))
         story.world.renewals = RenewalLedger(period=30, slack=5)
         for _ in range(4):
@@ -810,7 +818,7 @@ class TestPasses:
     def test_a_deletion_right_after_a_single_registration_does_not_end_while_a_server_is_left_to_replication(
         self,
     ) -> None:
-        """Which is cut: the second one is listed before the finalizer goes."""
+        """Replication does not work here. The second server is listed before the finalizer is removed."""
         story = Story()
         for _ in range(2):
             story.run()
@@ -829,7 +837,8 @@ class TestPasses:
     def test_an_id_that_others_have_on_one_server_is_registered_on_none(
         self, status: InstanceStatus, which: int
     ) -> None:
-        """Also while lists do not show it, and Eureka answers a heartbeat for it with 404."""
+        """The list may not show their instance yet. Eureka answers a heartbeat for it with 404 if its status is
+        UNKNOWN."""
         story = Story()
         server = story.site.servers[which]
         server.answers["/eureka/apps"] = server.handle(_LIST)
@@ -845,7 +854,7 @@ class TestPasses:
         assert stands.instance == theirs
 
     def test_a_404_registers_nothing_that_is_not_desired(self) -> None:
-        """A kept instance that one server lacks stays where it is, and is renewed there."""
+        """A kept instance that one server lacks is renewed on the other server."""
         story = Story()
         story.run()
         story.site.servers[1].empty()
@@ -856,7 +865,7 @@ class TestPasses:
         assert story.site.servers[0].sent() == ["Heartbeat"] * 2
 
     def test_an_instance_of_another_scope_on_one_server_is_not_cancelled_there(self) -> None:
-        """The same id, under a syncer that is not ours to serve: only our own copy is cancelled."""
+        """Another scope's syncer has an instance with the same id. Only our own copy is cancelled."""
         story = Story()
         story.world.scope = Scope(namespaces=frozenset({NS}))
         story.run()
@@ -868,8 +877,8 @@ class TestPasses:
 
     @pytest.mark.parametrize("later", [1, 30])
     def test_a_persons_out_of_service_is_not_copied_to_another_server_as_up(self, later: float) -> None:
-        """An instance that a person put out of service on one server does not become UP on the other, also while the
-        list shows it UP. It is renewed singly, which a server that replicates would hand on."""
+        """The other server lacks the instance. It is not registered there as UP, even while the list shows it UP. It is
+        renewed by single calls, which a replicating server hands on."""
         story = Story((1,))
         story.run()
         story.site.servers[0].handle(out_of_service(1))
@@ -880,7 +889,7 @@ class TestPasses:
             assert [call.method for call in story.site.servers[0].calls].count("PUT") == 1
 
     def test_batches_that_end_in_the_middle_of_a_pass_cost_no_renewal(self) -> None:
-        """The rest is renewed singly in the same pass."""
+        """The remaining instances are renewed by single calls in the same pass."""
         story = Story()
         story.run()
         story.site.servers[0].answers[BATCH] = Response(status=403, body=b"{}")
@@ -905,7 +914,7 @@ class TestForms:
         ],
     )
     def test_an_answer_of_another_form_is_unusable(self, body: bytes) -> None:
-        """Also one of another length."""
+        """An answer with another number of items is also unusable."""
         with pytest.raises(RegistryUnusable):
             decode_answers(body, items=1)
 
@@ -924,12 +933,13 @@ class TestForms:
         ],
     )
     def test_a_status_page_of_another_form_is_unusable(self, body: bytes) -> None:
-        """No document type is read at all, so that none can name a file or grow."""
+        """A document type is refused. It could name a local file, or expand without limit."""
         with pytest.raises(RegistryUnusable):
             decode_status(body)
 
     def test_replicas_are_read_however_they_are_divided(self) -> None:
-        """With commas, blanks, a slash at the end, or a login; what is no address is kept as one that is not ours."""
+        """Commas, blanks, a slash at the end and a login are accepted. A text that is no address counts as a replica
+        that is not ours."""
         page = (
             b"<s><applicationStats><registered-replicas> http://u:p@A:1/eureka/, https://b/eureka/v2/,nonsense"
             b"</registered-replicas></applicationStats><instanceInfo><instanceId>me</instanceId></instanceInfo></s>"
@@ -940,7 +950,7 @@ class TestForms:
 
 
 class Crowded(EurekaClient):
-    """A server that takes its time, and notes how many bodies it has at once."""
+    """A slow server that records how many batches it serves at once."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -960,7 +970,8 @@ class Crowded(EurekaClient):
 
 
 def test_a_first_registration_leaves_a_server_time_for_others() -> None:
-    """Two batches of registrations at a time, however many workers there are; renewals are not held up."""
+    """A server gets at most two batches of registrations at a time, whatever the number of workers. Renewals have no
+    such limit."""
     clock, server = fakes.Clock(), Crowded()
     batches = EverywhereBatches(
         servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()

@@ -1,4 +1,4 @@
-"""The client's calls: headers, retries, bounds, and one clear sentence for each answer that is no answer."""
+"""The Eureka client's calls: headers, retries, limits, and one clear sentence for each unusable answer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FakeClock:
 
 
 class Highest:
-    """Chance at its highest, so that waits are the longest."""
+    """A random source that always gives its highest value, so that waits are the longest."""
 
     def random(self) -> float:
         return 1.0
@@ -76,7 +76,7 @@ class Highest:
 
 @dataclass(slots=True)
 class Server:
-    """Answers with what it was given, in order, the last one for ever; remembers what it was asked."""
+    """It gives the answers in order and repeats the last one. It records the requests."""
 
     answers: list[Response | Exception]
     requests: list[Request] = field(default_factory=list)
@@ -113,7 +113,7 @@ def error_of(call: Callable[[], object]) -> RegistryError:
 
 class TestRequests:
     def test_every_call_says_what_it_takes_and_who_it_is(self) -> None:
-        """Accept, gzip, identity and version are in every call; no call has a cookie or a login of its own accord."""
+        """Every call sends Accept, gzip, identity and version. No call sends a cookie or an unasked login."""
         client, server = connect(Response(status=200, body=EMPTY))
         assert client.list_instances() == Complete(data=())
         headers = server.requests[0].headers
@@ -124,7 +124,7 @@ class TestRequests:
         assert not headers.keys() & {"cookie", "authorization"}
 
     def test_each_call_has_its_method_and_path(self) -> None:
-        """A renew is a PUT without a timestamp, a cancel a DELETE; nothing is ever sent to `/status`."""
+        """A renewal is a PUT without a timestamp. A cancel is a DELETE. No call goes to `/status`."""
         client, server = connect(Response(status=200))
         client.renew(KEY)
         client.cancel(KEY)
@@ -144,12 +144,12 @@ class TestRequests:
         assert server.requests[0].path == "/eureka/apps/A%2FB/x%3Fy%23z%2F..%2Fq"
 
     def test_a_zipped_list_is_unzipped(self) -> None:
-        """A gzipped answer is read."""
         zipped = Response(status=200, body=gzip.compress(EMPTY), headers={"Content-Encoding": "gzip"})
         assert connect(zipped)[0].list_instances() == Complete(data=())
 
     def test_credentials_of_the_url_become_a_login(self) -> None:
-        """User and password of the URL are sent as basic authentication, percent-decoded, and not in the path."""
+        """User and password of the URL are percent-decoded and sent as basic authentication. The path does not hold
+        them."""
         client, server = connect(Response(status=200, body=EMPTY), url="http://us%40er:p%C3%A4ss@eureka/eureka/")
         client.list_instances()
         expected = base64.b64encode("us@er:päss".encode()).decode()
@@ -171,7 +171,7 @@ class TestAddress:
         ],
     )
     def test_a_bad_url_is_a_wrong_setting(self, text: str) -> None:
-        """What is not one http URL is refused before any call."""
+        """A text that is not exactly one http or https URL is refused before any call."""
         with pytest.raises(ConfigurationError):
             EurekaAddress.parse(text)
 
@@ -189,14 +189,13 @@ class TestAddress:
 
     @pytest.mark.parametrize("password", ["s3/cret@", "s3#cret@x", "s3?cret@x", "1/s3@cret", "s3%0Acret"])
     def test_a_password_that_is_not_encoded_is_refused_and_not_shown(self, password: str) -> None:
-        """A URL that falls apart at a character of its password is refused without a word of it."""
+        """A character of the password breaks the URL. The error does not quote the URL."""
         with pytest.raises(ConfigurationError) as caught:
             EurekaAddress.parse(f"http://user:{password}@eureka:8761/eureka")
         assert "s3" not in str(caught.value)
         assert "cret" not in str(caught.value)
 
     def test_an_ipv6_host_keeps_its_brackets(self) -> None:
-        """An IPv6 address stays bracketed."""
         assert EurekaAddress.parse("http://[fd00::1]:8761/eureka").url == "http://[fd00::1]:8761/eureka"
 
 
@@ -230,7 +229,7 @@ class TestLists:
     def test_an_answer_that_is_no_list_is_unknown(
         self, answer: Response | Exception, cause: Cause, sentence: str
     ) -> None:
-        """Each answer that is no registry is Unknown, with its cause and a sentence; a list never raises."""
+        """An answer that is no registry makes the list Unknown, with a cause and a sentence. A list never raises."""
         source = connect(answer)[0].list_instances()
         assert isinstance(source, Unknown)
         assert source.cause is cause
@@ -238,34 +237,34 @@ class TestLists:
         assert source.message.endswith((".", "?"))
 
     def test_a_403_of_the_list_alone_means_warm_up(self) -> None:
-        """A 403 of the list, while another read is a 404, is a server that has just started."""
+        """A server that has just started refuses the list with 403. It answers another read with 404."""
         source = connect(Response(status=403), Response(status=404))[0].list_instances()
         assert isinstance(source, Unknown)
         assert (source.cause, "5 minutes" in source.message) == (Cause.UNAVAILABLE, True)
 
     def test_a_refused_login_is_distinguished_from_a_missing_one(self) -> None:
-        """A 401 in spite of a login says that the login is wrong, and does not repeat it."""
+        """A 401 despite a login says that the login is wrong. The sentence does not repeat the login."""
         source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].list_instances()
         assert isinstance(source, Unknown)
         assert "refuses this user or password" in source.message
         assert "s3cret" not in source.message
 
     def test_only_a_url_that_lacks_it_is_asked_for_its_path(self) -> None:
-        """Who gave /eureka is not asked whether he did."""
+        """The question is useless for a URL that ends in /eureka."""
         for url, asked in (("http://eureka:8761", True), ("http://eureka:8761/eureka/v2", False)):
             source = connect(Response(status=404, body=b"{}"), url=url)[0].list_instances()
             assert isinstance(source, Unknown)
             assert ("does the URL end in /eureka?" in source.message) is asked
 
     def test_the_error_for_a_redirect_shows_no_secret(self) -> None:
-        """Query and user of a redirect's target are not repeated."""
+        """Query and user of the redirect's target are left out."""
         headers = {"Location": "https://me:s3cret@sso/login?token=s3cret"}
         source = connect(Response(status=302, headers=headers))[0].list_instances()
         assert isinstance(source, Unknown)
         assert "s3cret" not in source.message
 
     def test_an_answer_has_a_size_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """More than the allowed number of bytes, unzipped, is Unknown."""
+        """The limit applies to the unzipped answer. A larger one is Unknown."""
         monkeypatch.setattr(tries, "LARGEST", 2**20)
         big = gzip.compress(EMPTY + b" " * 5_000_000)
         zipped = Response(status=200, body=big, headers={"Content-Encoding": "gzip"})
@@ -281,14 +280,14 @@ class TestLists:
         ],
     )
     def test_damaged_compression_is_unknown(self, body: bytes, cause: Cause, calls: int) -> None:
-        """An answer that says gzip and is cut, or is none, is no list."""
+        """The answer's header says gzip, but its body is cut or is not zipped."""
         client, server = connect(Response(status=200, body=body, headers={"Content-Encoding": "gzip"}))
         source = client.list_instances()
         assert isinstance(source, Unknown)
         assert (source.cause, len(server.requests)) == (cause, calls)
 
     def test_malformed_instances_of_others_are_logged(self, caplog: pytest.LogCaptureFixture) -> None:
-        """Another's instance that cannot be read whole is a warning, and the list is complete."""
+        """A malformed instance of another owner is a warning. The list is still Complete."""
         instance = {"instanceId": "dc:a:1", "app": "A", "port": 8080}
         body = json.dumps({"applications": {"application": [{"name": "A", "instance": [instance]}]}}).encode()
         client = EurekaClient(
@@ -306,7 +305,7 @@ class TestLists:
 class TestWrites:
     @pytest.mark.parametrize("body", [b"", b'{"status":404}'])
     def test_eurekas_404_is_no_error(self, body: bytes) -> None:
-        """A 404 with a JSON body, or none, means that there is no such instance."""
+        """A 404 with a JSON body, or without one, means that the instance does not exist."""
         client, _ = connect(Response(status=404, body=body))
         assert client.renew(KEY) is False
         assert client.cancel(KEY) is False
@@ -324,7 +323,7 @@ class TestWrites:
         ],
     )
     def test_a_proxys_answer_is_neither_done_nor_absent(self, answer: Response) -> None:
-        """A web page, a proxy's own 404, a redirect or another success is an error for every call."""
+        """A web page, a proxy's 404, a redirect or an unexpected success is an error for every call."""
         client, _ = connect(answer)
         calls: list[Callable[[], object]] = [
             lambda: client.renew(KEY),
@@ -337,7 +336,8 @@ class TestWrites:
 
     @pytest.mark.parametrize("status", [400, 500])
     def test_a_refused_instance_is_rejected(self, status: int) -> None:
-        """A 400 or 500 to a register is about this instance, and repeats the start of the complaint."""
+        """A 400 or 500 for a registration concerns this instance. The error quotes the start of the server's
+        complaint."""
         client, _ = connect(Response(status=status, body=b"Missing ip address" + b"x" * 5000))
         error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
         assert isinstance(error, RegistryRejected)
@@ -347,7 +347,7 @@ class TestWrites:
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
     def test_a_login_that_the_server_repeats_is_not_shown(self, url: str, spring: bool) -> None:
-        """Header and password of our own call, whatever form the refusal has."""
+        """The error hides our header and password, whatever the form of the refusal."""
         credentials = Credentials(user="sync", password="s3cret")
         sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()
         text = f"you sent {sent}, and s3cret is wrong"
@@ -358,8 +358,8 @@ class TestWrites:
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     @pytest.mark.parametrize(("blank", "length"), [(" ", 4096), ("\u3000", 4096), ("\u3000", 4096 // 3)])
-    def test_nor_is_half_of_it(self, spring: bool, blank: str, length: int) -> None:
-        """It stands at the end of what is looked at, behind white space that is not shown."""
+    def test_a_part_of_a_login_is_not_shown_either(self, spring: bool, blank: str, length: int) -> None:
+        """The password is cut at the end of the part that is read. White space before it is not shown."""
         credentials = Credentials(user="sync", password="s3cret-s3cret")
         text = f"no{blank * (length - 5)}s3cret-s3cret"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
@@ -368,7 +368,7 @@ class TestWrites:
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
     def test_control_characters_are_written_out(self, spring: bool) -> None:
-        """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
+        """The refusal holds an escape sequence, a bell, a C1 control and a direction override."""
         text = "\x1b[2J\x07 \x9b31m \u202eowned"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
         client, _ = connect(Response(status=400, body=body.encode()))
@@ -377,7 +377,7 @@ class TestWrites:
 
     @pytest.mark.parametrize("header", ["content_type", "Location"])
     def test_a_header_is_written_out_too(self, header: str) -> None:
-        """Servers name types and targets as they like."""
+        """A server may put control characters into a content type or a redirect's target."""
         odd = "\x1b]0;owned\x07"
         answers = {
             "content_type": Response(status=200, body=b"x", content_type=odd),
@@ -389,7 +389,7 @@ class TestWrites:
 
     @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
     def test_a_refusal_is_reported_without_its_time(self, message: str, told: str) -> None:
-        """Spring's error bodies hold the moment: the same refusal twice is the same sentence."""
+        """Spring's error bodies hold a timestamp. Without it, two equal refusals give the same sentence."""
         body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
         client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
         error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
@@ -399,7 +399,8 @@ class TestWrites:
         ("status", "url"), [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")]
     )
     def test_a_refused_write_where_reads_work_speaks_of_csrf(self, status: int, url: str) -> None:
-        """A 403, or a 401 in spite of a login that reads, names CSRF protection and what to do; one read finds out."""
+        """A 403, or a 401 despite a login that may read, names CSRF protection and the fix. One read is made to tell
+        the two cases apart."""
         client, server = connect(Response(status=status), Response(status=404), Response(status=status), url=url)
         for _ in range(3):
             error = error_of(lambda: client.renew(KEY))
@@ -409,14 +410,14 @@ class TestWrites:
         assert [request.method for request in server.requests] == ["PUT", "GET", "PUT", "PUT"]
 
     def test_a_refused_write_where_reads_fail_too_is_the_login(self) -> None:
-        """A login that may not even read is not told as CSRF protection."""
+        """If reads fail too, the error does not mention CSRF protection."""
         error = error_of(lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(KEY))
         assert "refuses this user or password" in str(error)
         error = error_of(lambda: connect(Response(status=403, body=b"{}"))[0].renew(KEY))
         assert "no right to use Eureka" in str(error)
 
     def test_another_instance_than_asked_is_unusable(self) -> None:
-        """A read that is answered with another instance is a broken cache."""
+        """A read that returns another instance shows a broken cache."""
         body = json.dumps({"instance": {"instanceId": "other", "app": "RATING"}}).encode()
         error = error_of(lambda: connect(Response(status=200, body=body))[0].read_instance(KEY))
         assert isinstance(error, RegistryUnusable)
@@ -429,7 +430,7 @@ class TestRetries:
         ids=str,
     )
     def test_a_transient_failure_is_tried_again(self, failure: Response | Exception) -> None:
-        """A transient failure is repeated after a wait, also of a POST, which is idempotent here."""
+        """The call is repeated after a wait. This also holds for a POST, which is idempotent here."""
         clock = FakeClock()
         client, server = connect(failure, failure, Response(status=204), clock=clock)
         client.register(INSTANCE, dirty_timestamp=1)
@@ -439,7 +440,7 @@ class TestRetries:
 
     @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 500])
     def test_a_final_answer_is_not_repeated(self, status: int) -> None:
-        """An answer that will not change is taken at once."""
+        """A repetition would give the same answer."""
         clock = FakeClock()
         client, server = connect(Response(status=status), clock=clock)
         with contextlib.suppress(RegistryError):
@@ -447,7 +448,7 @@ class TestRetries:
         assert ([request.method for request in server.requests].count("PUT"), clock.slept) == (1, [])
 
     def test_after_the_last_try_it_is_unavailable(self) -> None:
-        """When every try failed the call is unavailable, and says how."""
+        """The error says how the tries failed."""
         client, server = connect(ConnectionRefusedError())
         error = error_of(lambda: client.renew(KEY))
         assert isinstance(error, RegistryUnavailable)
@@ -455,7 +456,7 @@ class TestRetries:
         assert len(server.requests) == 3
 
     def test_retry_after_is_waited_for(self) -> None:
-        """`Retry-After` in seconds, or as a date, is the least wait."""
+        """`Retry-After`, in seconds or as a date, is the shortest wait."""
         clock = FakeClock(time=1_795_248_000.0)
         date = "Sat, 21 Nov 2026 08:00:06 GMT"
         busy = Response(status=429, headers={"Retry-After": "3"})
@@ -474,14 +475,14 @@ class TestRetries:
         assert (len(server.requests), clock.slept) == (1, [])
 
     def test_nothing_is_repeated_when_the_program_stops(self) -> None:
-        """After SIGTERM no try is begun again."""
+        """After SIGTERM no further try begins."""
         clock = FakeClock(stopped=True)
         client, server = connect(TimeoutError(), clock=clock)
         error_of(lambda: client.renew(KEY))
         assert (len(server.requests), clock.slept) == (1, [])
 
     def test_a_wait_has_full_jitter(self) -> None:
-        """The wait is a random part of the growing limit."""
+        """The wait is a random part of a limit that grows."""
 
         class Low:
             def random(self) -> float:

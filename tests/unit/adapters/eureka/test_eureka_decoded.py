@@ -1,4 +1,4 @@
-"""An instance of Eureka is the same object in the next list only while nothing of it but its last renewal changed."""
+"""Decoded instances are reused: an instance is the same object in the next list if only its last renewal changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.adapters.eureka.test_eureka_wire import OURS, THEIRS, changed, l
 
 
 def later(decoded: Decoded, *instances: Any) -> tuple[ObservedInstance, ...]:
-    """A list by a process that has listed before, as one that has not reads it."""
+    """The list as a process decodes it that has listed before. It equals what a first list gives."""
     found = wire.decode_list(listing(*instances), decoded).instances
     assert found == wire.decode_list(listing(*instances)).instances
     return found
@@ -25,7 +25,7 @@ def renewed(instance: dict[str, Any], at: object) -> dict[str, Any]:
 
 
 def test_a_process_that_lists_once_remembers_nothing() -> None:
-    """Only what lists again has a use for it."""
+    """Only a process that lists again can reuse decoded instances."""
     decoded = Decoded()
     first, second, third = (later(decoded, OURS)[0] for _ in range(3))
     assert first.instance is not second.instance
@@ -33,7 +33,7 @@ def test_a_process_that_lists_once_remembers_nothing() -> None:
 
 
 def test_a_renewal_changes_its_own_time_alone() -> None:
-    """Whether the number is native or text."""
+    """The time may be a number or text."""
     decoded = Decoded()
     before = [later(decoded, OURS, THEIRS) for _ in range(2)][1]
     after = later(decoded, renewed(OURS, 7), renewed(THEIRS, "8"))
@@ -58,21 +58,20 @@ def test_a_renewal_changes_its_own_time_alone() -> None:
     ],
 )
 def test_anything_else_makes_it_anew(change: dict[str, Any]) -> None:
-    """The list of now is what counts."""
+    """The newest list is what counts."""
     decoded = Decoded()
     before = [later(decoded, OURS)[0] for _ in range(2)][1]
     assert later(decoded, changed(OURS, **change))[0].instance is not before.instance
 
 
 def test_a_number_is_not_taken_for_what_equals_it() -> None:
-    """1 and true are equal, and are read as other texts."""
+    """1 and true are equal in Python, but give different texts."""
     decoded = Decoded()
     for value in (1, 1, True, 1.0):
         later(decoded, changed(THEIRS, metadata={"weight": value}))
 
 
 def test_an_instance_that_is_no_longer_listed_is_forgotten() -> None:
-    """What was remembered of it is dropped."""
     decoded = Decoded()
     before = [later(decoded, OURS, THEIRS) for _ in range(2)][1]
     later(decoded, OURS)
@@ -81,7 +80,7 @@ def test_an_instance_that_is_no_longer_listed_is_forgotten() -> None:
 
 
 def test_a_list_that_cannot_be_read_changes_nothing() -> None:
-    """The next one is compared with the last that could be."""
+    """The next list is compared with the last readable one."""
     decoded = Decoded()
     before = [later(decoded, OURS)[0] for _ in range(2)][1]
     with pytest.raises(RegistryUnusable):

@@ -1,4 +1,5 @@
-"""Eureka's answers with damaged bytes: read by the rules, or unusable with one sentence, and never another error."""
+"""Eureka's answers with damaged bytes: each is read by the rules, or is unusable with one sentence. No other error
+occurs."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ GOOD = json.dumps(
     }
 ).encode()
 FROM = GOOD.index(b'"application"')
-"""Behind the hash code, which counts."""
+"""The position after the hash code, which counts the instances."""
 ONE = json.dumps({"instance": THEIRS}).encode()
 DIGITS = b"9" * 5000
 NESTED = b"[" * 5000 + b"]" * 5000
@@ -39,7 +40,7 @@ STRAY = (b"\xff", b"\xc3(", b"\xed\xa0\x80", b'\\ud800"', b"\\", b'"', b"{", b"}
 
 
 def damaged(body: bytes, first: int) -> st.SearchStrategy[bytes]:
-    """Any part of it from there on, replaced by a few other bytes."""
+    """Replace any part of the body from there on by a few other bytes."""
     pieces = st.binary(max_size=6) | st.sampled_from((*STRAY, DIGITS, NESTED, b"1e999"))
 
     def damage(at: int, length: int, piece: bytes) -> bytes:
@@ -52,7 +53,8 @@ def damaged(body: bytes, first: int) -> st.SearchStrategy[bytes]:
 @example(GOOD.replace(b'"lastRenewalTimestamp": 1', b'"lastRenewalTimestamp": ' + NESTED))
 @example(GOOD.replace(b"REVIEWS", b"R\xffVIEWS"))
 def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
-    """What is read and what is told as unreadable are together as many as the hash code counts, or it is unusable."""
+    """The instances that are read and those reported as unreadable are as many as the hash code counts. Otherwise the
+    list is unusable."""
     try:
         decoded = wire.decode_list(body)
     except RegistryUnusable:
@@ -63,7 +65,7 @@ def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
 @given(damaged(GOOD, 0))
 @example(GOOD.replace(b"UP_4_", b"UP_" + DIGITS + b"_"))
 def test_a_list_never_raises(body: bytes) -> None:
-    """Through the client, too: Complete, or Unknown with one sentence."""
+    """The client gives Complete, or Unknown with one sentence."""
     source = connect(Response(status=200, body=body))[0].list_instances()
     assert isinstance(source, Complete | Unknown)
     if isinstance(source, Unknown):
@@ -74,7 +76,7 @@ def test_a_list_never_raises(body: bytes) -> None:
 @given(damaged(ONE, 0))
 @example(b'{"instance":' * 5000)
 def test_one_damaged_instance_is_read_or_unusable(body: bytes) -> None:
-    """The uncached read knows no other error."""
+    """The uncached read raises no other error."""
     with contextlib.suppress(RegistryUnusable):
         wire.decode_instance(body)
 
@@ -93,7 +95,7 @@ def test_one_damaged_instance_is_read_or_unusable(body: bytes) -> None:
     ids=lambda part: part[:30].decode(errors="replace"),
 )
 def test_a_damaged_text_of_others_hides_nothing(before: bytes, after: bytes) -> None:
-    """A stray byte or a number without end in another's instance: it is told, and both instances are there."""
+    """Another owner's instance has a stray byte or an endless number. It is reported, and both instances are listed."""
     theirs = json.dumps(THEIRS).encode()
     assert before in theirs
     ours = json.dumps(OURS).encode()
@@ -107,7 +109,7 @@ def test_a_damaged_text_of_others_hides_nothing(before: bytes, after: bytes) -> 
 
 @pytest.mark.parametrize("damage", [b"\xff", b'"' + NESTED, b""])
 def test_a_sentence_stays_the_same_while_the_list_grows(damage: bytes) -> None:
-    """A condition changes when the trouble does, not with each pass: no sentence holds a size or a place."""
+    """A sentence holds no size and no position. So a condition does not change with each pass."""
     told = set()
     for others in (1, 20):
         body = listing(OURS, *([THEIRS] * others))[:-40] + damage
@@ -119,7 +121,7 @@ def test_a_sentence_stays_the_same_while_the_list_grows(damage: bytes) -> None:
 
 
 def test_a_short_list_is_reported_without_numbers() -> None:
-    """The same for a list that holds fewer than it counts."""
+    """A list that holds fewer instances than it counts has a constant sentence, too."""
     told = set()
     for count in (5, 6):
         with pytest.raises(RegistryUnusable) as caught:
@@ -133,7 +135,6 @@ def test_a_short_list_is_reported_without_numbers() -> None:
 )
 @pytest.mark.parametrize("status", [302, 503])
 def test_a_head_that_makes_no_sense_raises_nothing(headers: dict[str, str], status: int) -> None:
-    """Headers of strangers are no reason to end."""
     assert isinstance(connect(Response(status=status, headers=headers))[0].list_instances(), Unknown)
 
 
@@ -146,7 +147,7 @@ BOMB = b'<!DOCTYPE a [<!ENTITY b "' + b"x" * 100 + b'">' + b'<!ENTITY c "' + b"&
 
 @given(damaged(ANSWERS, 0))
 def test_an_answer_to_a_batch_is_read_or_unusable(body: bytes) -> None:
-    """As many codes as items, or none."""
+    """A readable answer has as many codes as the batch has items."""
     with contextlib.suppress(RegistryUnusable):
         assert len(replication.decode_answers(body, items=2)) == 2
 
@@ -155,7 +156,7 @@ def test_an_answer_to_a_batch_is_read_or_unusable(body: bytes) -> None:
 @example(BOMB)
 @example(STATUS.replace(b"a:8761<", b"&lt;\x1b[2J<"))
 def test_a_status_page_is_read_or_unusable(body: bytes) -> None:
-    """Of XML only what is asked for, and no entity of somebody's own."""
+    """Only the needed parts of the XML are read. Entities are not expanded."""
     with contextlib.suppress(RegistryUnusable):
         found = replication.decode_status(body)
         assert len("".join((found.instance_id, *found.replicas))) <= 10 * len(body)

@@ -1,4 +1,4 @@
-"""Who we are to Eureka, from text and from files that are mounted, rotated, half written or gone."""
+"""The login for Eureka: from text, and from mounted files that are rotated, half written or missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 
 @dataclass(slots=True)
 class FakeClock:
-    """Time that passes only when a test says so; files are written at its present time."""
+    """Time that passes only when a test says so. Files get its time as their modification time."""
 
     time: float = 1_795_248_000.0
     folder: Path = field(default=Path())
@@ -40,7 +40,7 @@ class FakeClock:
         return False
 
     def write(self, content: bytes, *, name: str = "password") -> Path:
-        """Writes a file now."""
+        """Write a file with the clock's time."""
         path = self.folder / name
         path.write_bytes(content)
         os.utime(path, (self.time, self.time))
@@ -54,7 +54,7 @@ def clock(tmp_path: Path) -> FakeClock:
 
 
 def secret(clock: FakeClock, content: bytes) -> SecretFile:
-    """The password file, long there."""
+    """A password file that was written long ago."""
     path = clock.write(content)
     clock.time += 100
     return SecretFile(path, option="--eureka-password-file", clock=clock)
@@ -62,7 +62,7 @@ def secret(clock: FakeClock, content: bytes) -> SecretFile:
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str) -> None:
-    """One trailing newline goes, and nothing else: a space at the end belongs to the password."""
+    """One trailing newline is removed. A space at the end belongs to the password."""
     assert secret(clock, f"{ODD} {end}".encode())() == f"{ODD} "
 
 
@@ -78,7 +78,7 @@ def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str
     ],
 )
 def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock, content: bytes, why: str) -> None:
-    """The sentence names the option, the file and the reason, and nothing of the content."""
+    """The error names the option, the file and the reason. It does not quote the content."""
     with pytest.raises(ConfigurationError, match=why) as caught:
         secret(clock, content)
     assert "--eureka-password-file" in str(caught.value)
@@ -87,14 +87,14 @@ def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock,
 
 @pytest.mark.parametrize("name", ["absent", "."])
 def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, name: str) -> None:
-    """An absent file, or a folder, is named with the system's reason."""
+    """The error names the missing file, or the folder, with the system's reason."""
     with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|it is a folder)"):
         SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
 def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> None:
-    """Nobody may ever write into it."""
+    """A read from a pipe without a writer would never end."""
     pipe = clock.folder / "pipe"
     os.mkfifo(pipe)
     if link:
@@ -104,7 +104,7 @@ def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> N
 
 
 def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
-    """What it held before is still used, and it is warned of once."""
+    """The last content stays in use, and one warning says so."""
     password = secret(clock, b"s3cret")
     path = clock.folder / "password"
     path.unlink()
@@ -118,7 +118,7 @@ def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pyt
 
 
 def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
-    """Until it has stayed as it is for a second it may be half written."""
+    """A file that changed within the last second may be half written."""
     password = secret(clock, b"old\n")
     clock.write(b"ne")
     assert password() == "old"
@@ -132,7 +132,7 @@ def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
 
 
 def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClock) -> None:
-    """The first call of a pass has the password that came between the passes."""
+    """The first call of a pass uses a password that was written between two passes."""
     password = secret(clock, b"old\n")
     clock.write(b"new\n")
     clock.time += 10
@@ -140,7 +140,7 @@ def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClo
 
 
 def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock) -> None:
-    """The clock of a file server may be ahead of ours."""
+    """A file server's clock may be ahead of ours."""
     password = secret(clock, b"old\n")
     clock.time += 3600
     clock.write(b"new\n")
@@ -154,7 +154,7 @@ def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock)
 def test_a_file_that_became_unusable_changes_nothing(
     clock: FakeClock, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it held before is still used, one warning says so, and the next good content is taken."""
+    """The last content stays in use, and one warning says so. The next valid content is used."""
     password = secret(clock, b"old\n")
     clock.write(content)
     clock.time += 10
@@ -167,7 +167,7 @@ def test_a_file_that_became_unusable_changes_nothing(
 
 
 def test_a_file_that_is_gone_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A secret that was taken away is warned of once, and its return is seen."""
+    """The last content stays in use, and one warning says so. A new file is used."""
     password = secret(clock, b"old\n")
     (clock.folder / "password").unlink()
     assert [password(), password()] == ["old"] * 2
@@ -178,7 +178,7 @@ def test_a_file_that_is_gone_changes_nothing(clock: FakeClock, caplog: pytest.Lo
 
 
 def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
-    """A mounted secret is a link to a folder that is exchanged as a whole."""
+    """The file of a mounted secret is a link into a folder that Kubernetes replaces as a whole."""
     for number, content in ((1, b"old\n"), (2, b"new\n")):
         (clock.folder / f"..{number}").mkdir()
         clock.write(content, name=f"..{number}/password")
@@ -194,13 +194,13 @@ def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
 
 
 def test_a_user_with_a_colon_is_refused(clock: FakeClock) -> None:
-    """Basic authentication cannot carry it, and would take a part of the name for the password."""
+    """In basic authentication, a server would read the part after the colon as the password."""
     with pytest.raises(ConfigurationError, match="colon"):
         make_login(user="a:b", password="c")
 
 
 def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
-    """The client asks for the login before each call, and writes it in UTF-8 (RFC 7617)."""
+    """The client reads the login before each call, and encodes it in UTF-8 (RFC 7617)."""
     seen: list[str] = []
 
     def handle(request: Request) -> Response:

@@ -1,4 +1,5 @@
-"""Several peers: which one is called, what is said when one fails, and how ghosts are found and cancelled."""
+"""Several peers: which one is called, what a failure reports, and how instances on one peer alone are found and
+cancelled."""
 
 from __future__ import annotations
 
@@ -63,15 +64,15 @@ T = TypeVar("T")
 
 @dataclass
 class Peer(Registry):
-    """One server, by the rules of the fake registry; its writes reach `others` while replication works."""
+    """One server with the rules of the fake registry. Its writes reach `others` while replication works."""
 
     held: fakes.Registry
     trouble: RegistryError | None = None
-    """What every call meets ..."""
+    """The error of every call."""
     write_trouble: RegistryError | None = None
-    """... or every write."""
+    """The error of every write."""
     takes: float = 0
-    """Seconds of a call."""
+    """The duration of a call in seconds."""
     others: list[Peer] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -112,7 +113,7 @@ class Peer(Registry):
 
 
 class Pair:
-    """Two peers, a cluster with two ready pods and a syncer, and a process that may start anew."""
+    """Two peers, a cluster with two ready pods and a syncer, and a process that can restart."""
 
     def __init__(self, *, replicating: bool = True) -> None:
         self.world = fakes.FakeWorld()
@@ -125,21 +126,21 @@ class Pair:
         self.restart()
 
     def restart(self, lease_duration: float = 300) -> EurekaPeers:
-        """The program starts anew, and remembers nothing."""
+        """Restart the program. It remembers nothing."""
         every = sweep_seconds(lease_duration)
         self.peers = EurekaPeers({ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every)
         self.world.registry = self.peers  # type: ignore[assignment]
         return self.peers
 
     def run(self) -> tuple[ExitCode, PassReport]:
-        """One pass, with each peer's calls counted anew."""
+        """Run one pass, and count each peer's calls from zero."""
         self.one.calls.clear()
         self.two.calls.clear()
         report = self.world.run()
         return of_report(report, fail_on_held=True, detailed=False), report
 
     def standing(self) -> tuple[set[InstanceKey], set[InstanceKey]]:
-        """What each peer holds."""
+        """Return the keys that each peer holds."""
         return set(self.one.held.held), set(self.two.held.held)
 
 
@@ -148,7 +149,7 @@ OURS = {key(1), key(2)}
 
 @pytest.fixture
 def pair() -> Pair:
-    """Two peers that both hold ours."""
+    """Two peers that both hold our instances."""
     pair = Pair()
     assert pair.run()[0] is ExitCode.OK
     assert pair.standing() == (OURS, OURS)
@@ -157,7 +158,7 @@ def pair() -> Pair:
 
 class TestAddresses:
     def test_commas_divide_as_in_spring(self) -> None:
-        """Each address has its own login; blanks between commas are nothing, and the order is kept."""
+        """Each address has its own login. Blanks between commas are ignored, and the order is kept."""
         found = parse_addresses("http://ann:s3cret@one:8761/eureka/, ,https://two/eureka,")
         assert [(one.url, one.login and one.login.user) for one in found] == [
             ("http://one:8761/eureka", "ann"),
@@ -165,24 +166,24 @@ class TestAddresses:
         ]
 
     def test_one_given_twice_is_one(self) -> None:
-        """Duplicates are folded, however the slash at the end is written."""
+        """A slash at the end and upper case make no difference."""
         assert len(parse_addresses("http://one/eureka,http://ONE/eureka/")) == 1
 
     def test_one_given_twice_with_two_logins_is_refused(self) -> None:
-        """Which one is meant cannot be told; neither password is shown."""
+        """The intended login is unknown. The error shows neither password."""
         with pytest.raises(ConfigurationError, match="given twice") as caught:
             parse_addresses("http://ann:s3cret@one/eureka,http://ann:0ther@one/eureka")
         assert "s3cret" not in str(caught.value)
         assert "0ther" not in str(caught.value)
 
     def test_a_wrong_one_is_named_by_its_place(self) -> None:
-        """The message counts the addresses and quotes none: it may hold part of a password."""
+        """The error gives the address's number. It does not quote the address, which may hold part of a password."""
         with pytest.raises(ConfigurationError, match=r"Of 2 Eureka URLs, number 1.*%2C") as caught:
             parse_addresses("http://ann:s3c,ret@one/eureka")
         assert "s3c" not in str(caught.value)
 
     def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
-        """Nothing is counted where there is one."""
+        """With one address, the error gives no number."""
         with pytest.raises(ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"):
             parse_addresses("one:8761/eureka")
         with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
@@ -191,14 +192,14 @@ class TestAddresses:
 
 class TestChoice:
     def test_all_calls_go_to_the_first_peer(self, pair: Pair) -> None:
-        """The other one is not called at all, once all were listed."""
+        """After a sweep has listed all peers, the second peer gets no calls."""
         assert pair.run()[0] is ExitCode.OK
         assert pair.two.calls == []
 
     @pytest.mark.parametrize("call", ["read", "register", "renew", "cancel"])
     def test_a_failed_call_is_sent_to_the_next_peer_at_once(self, call: str, pair: Pair) -> None:
-        """So do the calls after it, without another try at the first."""
-        pair.clock.sleep(REPLICATION_SECONDS)  # what was registered has come to the next one
+        """Later calls also go to the next peer, without another try on the first."""
+        pair.clock.sleep(REPLICATION_SECONDS)  # the registrations are replicated by now
         pair.one.calls.clear()
         pair.two.calls.clear()
         pair.one.trouble = DOWN
@@ -214,7 +215,7 @@ class TestChoice:
         assert pair.two.calls.count(call) == 2
 
     def test_a_list_that_is_not_to_be_had_is_taken_from_the_next(self, pair: Pair) -> None:
-        """A peer that is down or warming up costs a pass nothing but its try."""
+        """A peer that is down or warming up costs a pass one failed try."""
         pair.one.trouble = DOWN
         code, report = pair.run()
         assert code is ExitCode.OK
@@ -226,7 +227,8 @@ class TestChoice:
     def test_the_first_peer_is_used_again_after_a_while_not_within_a_pass(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A rest ends with a list; one warning says that it began, one line that it is over, and how long it was."""
+        """A list ends a peer's rest. A warning reports the start of the rest. One line reports its end and its
+        length."""
         caplog.set_level(logging.INFO)
         pair.one.trouble = DOWN
         pair.run()
@@ -246,7 +248,8 @@ class TestChoice:
     def test_a_failing_peer_is_skipped_ever_longer_and_reported_once(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A single failure costs seconds, and a peer that is away few timeouts. When it has worked, it begins anew."""
+        """A single failure leaves the peer out for seconds only. A peer that is away costs few timeouts. The rests are
+        short again after a call that works."""
         caplog.set_level(logging.INFO)
         pair.one.trouble = DOWN
         pair.one.calls.clear()
@@ -272,7 +275,7 @@ class TestChoice:
         assert caplog.messages[1].endswith("is used again, after 28m20s")
 
     def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
-        """The renewals of a pass go out in many threads, and one outage meets them all."""
+        """The renewals of a pass run in many threads, and one outage fails them all."""
         rests = Rests(pair.clock)
         for _ in range(16):
             rests.begin(ONE, Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
@@ -281,7 +284,7 @@ class TestChoice:
         assert rests.resting() == {}
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
-        """One sentence holds what every peer said, and the exit code is that of a registry that is away."""
+        """One sentence holds the error of each peer. The exit code says that Eureka cannot be read."""
         pair.one.trouble = DOWN
         pair.two.trouble = RegistryUnavailable("GET two was answered 503: Eureka is overloaded or down.")
         code, report = pair.run()
@@ -296,7 +299,7 @@ class TestChoice:
         assert pair.standing() == (OURS, OURS)
 
     def test_after_all_were_down_the_one_that_is_back_is_used(self, pair: Pair) -> None:
-        """No rest is waited for, and nobody is tried in vain once one has answered."""
+        """The peer is tried before its rest is over. The other peer is not tried after it has answered."""
         pair.one.trouble = pair.two.trouble = DOWN
         pair.run()
         pair.two.trouble = None
@@ -306,7 +309,7 @@ class TestChoice:
         assert pair.one.calls == []
 
     def test_without_time_nothing_is_tried_and_no_peer_is_blamed(self, pair: Pair) -> None:
-        """When a pass's time is over, the next one begins with the first peer."""
+        """If the time of a pass is over, the next pass starts with the first peer."""
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
         pair.one.calls.clear()
@@ -321,7 +324,7 @@ class TestChoice:
         assert pair.one.calls == ["renew"]
 
     def test_a_peer_that_uses_up_the_time_is_left_alone_afterwards(self, pair: Pair) -> None:
-        """The next peer is not begun without time, but has the calls that follow."""
+        """The next peer is not called when no time is left. It gets the calls that follow."""
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
@@ -336,7 +339,7 @@ class TestChoice:
         assert pair.two.calls == ["renew"]
 
     def test_a_refused_instance_is_not_carried_to_the_next_peer(self, pair: Pair) -> None:
-        """It is the instance's fault, and the peer stays in use."""
+        """The refusal concerns the instance, so the peer stays in use."""
         pair.one.write_trouble = RegistryRejected("Eureka refuses the instance")
         with pytest.raises(RegistryRejected):
             pair.peers.register(instance(1), dirty_timestamp=1)
@@ -348,7 +351,7 @@ class TestChoice:
     def test_after_a_500_the_next_peer_is_tried_and_the_first_stays_in_use(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """It may be broken, or stumble over the instance: another peer may take that, and the first stays in use."""
+        """The peer may be broken, or may fail at this instance. Another peer may accept the instance."""
         pair.one.write_trouble = RegistryStumbled("POST one was answered 500: Eureka refuses the instance.")
         pair.two.calls.clear()
         pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
@@ -362,7 +365,7 @@ class TestChoice:
         assert pair.two.calls == ["register", "register"]
 
     def test_an_error_of_all_peers_is_reported_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
-        """The fix for a login or CSRF protection is long, and the same on each."""
+        """The fix for a login or for CSRF protection is a long text, and the same for each peer."""
         for peer, name in ((pair.one, ONE), (pair.two, TWO)):
             peer.write_trouble = RegistryDenied(f"PUT {name}/apps/A/b was answered 403: ignore it in the server.")
         with pytest.raises(RegistryDenied) as caught:
@@ -376,7 +379,7 @@ class TestChoice:
         ]
 
     def test_many_threads_that_meet_a_dead_peer_all_get_their_answer(self, pair: Pair) -> None:
-        """The peer is left alone once, whoever noticed."""
+        """Whichever thread notices the failure first, the peer begins one rest."""
         pair.one.trouble = DOWN
         answers: list[bool] = []
         threads = [threading.Thread(target=lambda: answers.append(pair.peers.renew(key(1)))) for _ in range(16)]
@@ -392,7 +395,7 @@ class TestRefusals:
     def test_a_refused_list_is_reported_and_no_lease_expires(
         self, trouble: RegistryError, code: ExitCode, pair: Pair
     ) -> None:
-        """Pass after pass it is Unknown, so that nothing is removed, while the next peer takes the renewals."""
+        """The registry is Unknown in each pass, so nothing is removed. The renewals go to the next peer."""
         pair.one.trouble = trouble
         pair.world.cluster.apply(piece(endpoint(1)))
         for _ in range(2):
@@ -410,7 +413,8 @@ class TestRefusals:
     def test_refused_writes_go_to_the_next_peer_with_a_warning(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Its list stays good, but is no proof that writes work: they keep to the next peer."""
+        """The first peer's list stays in use. But a list does not show that writes work, so they stay with the next
+        peer."""
         pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF.")
         for calls_to_the_first in (["list", "renew"], ["list"]):
             assert pair.run()[0] is ExitCode.OK
@@ -421,7 +425,7 @@ class TestRefusals:
         ]
 
     def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:
-        """When no peer can be used, the error is the one that a person has to see to."""
+        """If no peer can be used, the error is the one that a person must fix."""
         pair.one.trouble, pair.two.trouble = DOWN, DENIED
         with pytest.raises(RegistryDenied, match="No Eureka peer could be used"):
             pair.peers.renew(key(1))
@@ -430,7 +434,7 @@ class TestRefusals:
             pair.peers.renew(key(1))
 
     def test_a_cancel_that_another_peer_refuses_has_failed(self, pair: Pair) -> None:
-        """Callers may still find the instance there, so the finalizer of its syncer waits."""
+        """Callers may still find the instance on that peer. So its syncer's finalizer stays."""
         pair.two.trouble = DENIED
         pair.clock.sleep(6)
         with pytest.raises(RegistryDenied):
@@ -440,7 +444,7 @@ class TestRefusals:
 
 class TestGhosts:
     def test_an_undesired_instance_of_ours_is_cancelled_on_the_peer_that_holds_it(self) -> None:
-        """It is read there first; a desired instance and another owner's stay."""
+        """The instance is read on that peer first. A desired instance and another owner's instance stay."""
         pair = Pair(replicating=False)
         gone, other = stored(instance(9)), foreign()
         pair.two.held.put(stored(instance(1)), gone, other)
@@ -450,7 +454,7 @@ class TestGhosts:
         assert pair.two.calls.index("read") < pair.two.calls.index("cancel")
 
     def test_an_undesired_instance_that_another_owner_took_over_stays(self, pair: Pair) -> None:
-        """The list showed it as ours, the uncached read does not."""
+        """The list shows the instance as ours, but the uncached read does not."""
         ghost = stored(instance(9))
         pair.two.others = []
         pair.two.held.put(ghost)
@@ -464,14 +468,14 @@ class TestGhosts:
         assert "cancel" not in pair.one.calls + pair.two.calls
 
     def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
-        """Ownership is looked at on each peer by itself."""
+        """The owner is checked on each peer separately."""
         pair.one.others = []
         pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == (OURS - {key(1)}, OURS)
 
     def test_a_cancel_reaches_every_peer_without_replication(self, pair: Pair) -> None:
-        """What a cut line between the peers would leave behind goes in the same call, unless its peer is down."""
+        """The call cancels on every peer itself, in case replication is cut. A peer that is down is left out."""
         pair.one.others = []
         pair.clock.sleep(6)
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
@@ -483,9 +487,9 @@ class TestGhosts:
         assert pair.two.calls == []
 
     def test_on_every_peer_the_replacement_is_registered_before_the_cancel(self, pair: Pair) -> None:
-        """The first peer may not have replicated the registration to the second yet, so it replicates the cancel,
-        too."""
-        pair.one.others = []  # what it has to tell is still on its way
+        """The second peer may not have the new registration yet. So the cancel also reaches it by replication only, in
+        the same order."""
+        pair.one.others = []  # its registrations are not replicated yet
         pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == ({key(2), key(3)}, OURS)
@@ -494,7 +498,8 @@ class TestGhosts:
         assert pair.standing() == ({key(2), key(3)}, {key(2)})
 
     def test_the_brake_counts_undesired_instances_of_one_peer(self) -> None:
-        """A first peer that lost its memory, and a cluster that shows no pods, do not empty the second."""
+        """The first peer lost its instances, and the cluster shows no pods. The second peer's instances are not
+        removed."""
         pair = Pair(replicating=False)
         pair.world.cluster.apply(piece())
         pair.two.held.put(*(stored(instance(number)) for number in range(1, 31)))
@@ -507,7 +512,7 @@ class TestGhosts:
         assert pair.two.calls.count("renew") == 30, "what is held is renewed where it stands"
 
     def test_a_desired_instance_that_only_lags_is_left_alone(self, pair: Pair) -> None:
-        """On the second peer alone by the lists, but the first knows it by now: a renewal is all."""
+        """The lists show it on the second peer only, but the first peer has it by now. So it is only renewed."""
         pair.one.held.put(foreign())
         listing: Source[tuple[ObservedInstance, ...]] = Complete(data=(foreign(),))
         pair.one.list_instances = lambda: listing  # type: ignore[method-assign]
@@ -518,7 +523,7 @@ class TestGhosts:
         assert {"register", "cancel"}.isdisjoint(pair.one.calls + pair.two.calls)
 
     def test_a_desired_instance_that_the_first_peer_lost_is_registered_there(self, pair: Pair) -> None:
-        """It is seen on the second, and brought back on the first in the same pass."""
+        """The sweep finds it on the second peer. The same pass registers it again on the first."""
         pair.one.held.cancel(key(1))
         pair.restart()
         code, report = pair.run()
@@ -527,7 +532,7 @@ class TestGhosts:
         assert pair.standing() == (OURS, OURS)
 
     def test_a_kept_instance_on_one_peer_alone_is_renewed_there(self, pair: Pair) -> None:
-        """Nothing is known of it but that it was registered, so it must not expire."""
+        """There is no proof for its removal, so its lease must not expire."""
         pair.one.held.cancel(key(1))
         pair.two.others = []
         pair.world.cluster.services.clear()
@@ -538,7 +543,8 @@ class TestGhosts:
         assert pair.standing() == ({key(2)}, OURS)
 
     def test_it_is_renewed_there_every_30_s_and_not_once_a_sweep(self, pair: Pair) -> None:
-        """However often a daemon looks: more often would bend the server's self-preservation."""
+        """The interval of a daemon's passes makes no difference. More renewals would distort the server's
+        self-preservation."""
         pair.one.held.cancel(key(1))
         pair.two.others = []
         pair.world.cluster.services.clear()
@@ -561,7 +567,8 @@ class TestGhosts:
     def test_a_kept_instance_on_one_peer_does_not_expire_even_with_short_leases(
         self, pair: Pair, duration: int, passes: int | None
     ) -> None:
-        """In a CronJob of one or two passes a minute, and in a daemon: who does not know of it does not renew it."""
+        """The process is a CronJob with one or two passes a minute, or a daemon. A process renews only instances that
+        it knows of."""
         pair.one.others = pair.two.others = []
         pair.one.held.cancel(key(1))
         pair.world.cluster.services.clear()
@@ -580,7 +587,7 @@ class TestGhosts:
         pair.peers.renew_strays()
 
     def test_an_id_that_others_have_on_a_later_peer_is_not_registered(self) -> None:
-        """Their instance has no owner's mark, so it is not found by that peer's lists. The rest is registered."""
+        """Their instance has no owner mark, so the sweep does not report it. The other instances are registered."""
         pair = Pair()
         theirs = changed(foreign(), key=key(1))
         pair.two.held.put(theirs)
@@ -589,7 +596,7 @@ class TestGhosts:
         assert pair.two.held.held[key(1)] == theirs
 
     def test_an_id_that_others_have_on_a_later_peer_is_not_registered_again(self, pair: Pair) -> None:
-        """The first peer lost our lease, and its list does not know yet."""
+        """The first peer lost our lease, but its cached list still shows the instance."""
         theirs = changed(foreign(), key=key(1))
         pair.two.held.held[key(1)] = theirs
         pair.one.held.cached_for(60)
@@ -599,7 +606,7 @@ class TestGhosts:
         assert pair.two.held.held[key(1)] == theirs
 
     def test_while_a_later_peer_is_away_ids_are_registered_all_the_same(self) -> None:
-        """Whatever it holds: it is asked once."""
+        """The later peer is asked once, and its instances are unknown."""
         pair = Pair()
         pair.run()
         pair.world.cluster.apply(piece(*(endpoint(number) for number in range(1, 5))))
@@ -610,7 +617,7 @@ class TestGhosts:
         assert pair.two.calls == ["read"]
 
     def test_an_id_is_not_free_when_no_time_is_left_to_ask_a_later_peer(self, pair: Pair) -> None:
-        """Nor is that peer blamed for it."""
+        """The later peer does not begin a rest because of this."""
         limit = TimeLimit(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
@@ -623,7 +630,7 @@ class TestGhosts:
             peers.read_everywhere(key(9))
 
     def test_an_id_is_not_free_when_a_later_peer_refuses_to_read_it(self, pair: Pair) -> None:
-        """It is the instance's fault, and the peer stays in use."""
+        """The refusal concerns the instance, so the peer stays in use."""
         pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
         for _ in range(2):
             with pytest.raises(RegistryRejected):
@@ -635,12 +642,12 @@ class TestGhosts:
     def test_a_later_peer_that_gives_no_answer_to_anybody_is_passed_over(
         self, trouble: RegistryError, pair: Pair
     ) -> None:
-        """One password that is wrong on one server must not stop all registrations."""
+        """A wrong password on one server must not stop all registrations."""
         pair.two.trouble = trouble
         assert pair.peers.read_everywhere(key(9)) is None
 
     def test_an_undesired_instance_waits_when_its_peer_fails_after_the_list(self, pair: Pair) -> None:
-        """The pass goes on without it, and the first peer stays in use."""
+        """The pass continues without the instance, and the first peer stays in use."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
         assert isinstance(pair.restart().list_instances(), Complete)
@@ -652,7 +659,7 @@ class TestGhosts:
         assert pair.one.calls == ["renew"]
 
     def test_a_failed_renewal_on_the_only_peer_of_an_instance_is_no_error(self, pair: Pair) -> None:
-        """The answer is the first peer's, and so is the next list."""
+        """The result is that of the first peer, and so is the next list."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
         pair.restart().list_instances()
@@ -662,7 +669,7 @@ class TestGhosts:
         assert pair.two.calls[-1] == "renew"
 
     def test_an_undesired_instance_on_one_of_several_peers_is_found(self) -> None:
-        """With three peers, an absent copy on one does not hide the one on the next."""
+        """With three peers, the second may lack an instance that the third holds."""
         pair = Pair(replicating=False)
         third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
         third.held.put(stored(instance(9)))
@@ -677,19 +684,20 @@ class TestGhosts:
 
 class TestSweeps:
     def test_a_daemon_lists_every_peer_once_in_each_stretch(self, pair: Pair) -> None:
-        """With a pass each 10 s for an hour, no two sweeps are more than ten minutes apart, and they are few."""
+        """In an hour of passes every 10 s, two sweeps are at most ten minutes apart. There are few sweeps."""
         swept = sweeps(pair, seconds=3600, interval=10)
         assert len(swept) == 3600 / SWEEP_SECONDS + 0.5
         assert gaps(swept) <= 600
 
     def test_processes_of_a_minute_list_every_peer_by_the_wall_clock(self, pair: Pair) -> None:
-        """A CronJob's processes, each with two passes and a late start, leave no gap of more than ten minutes."""
+        """Each process of a CronJob starts late and makes two passes. No gap between sweeps is longer than ten
+        minutes."""
         swept = sweeps(pair, seconds=7200, interval=30, process=60, late=7)
         assert gaps(swept) <= 600
         assert len(swept) <= 2 * 7200 / SWEEP_SECONDS
 
     def test_a_process_that_begins_later_in_a_stretch_waits_for_the_next(self, pair: Pair) -> None:
-        """Those before it have swept."""
+        """Earlier processes have made the sweep of this stretch."""
         pair.clock.sleep(SWEEP_MARGIN_SECONDS)
         pair.restart()
         pair.run()
@@ -698,7 +706,7 @@ class TestSweeps:
     def test_a_peer_that_cannot_be_listed_is_reported_and_the_pass_continues(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A wrong password on the second peer is reported before it is needed."""
+        """A wrong password for the second peer is reported before that peer is needed."""
         pair.two.trouble = DENIED
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
@@ -709,7 +717,7 @@ class TestSweeps:
     def test_a_sweep_that_failed_is_owed_and_made_with_the_next_list(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Not eight minutes later; and as long as it fails alike it is said once."""
+        """It does not wait eight minutes. Repeated equal failures are reported once."""
         pair.two.trouble = DENIED
         pair.restart()
         for _ in range(3):
@@ -726,7 +734,7 @@ class TestSweeps:
         assert "list" not in pair.two.calls
 
     def test_a_peer_that_is_used_again_is_swept_with_the_next_list(self, pair: Pair) -> None:
-        """Whatever was cancelled while it was away goes there, too, though no sweep is due."""
+        """Instances that were cancelled during its rest are cancelled there, even if no sweep is due."""
         pair.one.trouble = DOWN
         pair.one.others = pair.two.others = []
         pair.world.cluster.apply(piece(endpoint(1)))
@@ -739,14 +747,14 @@ class TestSweeps:
         assert pair.standing() == ({key(1)}, {key(1)})
 
     def test_a_peer_that_has_just_failed_is_not_listed_again(self, pair: Pair) -> None:
-        """One try in a pass is enough."""
+        """A pass tries a peer once."""
         pair.one.trouble = DOWN
         pair.restart()
         pair.run()
         assert pair.one.calls == ["list"]
 
     def test_an_instance_of_one_peer_follows_that_peers_list_once_it_is_first(self, pair: Pair) -> None:
-        """It was found there while another was the first, and is gone since."""
+        """A sweep found the instance there while the other peer was the first. The peer has cancelled it since."""
         pair.one.others = pair.two.others = []
         rests = Rests(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
@@ -760,7 +768,7 @@ class TestSweeps:
         assert listed_by(peers) == {key(2)}
 
     def test_a_stray_that_its_peer_holds_no_more_is_not_shown_again(self, pair: Pair) -> None:
-        """Another cluster's that was cancelled would stop every pass until the next sweep, minutes later."""
+        """Another cluster's instance, although cancelled, would stop every pass until the next sweep."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9), metadata={"eurekube.owner": "another"}))
         peers = pair.restart()
@@ -771,7 +779,7 @@ class TestSweeps:
             pair.two.held.cancel(key(9))
 
     def test_strays_of_no_owner_are_not_shown(self, pair: Pair) -> None:
-        """The data centre's own lag in replication is none of our business."""
+        """Delays in the replication of other applications do not concern us."""
         pair.two.held.put(foreign())
         listed = pair.restart().list_instances()
         assert isinstance(listed, Complete)
@@ -779,14 +787,15 @@ class TestSweeps:
 
 
 def listed_by(peers: EurekaPeers) -> set[InstanceKey]:
-    """What their next list shows."""
+    """Return the keys that their next list shows."""
     listed = peers.list_instances()
     assert isinstance(listed, Complete)
     return {one.key for one in listed.data}
 
 
 def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, late: float = 0) -> list[float]:
-    """When the second peer was listed; with `process` a new one begins so often, `late` seconds into its time."""
+    """Return when the second peer was listed. With `process`, a new process starts that often, and makes its first pass
+    `late` seconds later."""
     pair.restart()
     begin = pair.clock.now()
     found = []
@@ -802,12 +811,12 @@ def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, l
 
 
 def gaps(times: list[float]) -> float:
-    """The longest wait between two of them."""
+    """The longest time between two of them."""
     return max(later - earlier for earlier, later in itertools.pairwise(times))
 
 
 def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> None:
-    """Also with replication cut, when its instances are left on the second peer alone."""
+    """This holds even if replication is cut and only the second peer has the instances."""
     pair.one.others = pair.two.others = []
     pair.run()
     pair.world.cluster.delete(REF)
@@ -820,12 +829,12 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
 
 
 def test_a_deletion_asks_a_peer_anew_that_failed_once(pair: Pair) -> None:
-    """It rests, and works long since: the deletion does not wait for the end of its rest."""
+    """The peer works again, but its rest is not over. The deletion does not wait for the end of the rest."""
     pair.run()
     pair.world.cluster.delete(REF)
     pair.clock.sleep(6)
     pair.run()
-    for _ in range(6):  # each of its rests is longer
+    for _ in range(6):  # each rest is longer than the last
         pair.two.trouble = RegistryUnavailable("timed out")
         pair.peers.list_elsewhere(Complete(data=()))
         pair.peers.list_instances()
@@ -839,7 +848,7 @@ def test_a_deletion_asks_a_peer_anew_that_failed_once(pair: Pair) -> None:
 
 
 def test_a_deletion_asks_no_peer_twice_that_has_just_failed(pair: Pair) -> None:
-    """It would cost each pass another timeout."""
+    """A second try would cost each pass another timeout."""
     pair.peers.list_instances()
     pair.two.trouble = RegistryUnavailable("timed out")
     pair.two.calls.clear()
@@ -849,7 +858,8 @@ def test_a_deletion_asks_no_peer_twice_that_has_just_failed(pair: Pair) -> None:
 
 
 def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pair) -> None:
-    """Asked again, the first peer says 404; the others are still about to hear of it, and of what replaces it."""
+    """The first peer answers the second try with 404. Its replication of the cancel, and of the new instance, is still
+    on its way."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -860,8 +870,9 @@ def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pai
 
 
 @pytest.mark.parametrize("ago", [-4, 0, 4, 6])
-def test_so_is_one_right_after_a_registration_of_another_process(ago: float, pair: Pair) -> None:
-    """What stays is read before anything is cancelled, and tells how old it is; two clocks may differ."""
+def test_a_cancel_right_after_a_registration_of_another_process_is_left_to_replication(ago: float, pair: Pair) -> None:
+    """Instances that stay are read before any cancel, and their timestamps show how new they are. The two clocks may
+    differ."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -873,7 +884,7 @@ def test_so_is_one_right_after_a_registration_of_another_process(ago: float, pai
 
 
 def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pair) -> None:
-    """The peer that took the registration does not answer any more: the next pass cancels on the others."""
+    """The peer that has the new registration does not answer any more. The next pass cancels on the others."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -888,7 +899,7 @@ def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pa
 
 
 def test_a_skipped_peer_is_reported(pair: Pair) -> None:
-    """A peer that the list, or a cancel after it, skipped may still hold an instance. One that is called again is not
+    """A peer that the list or a later cancel skipped may still hold an instance. A peer that is used again is not
     reported."""
     assert pair.run()[0] is ExitCode.OK
     peers = pair.restart()
@@ -909,10 +920,10 @@ def test_a_skipped_peer_is_reported(pair: Pair) -> None:
 
 
 def deleted_while_two_is_away(pair: Pair) -> None:
-    """The instances are cancelled on the first peer alone, and no endpoint gives their ids any more."""
+    """The instances are cancelled on the first peer only, and no endpoint has their addresses any more."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
-    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.restart()  # a process that starts now makes no sweep in this stretch
     pair.two.trouble = DOWN
     pair.world.cluster.delete(REF)
     pair.run()
@@ -922,7 +933,8 @@ def deleted_while_two_is_away(pair: Pair) -> None:
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
 def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(process: str, pair: Pair) -> None:
-    """What no endpoint gives and the first peer does not list is looked for on the others before the finalizer goes."""
+    """Before the finalizer is removed, the other peers are listed. They may hold instances without an endpoint that the
+    first peer lacks."""
     deleted_while_two_is_away(pair)
     passes = 0
     while REF in pair.world.cluster.syncers:
@@ -939,10 +951,10 @@ def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(pro
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
 def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process: str, pair: Pair) -> None:
-    """Each pass registers something, so that its cancels go to the first peer alone."""
+    """Each pass registers an instance, so its cancels go to the first peer only."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
-    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.restart()  # a process that starts now makes no sweep in this stretch
     pair.world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
     pair.world.cluster.delete(REF)
     passes = 0
@@ -964,8 +976,8 @@ def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process
 
 @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
 def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(trouble: RegistryError, pair: Pair) -> None:
-    """The peer may be gone for good, and its address still be given: 600 s after the deletion no lease is left
-    there."""
+    """The peer may be gone for good, although its address is still configured. 600 s after the deletion, all leases
+    there have expired."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = trouble
     deleted = pair.world.cluster.syncers[REF].deleted
@@ -985,7 +997,7 @@ def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(troubl
 
 @pytest.mark.parametrize("sweep_is_due", [False, True])
 def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_is_due: bool, pair: Pair) -> None:
-    """Not in those that wait for the server's cache, and not twice where a sweep is due."""
+    """Passes that wait for the server's cache do not list them. A sweep that is due does not list them twice."""
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
     pair.restart()
     pair.world.cluster.delete(REF)
@@ -1000,7 +1012,7 @@ def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_
 
 
 def test_a_deletion_waits_when_no_time_is_left_to_list_the_other_peers(pair: Pair) -> None:
-    """They are listed with the next pass."""
+    """The next pass lists them."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = None
     pair.clock.sleep(60)

@@ -1,4 +1,4 @@
-"""Time is bounded: whatever a server does, a call ends with the limit of its stage, or sooner."""
+"""Time limits of calls to Eureka: whatever the server does, a call ends with the limit of its stage or sooner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client(url: str, clock: SystemClock, limit: TimeLimit | None = None, **optio
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
-    """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
+    """The server sends a byte every moment, so it is never silent. The list is Unknown after one try."""
     with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=1) as eureka:
         watch = Stopwatch()
         source = eureka.list_instances()
@@ -56,7 +56,7 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> None:
-    """What is left of the stage bounds the whole answer; a call after it is not begun."""
+    """The rest of the stage's time limits the whole answer. No call begins after it."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once) as server, client(server.url, clock, limit) as eureka:
@@ -73,7 +73,7 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
 
 @pytest.mark.loopback
 def test_silence_ends_with_the_limit_of_the_stage() -> None:
-    """A server that says nothing is waited for no longer than what is left, whatever the read timeout."""
+    """The client waits for a silent server no longer than the time that is left, whatever the read timeout."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
@@ -86,7 +86,7 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
 
 @pytest.mark.loopback
 def test_silence_ends_with_the_read_timeout() -> None:
-    """Without a limit a silent server is waited for as long as the options say."""
+    """Without a limit of the stage, the read timeout of the options applies."""
     with trickling(b"", pause=60) as server, client(server.url, SystemClock(), read_timeout=0.2, retries=0) as eureka:
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="no answer in time"):
@@ -96,7 +96,7 @@ def test_silence_ends_with_the_read_timeout() -> None:
 
 @pytest.mark.loopback
 def test_a_stop_ends_a_trickling_answer() -> None:
-    """After SIGTERM an answer that goes on for ever is given a moment more, and not asked for again."""
+    """After SIGTERM, an endless answer gets a moment more. The call is not repeated."""
     clock = SystemClock()
     with trickling() as server, client(server.url, clock) as eureka:
         watch = Stopwatch()
@@ -119,7 +119,7 @@ def in_process(clock: FakeClock, limit: TimeLimit, answer: Response) -> tuple[Eu
 
 
 def test_nothing_is_tried_when_nothing_is_left() -> None:
-    """No call begins after the limit; a list is Unknown."""
+    """No call begins after the limit. The list is Unknown."""
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
@@ -132,7 +132,7 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 
 def test_no_retry_waits_beyond_the_limit() -> None:
-    """A wait that would take all that is left is not begun: the last failure stands."""
+    """A wait longer than the time that is left does not begin. The error is that of the last try."""
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=503))
@@ -143,7 +143,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
 
 
 def test_a_limit_that_is_lifted_bounds_nothing() -> None:
-    """A next stage may have more time again."""
+    """A later stage may have more time."""
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
@@ -155,7 +155,7 @@ def test_a_limit_that_is_lifted_bounds_nothing() -> None:
 
 @pytest.mark.loopback
 def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
-    """No timeout of a socket ends it, for a byte comes every moment."""
+    """No socket timeout ends it, because a byte comes every moment."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
@@ -170,7 +170,7 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Name servers that answer when this is set; the resolver of the system takes no timeout."""
+    """Name servers that answer only after this event is set. The system's resolver has no timeout."""
     answering, real = threading.Event(), socket.getaddrinfo
 
     def resolve(*args: Any, **kwargs: Any) -> Any:
@@ -184,7 +184,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 @pytest.mark.loopback
 def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading.Event) -> None:
-    """A call is waited for no longer than what is left."""
+    """The call takes no longer than the time that is left."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
@@ -198,7 +198,7 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
 
 @pytest.mark.loopback
 def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: threading.Event) -> None:
-    """So that the next peer is called while there is time. What comes of it later is closed; the next call works."""
+    """So time is left to call the next peer. A connection that opens later is closed, and the next call works."""
     clock = SystemClock()
     with (
         trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", whole=True) as server,
@@ -215,7 +215,7 @@ def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: thread
 @pytest.mark.loopback
 @pytest.mark.parametrize("location", ["http://[x/", "/gesperrt/\xfc"])
 def test_a_redirect_that_makes_no_sense_keeps_no_connection(location: str) -> None:
-    """The next call would wait for one for ever."""
+    """If it kept the connection, the next call would wait for one without end."""
     answer = Response(status=302, headers={"Location": location})
     with LoopbackServer(lambda request: answer) as server, client(server.url, SystemClock(), concurrency=1) as eureka:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""TLS to Eureka on loopback: what works, and one clear sentence for each way in which it does not."""
+"""TLS to Eureka on loopback: working connections, and one clear sentence for each kind of failure."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","applicatio
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """The one that the server's certificates are of."""
+    """The authority that issues the server's certificates."""
     return Authority(folder=tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another one."""
+    """Another authority."""
     return Authority(folder=tmp_path_factory.mktemp("tls"))
 
 
 def empty(request: Request) -> Response:
-    """A registry that holds nothing."""
+    """An empty registry."""
     return Response(status=200, body=EMPTY)
 
 
 def listed(url: str, **options: Any) -> Source[Any]:
-    """What a list says, without retries."""
+    """List the instances, without retries."""
     settings = ConnectionOptions(address=EurekaAddress.parse(f"{url}/eureka"), retries=0, **options)
     with EurekaClient(settings, clock=SystemClock(), random=random.Random(0)) as client:
         return client.list_instances()
 
 
 def trouble(source: Source[Any]) -> tuple[Cause, str]:
-    """Cause and sentence of a list that failed."""
+    """Return the cause and the sentence of a list that failed."""
     assert isinstance(source, Unknown)
     assert source.message.endswith((".", "?"))
     assert "SSL" not in source.message
@@ -54,20 +54,19 @@ def trouble(source: Source[Any]) -> tuple[Cause, str]:
 
 
 def test_a_private_authority_is_trusted_by_its_file(authority: Authority) -> None:
-    """With the CA file the server is believed."""
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         assert listed(url, ca_file=str(authority.ca_file)) == Complete(data=())
 
 
 def test_without_verification_any_certificate_will_do(authority: Authority) -> None:
-    """An unknown authority and another name are taken, without a warning at each call."""
+    """An unknown authority and another host name are accepted, without a warning for each call."""
     with serving_tls(empty, server_context(*authority.issue("elsewhere.test"))) as url:
         assert listed(url, verify=False) == Complete(data=())
 
 
 @pytest.mark.parametrize("given", ["none", "other"])
 def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, stranger: Authority, given: str) -> None:
-    """Without the CA file, or with another one, the sentence asks for it."""
+    """The sentence asks for the CA file if there is none, or if it is another authority's."""
     options = {"ca_file": str(stranger.ca_file)} if given == "other" else {}
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url, **options))
@@ -77,7 +76,7 @@ def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, strange
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_another_host_name_is_reported(authority: Authority, host: str) -> None:
-    """A certificate for another name asks for a URL with a name that it holds."""
+    """The sentence asks for a URL with a name from the certificate."""
     with serving_tls(empty, server_context(*authority.issue("eureka.test"))) as url:
         cause, sentence = trouble(listed(url.replace("localhost", host), ca_file=str(authority.ca_file)))
     assert cause is Cause.UNAVAILABLE
@@ -85,7 +84,7 @@ def test_another_host_name_is_reported(authority: Authority, host: str) -> None:
 
 
 def test_an_expired_certificate_is_reported(authority: Authority) -> None:
-    """It has to be renewed at the server."""
+    """The sentence asks to renew it at the server."""
     with serving_tls(empty, server_context(*authority.issue("localhost", expired=True))) as url:
         cause, sentence = trouble(listed(url, ca_file=str(authority.ca_file)))
     assert cause is Cause.UNAVAILABLE
@@ -93,7 +92,7 @@ def test_an_expired_certificate_is_reported(authority: Authority) -> None:
 
 
 def test_https_to_a_plain_port_is_reported() -> None:
-    """The URL has to begin with http."""
+    """The sentence says that the URL must begin with http."""
     with LoopbackServer(empty) as server:
         cause, sentence = trouble(listed(server.url.replace("http:", "https:")))
     assert cause is Cause.UNUSABLE
@@ -101,7 +100,7 @@ def test_https_to_a_plain_port_is_reported() -> None:
 
 
 def test_http_to_a_tls_port_that_hangs_up_is_reported(authority: Authority) -> None:
-    """A server that answers with a TLS alert, or not at all, gets a sentence as well."""
+    """The server may answer with a TLS alert, or not at all."""
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url.replace("https:", "http:")))
     assert "check that Eureka runs at this address" in sentence or "this port speaks TLS" in sentence
@@ -118,7 +117,7 @@ def test_http_to_a_tls_port_that_hangs_up_is_reported(authority: Authority) -> N
     ids=["Tomcat", "nginx", "Go"],
 )
 def test_http_to_a_tls_port_that_answers_is_reported(body: bytes) -> None:
-    """What servers say to plain HTTP at such a port is understood: the URL has to begin with https."""
+    """Some servers answer plain HTTP with an error page. The sentence says that the URL must begin with https."""
     with LoopbackServer(lambda request: Response(status=400, body=body, content_type="text/plain")) as server:
         cause, sentence = trouble(listed(server.url))
     assert cause is Cause.UNUSABLE
@@ -133,7 +132,7 @@ class TestClientCertificates:
         return context
 
     def test_the_right_one_is_taken(self, authority: Authority, newest: ssl.TLSVersion) -> None:
-        """Certificate and key may be two files."""
+        """Certificate and key may be in two files."""
         certificate, key = authority.issue("sync@example.test")
         with serving_tls(empty, self.context(authority, newest)) as url:
             own = (str(certificate), str(key))
@@ -143,7 +142,7 @@ class TestClientCertificates:
     def test_a_missing_or_foreign_client_certificate_is_reported(
         self, authority: Authority, stranger: Authority, newest: ssl.TLSVersion, given: str
     ) -> None:
-        """The server's refusal asks for a client certificate that it trusts."""
+        """The sentence asks for a client certificate that the server trusts."""
         options: dict[str, Any] = {"ca_file": str(authority.ca_file)}
         if given == "other":
             certificate, key = stranger.issue("sync@example.test")
@@ -157,7 +156,7 @@ class TestClientCertificates:
 def test_a_deleted_ca_file_is_reported_and_a_changed_one_is_read(
     authority: Authority, stranger: Authority, tmp_path: Path
 ) -> None:
-    """The file is read for each new connection: an outage while it is away, trust again when it is right."""
+    """The file is read for each new connection. While it is missing, lists fail. A corrected file works at once."""
     ca_file = tmp_path / "ca.pem"
     ca_file.write_bytes(stranger.ca_file.read_bytes())
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:

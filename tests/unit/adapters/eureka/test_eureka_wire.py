@@ -1,4 +1,4 @@
-"""Eureka's JSON: what is read, what is passed over, and what makes a list unusable."""
+"""Eureka's JSON: which fields are read, which are ignored, and what makes a list unusable."""
 
 from __future__ import annotations
 
@@ -58,31 +58,30 @@ class TestWellFormed:
     @pytest.mark.parametrize("number", [8080, "8080"])
     @pytest.mark.parametrize("enabled", [True, "true"])
     def test_a_port_may_be_text_or_native(self, number: object, enabled: object) -> None:
-        """`$` and `@enabled` are text or native."""
         (seen,) = wire.decode_list(listing(changed(OURS, port={"$": number, "@enabled": enabled}))).instances
         assert seen.instance.port == Port(8080, True)
 
     def test_a_single_element_may_be_collapsed(self) -> None:
-        """Old codecs put an object where there is one application or one instance."""
+        """Old codecs write an object instead of an array with one application or instance."""
         body = {"applications": {"application": {"name": "RATING", "instance": OURS}}}
         assert len(wire.decode_list(json.dumps(body).encode()).instances) == 1
 
     def test_a_collapsed_element_may_be_malformed(self) -> None:
-        """A collapsed single instance of others is passed over like one in an array."""
+        """A malformed instance of another owner is treated as in an array."""
         bad = changed(THEIRS, port=8080)
         body = {"applications": {"application": {"name": "RATING", "instance": bad}}}
         assert wire.decode_list(json.dumps(body).encode()).malformed == ("RATING/dc-host:rating:8080",)
 
     @pytest.mark.parametrize("spelling", ["overriddenStatus", "overriddenstatus"])
     def test_an_override_has_two_spellings(self, spelling: str) -> None:
-        """Both spellings are read; a telling one wins over UNKNOWN."""
+        """Both spellings are read. A set status takes precedence over UNKNOWN."""
         instance = changed(OURS)
         instance[spelling] = "OUT_OF_SERVICE"
         (seen,) = wire.decode_list(listing(instance)).instances
         assert seen.instance.override is InstanceStatus.OUT_OF_SERVICE
 
     def test_left_out_and_null_fields_are_empty(self) -> None:
-        """A missing or null field is empty, zero or UNKNOWN; the app is that of the application."""
+        """A missing or null field is empty, zero or UNKNOWN. The app is the application's name."""
         null = dict.fromkeys(OURS) | {"instanceId": "a"}
         for instance in ({"instanceId": "a"}, null):
             (seen,) = wire.decode_list(listing(instance)).instances
@@ -91,24 +90,24 @@ class TestWellFormed:
             assert seen.status is InstanceStatus.UNKNOWN
 
     def test_empty_metadata_is_empty(self) -> None:
-        """The `@class` of empty metadata is no metadata."""
+        """Empty metadata has a key `@class`, which is ignored."""
         (seen,) = wire.decode_list(
             listing(changed(OURS, metadata={"@class": "java.util.Collections$EmptyMap"}))
         ).instances
         assert seen.metadata == {}
 
     def test_native_metadata_becomes_text(self) -> None:
-        """Numbers and booleans in metadata become text, and null is left out."""
+        """Numbers and booleans in metadata become text. A null is left out."""
         (seen,) = wire.decode_list(listing(changed(OURS, metadata={"a": 1, "b": True, "c": None}))).instances
         assert seen.metadata == {"a": "1", "b": "true"}
 
     def test_an_unknown_status_is_unknown(self) -> None:
-        """A status that Eureka does not have is UNKNOWN, not an error."""
+        """A status that Eureka does not define is UNKNOWN and no error."""
         (seen,) = wire.decode_list(listing(changed(OURS, status="up"))).instances
         assert seen.status is InstanceStatus.UNKNOWN
 
     def test_a_blank_id_is_the_host_name(self) -> None:
-        """The id falls back to the host name, as in the server."""
+        """An instance without an id has its host name as id, as in the server."""
         (seen,) = wire.decode_list(listing(changed(THEIRS, instanceId=None, hostName="h"))).instances
         assert seen.key == InstanceKey("RATING", "h")
 
@@ -146,24 +145,24 @@ class TestUnusable:
 
     @given(st.integers(min_value=0, max_value=len(listing(OURS, THEIRS)) - 1))
     def test_a_cut_answer_is_unusable(self, length: int) -> None:
-        """Every proper beginning of a list is an error."""
+        """This holds for every proper prefix of a list."""
         with pytest.raises(RegistryUnusable):
             wire.decode_list(listing(OURS, THEIRS)[:length])
 
     def test_a_cut_answer_with_a_malformed_instance_is_unusable(self) -> None:
-        """A cut behind a malformed instance is still found."""
+        """The malformed instance does not hide that the answer is cut after it."""
         with pytest.raises(RegistryUnusable):
             wire.decode_list(listing(changed(THEIRS, port=8080), OURS)[:-30])
 
     def test_a_list_with_fewer_instances_than_it_counts_is_unusable(self) -> None:
-        """A list that holds fewer instances than its hash code counts was shortened on its way."""
+        """A list with fewer instances than its hash code counts was shortened in transit."""
         assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
         with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):
             wire.decode_list(listing(OURS, hash_code="OUT_OF_SERVICE_1_UP_1_"))
 
     @pytest.mark.parametrize("hash_code", ["", "nonsense", "abc_7"])
     def test_a_hash_code_of_another_form_is_no_matter(self, hash_code: str) -> None:
-        """A hash code that counts nothing is ignored."""
+        """A hash code without counts is ignored."""
         assert len(wire.decode_list(listing(OURS, hash_code=hash_code)).instances) == 1
 
 
@@ -180,14 +179,15 @@ class TestMalformed:
         ],
     )
     def test_of_others_what_can_be_read_is_kept(self, changes: dict[str, Any]) -> None:
-        """A malformed field of another's instance is as good as left out; the instance stays, and is told."""
+        """A malformed field of another owner's instance counts as missing. The instance is listed and reported."""
         decoded = wire.decode_list(listing(changed(THEIRS, **changes), OURS))
         assert [seen.key.id for seen in decoded.instances] == [THEIRS["instanceId"], OURS["instanceId"]]
         assert decoded.malformed == ("RATING/dc-host:rating:8080",)
         assert decoded.instances[0].instance.host_name == "10.0.0.1"
 
     def test_of_others_one_without_a_key_is_counted(self) -> None:
-        """An instance of others without id and host name is passed over, told, and counted against the hash code."""
+        """Another owner's instance without id and host name is left out and reported. The comparison with the hash code
+        includes it."""
         nameless = changed(THEIRS, instanceId=None, hostName=None)
         decoded = wire.decode_list(listing(nameless, OURS, hash_code="UP_2_"))
         assert len(decoded.instances) == 1
@@ -205,7 +205,7 @@ class TestMalformed:
         ],
     )
     def test_one_that_could_be_ours_makes_the_list_unusable(self, instance: Any) -> None:
-        """A malformed instance that could be ours must not pass for absent, or for different."""
+        """A malformed instance that may be ours must not count as absent or as changed."""
         with pytest.raises(RegistryUnusable, match="could be ours"):
             wire.decode_list(listing(instance, THEIRS))
 
@@ -218,7 +218,7 @@ class TestMalformed:
         ),
     )
     def test_no_field_of_others_hides_ours(self, field: str, value: Any) -> None:
-        """Whatever stands in one field of another's instance: ours is read, or the list is unusable."""
+        """Whatever the value of another owner's field, our instance is read or the list is unusable."""
         try:
             decoded = wire.decode_list(listing(changed(THEIRS, **{field: value}), OURS, hash_code="UP_2_"))
         except RegistryUnusable:
@@ -229,17 +229,17 @@ class TestMalformed:
 
 class TestOne:
     def test_one_instance_is_read(self) -> None:
-        """The uncached read has the root `instance`."""
+        """The answer to the uncached read has the root `instance`."""
         assert wire.decode_instance(json.dumps({"instance": OURS}).encode()).key.app == "RATING"
 
     @pytest.mark.parametrize("body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"])
     def test_a_body_that_is_no_instance_is_unusable(self, body: bytes) -> None:
-        """Another shape, a missing key or a cut is an error."""
+        """The body has another shape, lacks a key, or is cut."""
         with pytest.raises(RegistryUnusable):
             wire.decode_instance(body)
 
     def test_a_number_that_is_none_does_not_say_that_the_answer_was_cut(self) -> None:
-        """The JSON came whole."""
+        """The JSON is complete."""
         with pytest.raises(RegistryUnusable, match="is JSON but not an instance"):
             wire.decode_instance(json.dumps({"instance": {**OURS, "lastDirtyTimestamp": "soon"}}).encode())
 
@@ -262,7 +262,7 @@ def instance(**changes: Any) -> Instance:
 
 class TestRegisterBody:
     def test_the_body_is_exact(self) -> None:
-        """The body holds these fields and no other, the override always UNKNOWN."""
+        """The body has these fields and no others. The override is always UNKNOWN."""
         body = json.loads(wire.encode_instance(instance(), dirty_timestamp=1795248000785))
         assert body == {
             "instance": {
@@ -287,7 +287,7 @@ class TestRegisterBody:
         }
 
     def test_urls_are_sent_when_given(self) -> None:
-        """URLs are left out when empty."""
+        """Empty URLs are left out."""
         body = json.loads(wire.encode_instance(instance(home_page_url="http://a/"), dirty_timestamp=1))
         assert body["instance"]["homePageUrl"] == "http://a/"
         assert "statusPageUrl" not in body["instance"]
@@ -296,7 +296,7 @@ class TestRegisterBody:
         "metadata", [{"k:v": "x"}, {"": "x"}, {"a b": "x"}, {"7": "x"}, {"a": "\x01"}, {"a/b": ""}]
     )
     def test_metadata_that_breaks_xml_is_not_sent(self, metadata: dict[str, str]) -> None:
-        """A key that is no XML name, or a control character, would break `/apps` for every XML reader."""
+        """A key that is no XML name, or a control character, would break `/apps` for every reader of XML."""
         with pytest.raises(RegistryRejected, match="was not sent"):
             wire.encode_instance(instance(metadata=metadata), dirty_timestamp=1)
 
@@ -312,7 +312,7 @@ class TestRegisterBody:
     def test_an_instance_that_is_written_is_read_back(
         self, metadata: dict[str, str], port: int, status: InstanceStatus
     ) -> None:
-        """A register body that a server would hand back unchanged is read as what was written."""
+        """A server may return a registered body unchanged. It is read as the instance that was written."""
         wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
         seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))
         assert (seen.key, seen.metadata, seen.instance.port, seen.status) == (wanted.key, metadata, wanted.port, status)

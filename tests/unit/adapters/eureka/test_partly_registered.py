@@ -1,4 +1,4 @@
-"""What a batch brought to one of two Eureka servers, and the other one refused."""
+"""An instance that a batch registered on one of two Eureka servers, while the other server refused it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUSED = Response(status=403, body=b"{}")
 
 
 def refuse_registrations(server: Server) -> None:
-    """The server refuses each batch that has one, and takes the others."""
+    """Let the server refuse each batch with a registration, and accept other batches."""
     real = server.eureka.handle
 
     def handle(request: Request) -> Response:
@@ -27,7 +27,7 @@ def refuse_registrations(server: Server) -> None:
 
 
 def partly(number: int = 2) -> Site:
-    """The last of the servers refused a batch of a registration that the others took."""
+    """A site whose last server refused a batch of one registration that the other servers accepted."""
     site = Site(number).listed()
     batches = site.registry.batches()
     assert batches is not None
@@ -37,7 +37,7 @@ def partly(number: int = 2) -> Site:
 
 
 def test_the_renewal_of_a_partly_registered_instance_says_absent_once() -> None:
-    """So the pass registers it by a single call, which its server replicates; then it is renewed like any other."""
+    """So the pass registers it by a single call, which the server replicates. Later renewals are normal."""
     site = partly()
     site.forget()
     assert not site.registry.renew(key(1))
@@ -47,7 +47,7 @@ def test_the_renewal_of_a_partly_registered_instance_says_absent_once() -> None:
 
 @pytest.mark.parametrize("how", ["registered", "cancelled"])
 def test_a_single_call_settles_it(how: str) -> None:
-    """Its server hands on what it is told."""
+    """The server replicates a single call."""
     site = partly()
     if how == "cancelled":
         site.registry.cancel(key(1), ours=OWNERSHIP.holds)
@@ -58,7 +58,7 @@ def test_a_single_call_settles_it(how: str) -> None:
 
 
 def test_a_batch_that_all_servers_take_settles_it() -> None:
-    """The refusing server has it by replication, and takes batches again."""
+    """The refusing server got the instance by replication, and accepts batches again."""
     site = partly()
     site.clock.sleep(ASK_SECONDS)
     for server in site.servers:
@@ -69,15 +69,15 @@ def test_a_batch_that_all_servers_take_settles_it() -> None:
 
 
 def test_a_single_server_has_it_or_not() -> None:
-    """There is nothing to hand on."""
+    """A single server has no replica."""
     site = partly(1)
     site.servers[0].put(1)
     assert site.registry.renew(key(1))
 
 
 def test_the_replaced_instance_stays_on_a_server_that_lacks_the_new_one() -> None:
-    """The next pass finds it on the first server, and registers it again before it cancels. Otherwise callers of the
-    second server would have neither the old instance nor the new one."""
+    """The next pass finds the new instance on the first server. It registers it again before it cancels the old one.
+    Otherwise callers of the second server would find neither instance."""
     story = Story((1,))
     for _ in range(2):
         story.run()

@@ -1,4 +1,4 @@
-"""What a person who asks is told of the CRD, and of Services."""
+"""Details for the commands that explain: the schema of the CRD, and the selectors of Services."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tests.unit.adapters.kubernetes.world import DEFINITION, Half, World
 
 
 def details_of(answer: Any) -> KubernetesDetails:
-    """Of an API that answers each call so."""
+    """The details, from an API that gives this answer to each call."""
     world = World()
     world.fault = lambda request, number: Response(status=200, body=json.dumps(answer).encode())
     return KubernetesDetails(world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock))
 
 
 def schema_of(definition: Any) -> Any:
-    """What is read of a definition."""
+    """The schema that is read from this definition."""
     return details_of(definition).schema()
 
 
 def services_of(service: Any) -> Any:
-    """What is read of a list of one Service."""
+    """The selectors that are read from a list of this one Service."""
     listed = {"kind": "ServiceList", "metadata": {"resourceVersion": "1"}, "items": [service]}
     return details_of(listed).list_service_selectors("shop")
 
 
 def test_the_schema_is_that_of_the_stored_version() -> None:
-    """Others are only served."""
+    """Other versions are only served."""
     (stored,) = DEFINITION["spec"]["versions"]
     other = {"name": "v0", "storage": False, "schema": {"openAPIV3Schema": {"type": "object"}}}
     found = schema_of({**DEFINITION, "spec": {**DEFINITION["spec"], "versions": [other, stored]}})
@@ -61,7 +61,7 @@ def test_the_schema_is_that_of_the_stored_version() -> None:
     ],
 )
 def test_a_definition_that_lacks_its_schema_is_unknown(definition: Any) -> None:
-    """It is no empty schema, which would be another than this version's."""
+    """An empty schema would count as a difference to this version's schema."""
     found = schema_of(definition)
     assert isinstance(found, Unknown)
     assert found.cause is Cause.UNUSABLE
@@ -69,7 +69,7 @@ def test_a_definition_that_lacks_its_schema_is_unknown(definition: Any) -> None:
 
 @pytest.mark.parametrize("spec", [None, [], {"selector": 0}, {"selector": False}, {"selector": ""}, {"selector": []}])
 def test_a_selector_that_is_none_is_not_an_empty_one(spec: Any) -> None:
-    """A Service without a selector is something else: nobody would say which pods it lacks."""
+    """A Service without a selector has another meaning: no check of its pods would follow."""
     found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec})
     assert isinstance(found, Unknown)
     assert found.cause is Cause.UNUSABLE
@@ -77,7 +77,7 @@ def test_a_selector_that_is_none_is_not_an_empty_one(spec: Any) -> None:
 
 @pytest.mark.parametrize("service", [{}, {"spec": {}}, {"spec": {"selector": None}}, {"spec": {"selector": {}}}])
 def test_a_service_may_have_no_selector(service: Any) -> None:
-    """Somebody else then makes its slices."""
+    """Another controller or a person makes its slices then."""
     found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, **service})
     assert isinstance(found, Complete)
     assert [one.selector for one in found.data] == [{}]

@@ -1,4 +1,4 @@
-"""Files in the place of a cluster: what they have is listed, and what they lack is unknown."""
+"""Files instead of a cluster: their objects are listed, and kinds that they lack are unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 
 
 def thing(kind: str, namespace: str, name: str, **more: Any) -> dict[str, Any]:
-    """An object as kubectl writes it."""
+    """An object in the form that kubectl writes."""
     metadata = {"namespace": namespace, "name": name} if namespace else {"name": name}
     version = {"EndpointSlice": "discovery.k8s.io/v1", "EurekaSyncer": "eurekube.io/v1"}.get(kind, "v1")
     return {"apiVersion": version, "kind": kind, "metadata": {**metadata, "uid": f"uid-{name}"}, **more}
@@ -22,26 +22,26 @@ SERVICES = [thing("Service", namespace, "web", spec={"ports": [{"port": 80}]}) f
 
 
 def cluster(*objects: dict[str, Any]) -> KubernetesCluster:
-    """The port on these objects."""
+    """A cluster port that reads these objects."""
     return KubernetesCluster(DumpedConnection(objects), clock=SystemClock(), random=random.Random())
 
 
 def unknown(source: Any) -> str:
-    """Why it is unknown."""
+    """Return why the source is unknown."""
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNUSABLE
     return source.message
 
 
 def names(listed: Listed[Any], namespace: str) -> list[str]:
-    """What was listed there."""
+    """Return the names that were listed in the namespace."""
     source = listed.of(namespace)
     assert isinstance(source, Complete)
     return [one.name for one in source.data]
 
 
 def test_objects_of_the_files_are_listed() -> None:
-    """Of the whole cluster, or of a namespace; other kinds of objects are no hindrance."""
+    """The list is of the whole cluster, or of one namespace. Objects of other kinds are ignored."""
     found = cluster(*SERVICES, thing("Pod", "shop", "a"), thing("ConfigMap", "shop", "c"))
     assert names(found.list_services(None), "shop") == ["web"]
     assert names(found.list_services(["ship", "other"]), "ship") == ["web"]
@@ -51,7 +51,7 @@ def test_objects_of_the_files_are_listed() -> None:
 
 
 def test_a_kind_that_no_file_has_is_unknown() -> None:
-    """Never empty: nothing may be planned as if there were none."""
+    """An empty list would let a plan remove instances."""
     found = cluster(*SERVICES)
     told = unknown(found.list_slices(["shop"]).of("shop"))
     assert told == "no file of --from has any EndpointSlice: add what kubectl get endpointslices -A -o json writes"
@@ -63,7 +63,7 @@ def test_a_kind_that_no_file_has_is_unknown() -> None:
 
 
 def test_a_kind_of_another_group_is_another_kind() -> None:
-    """Knative has Services, too, and an older version of ours has other fields."""
+    """Knative has Services too, and an older API version has other fields."""
     knative = thing("Service", "shop", "b") | {"apiVersion": "serving.knative.dev/v1"}
     assert "has any Service" in unknown(cluster(knative).list_services(None).of("shop"))
     assert names(cluster(knative, *SERVICES).list_services(None), "shop") == ["web"]
@@ -72,12 +72,12 @@ def test_a_kind_of_another_group_is_another_kind() -> None:
 
 
 def test_files_without_namespaced_objects_name_no_namespace() -> None:
-    """A scope of no namespace would have no syncer, and nothing unknown."""
+    """A scope of no namespaces would have no syncers, and no unknown source."""
     assert DumpedConnection([thing("Namespace", "", "shop")]).namespaces is None
 
 
 def test_the_cluster_is_known_where_its_namespace_was_saved() -> None:
-    """By the UID of kube-system, as from the API."""
+    """The UID of kube-system identifies the cluster, as with the API."""
     found = cluster(thing("Namespace", "", "kube-system"))
     assert found.identity() == Complete(data="uid-kube-system")
     assert found.namespace_exists("kube-system") == Complete(data=True)

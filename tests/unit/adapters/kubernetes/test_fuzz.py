@@ -1,4 +1,5 @@
-"""The API's answers with damaged bytes: Unknown by the rules of a walk, and never another error or a shorter list."""
+"""The API's answers with damaged bytes: the source is Unknown by the rules of a list. No other error occurs, and no
+list gets shorter."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ WORLD = World()
 
 
 def page(kind: str, *items: dict[str, Any]) -> bytes:
-    """A whole list."""
+    """A complete list."""
     head = {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
     return json.dumps({**head, "items": items}).encode()
 
@@ -50,7 +51,7 @@ SYNCERS = page("EurekaSyncerList", SYNCER)
 
 
 def listed(body: bytes, walk: Callable[[None], Listed[Any]]) -> Source[Any]:
-    """What is known of the namespace after this answer."""
+    """Return the source of the namespace after this answer."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
     found = walk(None)
     if isinstance(found.elsewhere, Unknown):
@@ -61,7 +62,7 @@ def listed(body: bytes, walk: Callable[[None], Listed[Any]]) -> Source[Any]:
 
 
 def damaged(body: bytes, longest: int = 12) -> st.SearchStrategy[bytes]:
-    """Any part of it replaced by a few other bytes."""
+    """Replace any part of the body by a few other bytes."""
     pieces = st.binary(max_size=6) | st.sampled_from((*STRAY, DIGITS, NESTED))
 
     def damage(at: int, length: int, piece: bytes) -> bytes:
@@ -74,7 +75,7 @@ def damaged(body: bytes, longest: int = 12) -> st.SearchStrategy[bytes]:
 @example(SERVICES.replace(b'"http"', NESTED, 1))
 @example(SERVICES.replace(b'"http"', b'"\xff"', 1))
 def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
-    """All three are there, or something is Unknown; a few bytes take no whole item with them."""
+    """All three Services are listed, or a source is Unknown. The damage is too short to remove a whole item."""
     source = listed(body, WORLD.cluster.list_services)
     if isinstance(source, Unknown):
         assert source.cause in (Cause.UNUSABLE, Cause.UNAVAILABLE)
@@ -85,14 +86,13 @@ def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
 
 @given(damaged(SLICES, len(SLICES)))
 def test_a_list_of_slices_never_raises(body: bytes) -> None:
-    """Any damage."""
     listed(body, WORLD.cluster.list_slices)
 
 
 @given(damaged(SYNCERS, len(SYNCERS)))
 @example(SYNCERS.replace(b'"conditions": [', b'"conditions": [' + NESTED + b","))
 def test_a_list_of_syncers_never_raises(body: bytes) -> None:
-    """Any damage, also to its times and its status."""
+    """The damage may be in times and in the status."""
     listed(body, WORLD.cluster.list_syncers)
 
 
@@ -100,7 +100,7 @@ def test_a_list_of_syncers_never_raises(body: bytes) -> None:
 @example(b'{"metadata":' + NESTED + b"}", 200)
 @example(b'{"metadata":' + NESTED + b"}", 403)
 def test_single_reads_never_raise(body: bytes, status: int) -> None:
-    """Whatever the answer to who the cluster is and whether the CRD is live."""
+    """The reads are of the cluster's identity, the CRD and a Namespace."""
     world = World()
     world.fault = lambda request, number: Response(status=status, body=body)
     assert isinstance(world.cluster.identity(), Complete | Unknown)
@@ -110,7 +110,7 @@ def test_single_reads_never_raise(body: bytes, status: int) -> None:
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"metadata":' + NESTED + b"}", b'{"metadata":{"name":"\xff"}}', b""])
 def test_a_write_with_a_damaged_answer_is_a_cluster_error(body: bytes) -> None:
-    """An answer to a finalizer that cannot be read is our own error."""
+    """The write adds a finalizer, and its answer cannot be read."""
     world = World()
     syncer = world.make_syncer()
     world.fault = lambda request, number: Response(status=200, body=body)
@@ -120,14 +120,13 @@ def test_a_write_with_a_damaged_answer_is_a_cluster_error(body: bytes) -> None:
 
 @pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "-1", "soon"])
 def test_a_head_that_makes_no_sense_raises_nothing(retry_after: str) -> None:
-    """Headers of strangers are no reason to end."""
     world = World()
     world.fault = lambda request, number: answer(503, Retry_After=retry_after)
     assert isinstance(world.cluster.identity(), Unknown)
 
 
 def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
-    """No sentence of a list that cannot be read holds its revision, its size or a place in it."""
+    """The sentence for an unreadable list holds no revision, size or position."""
     told = set()
     for revision in ("1234", "99999"):
         for cut in (b"", b"\xff", SERVICES[:-40], SERVICES[:-50]):
@@ -139,7 +138,7 @@ def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
 
 
 def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:
-    """The item is named, not the place of the byte."""
+    """The sentence names the item. It does not give the position of the byte."""
     for name in (b"\xff", b"long\xff"):
         source = listed(SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services)
         assert isinstance(source, Unknown)
@@ -157,7 +156,7 @@ PODS = page("PodList", item("a", spec={"nodeName": "n"}, status={"conditions": [
 
 @given(damaged(LEASE, len(LEASE)))
 def test_a_lock_is_read_or_a_cluster_error(body: bytes) -> None:
-    """Whatever the object holds, the process goes on, and knows that it does not hold the lock."""
+    """Whatever the Lease holds, the process continues, and knows that it does not hold the lock."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
     lock = LeaseObject(WORLD.connection, LockName(namespace="a", name="b"), clock=WORLD.clock, random=Half())
     with contextlib.suppress(ClusterError):
@@ -166,7 +165,7 @@ def test_a_lock_is_read_or_a_cluster_error(body: bytes) -> None:
 
 @given(damaged(NAMESPACES))
 def test_a_list_of_namespaces_never_raises(body: bytes) -> None:
-    """A Namespace whose annotations are damaged grants nothing, and refuses nothing."""
+    """The damage may be in the annotations, which hold the grants."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
     assert isinstance(WORLD.cluster.list_namespaces(None).of("shop"), Complete | Unknown)
 
@@ -174,7 +173,6 @@ def test_a_list_of_namespaces_never_raises(body: bytes) -> None:
 @given(damaged(PODS, len(PODS)))
 @example(page("PodList", item("a", spec={"containers": [None]})))
 def test_the_details_of_pods_never_raise(body: bytes) -> None:
-    """For a person who asks why."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
     details = KubernetesDetails(WORLD.connection, clock=WORLD.clock, random=Half(), limit=TimeLimit(WORLD.clock))
     assert isinstance(details.list_pod_details("shop"), Complete | Unknown)

@@ -1,4 +1,5 @@
-"""What the Kubernetes API says, and why it says nothing: in one sentence, without a credential, fit for a terminal."""
+"""The sentences for the Kubernetes API's errors: each is short, holds no credential, and is safe to print in a
+terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ TOKEN = "t0ken-of-mine"
 
 
 def connected(folder: Path, server: str, token: str = TOKEN, **cluster: Any) -> KubernetesCluster:
-    """A client of that server, with a fixed token, that tries once."""
+    """A client of that server, with a fixed token and one try."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
         "users": [{"name": "u", "user": {"token": token}}],
@@ -42,7 +43,7 @@ def connected(folder: Path, server: str, token: str = TOKEN, **cluster: Any) -> 
 
 
 def message(cluster: KubernetesCluster) -> str:
-    """Why it does not say who it is."""
+    """Return why the cluster's identity is unknown."""
     found = cluster.identity()
     assert isinstance(found, Unknown)
     return found.message
@@ -51,7 +52,7 @@ def message(cluster: KubernetesCluster) -> str:
 @pytest.mark.parametrize("status", [400, 403, 500])
 @pytest.mark.parametrize("kind", ["Status", "text"])
 def test_a_token_that_the_api_repeats_is_not_shown(status: int, kind: str) -> None:
-    """Nor are characters that a terminal would obey."""
+    """Control characters of a terminal are not shown either."""
     world = World(tokens={TOKEN: "admin"})
 
     def echo(request: Request, number: int) -> Response:
@@ -68,7 +69,7 @@ def test_a_token_that_the_api_repeats_is_not_shown(status: int, kind: str) -> No
 @pytest.mark.loopback
 @pytest.mark.parametrize("end", ["\n", "\r\n", " "])
 def test_a_token_with_a_line_end_is_sent_without_it(end: str, tmp_path: Path) -> None:
-    """As kubectl does it: an editor puts it there."""
+    """Editors add a line end. kubectl removes it, too."""
     sent: list[str] = []
 
     def heard(request: Request) -> Response:
@@ -83,7 +84,7 @@ def test_a_token_with_a_line_end_is_sent_without_it(end: str, tmp_path: Path) ->
 @pytest.mark.loopback
 @pytest.mark.parametrize("between", ["\n", "\x00", "\u2013"])
 def test_a_token_that_cannot_be_sent_is_reported_and_not_shown(between: str, tmp_path: Path) -> None:
-    """A pass that ends with a bug renews nothing, and its traceback would show the token."""
+    """An unexpected error would end the pass without renewals, and its traceback would show the token."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url, f"{TOKEN}{between}rest"))
     assert told == "the credentials for the Kubernetes API hold a character that no header may have"
@@ -91,7 +92,7 @@ def test_a_token_that_cannot_be_sent_is_reported_and_not_shown(between: str, tmp
 
 @pytest.mark.loopback
 def test_a_port_without_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
-    """In words for a person, and not in those of OpenSSL."""
+    """The sentence is our own, not OpenSSL's."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url.replace("http:", "https:")))
     assert told.endswith(": this port does not speak TLS; begin the URL with http://, or correct it")
@@ -99,7 +100,7 @@ def test_a_port_without_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
 
 @pytest.mark.loopback
 def test_a_port_with_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
-    """It answers plain HTTP with an alert, or hangs up."""
+    """Such a port answers plain HTTP with a TLS alert, or closes the connection."""
     with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
         told = message(connected(tmp_path, url.replace("https:", "http:")))
     assert told.endswith((": the connection was reset", ": this port speaks TLS; begin the URL with https://"))
@@ -114,7 +115,7 @@ def test_a_port_with_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_does_not_answer_is_reported_as_for_eureka(tmp_path: Path, server: str, why: str) -> None:
-    """Without numbers of the operating system."""
+    """The sentence has no error numbers of the operating system."""
     told = message(connected(tmp_path, server))
     assert told == f"no answer from the Kubernetes API at {server} to GET /api/v1/namespaces/kube-system: {why}"
 
@@ -125,7 +126,7 @@ def _issued(folder: Path) -> tuple[Path, Path]:
 
 @pytest.mark.loopback
 def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
-    """As for Eureka."""
+    """The sentence is the same as for Eureka."""
     with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
         told = message(connected(tmp_path, url))
     assert "comes from an authority that is not trusted: give that authority's certificate as CA file" in told
@@ -133,7 +134,7 @@ def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
 
 @pytest.mark.loopback
 def test_a_certificate_that_is_not_verified_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """In our words, and never by urllib3 at each call, with the path of a module."""
+    """The warning is our own. urllib3 would warn at each call, with the path of a module."""
     kubernetes = FullKubernetes(SystemClock().now)
     with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
         warnings.simplefilter("always")
@@ -148,7 +149,7 @@ def test_a_certificate_that_is_not_verified_is_reported_once(tmp_path: Path, cap
 
 
 def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
-    """A stage whose time is over says so: no program gives these credentials."""
+    """The time of the stage is over. The sentence blames no credentials program, because there is none."""
     connected(tmp_path, "http://127.0.0.1:1")
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
     clock = SystemClock()
@@ -160,14 +161,14 @@ def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
-    """It is there, so it is not said that it is not."""
+    """The folder exists, so the error does not say that the file is missing."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"):
         ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path)), {})
 
 
 @pytest.mark.parametrize("value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"])
 def test_a_value_that_looks_like_a_date_or_number_is_reported(tmp_path: Path, value: str) -> None:
-    """PyYAML stumbles over each in its own way, and may repeat the value, which may be a token."""
+    """PyYAML fails at each value in another way. Its errors may quote the value, which may be a token."""
     path = tmp_path / "config"
     path.write_text(f"current-context: {value}")
     with pytest.raises(ConfigurationError) as caught:

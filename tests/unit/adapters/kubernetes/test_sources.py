@@ -1,4 +1,4 @@
-"""Nodes, Pods' metadata and Endpoints, as the adapter reads them."""
+"""Nodes, Namespaces, Pods and Endpoints, as the Kubernetes adapter reads them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def old_cluster(world: World) -> KubernetesCluster:
 
 
 def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
-    """Addresses by type, readiness, zone, and whether traffic from outside is wanted there."""
+    """A node has its addresses by type, readiness, zone, and whether it is excluded from external load balancers."""
     exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
     world.make("/api/v1/nodes", {"metadata": {"name": "bare"}})
     labels = {"topology.kubernetes.io/zone": "z", exclude: ""}
@@ -45,7 +45,7 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
 
 
 def test_namespaces_are_read_with_their_annotations(world: World) -> None:
-    """All by one list, or each by itself; one that does not exist is not there."""
+    """One list reads all of them, or one read each. A Namespace that does not exist is an empty result."""
     world.make("/api/v1/namespaces", {"metadata": {"name": "granted", "annotations": {"a": "b"}}})
     granted = Complete(data=(Namespace("granted", {"a": "b"}),))
     found = world.cluster.list_namespaces(None)
@@ -57,7 +57,7 @@ def test_namespaces_are_read_with_their_annotations(world: World) -> None:
 
 @pytest.mark.parametrize(("verb", "names"), [("list", None), ("get", ["granted"])])
 def test_namespaces_that_may_not_be_read_are_unknown(world: World, verb: str, names: list[str] | None) -> None:
-    """A 403 is no namespace without annotations."""
+    """A 403 does not mean a Namespace without annotations."""
     world.server.deny("namespaces", verb)
     found = world.cluster.list_namespaces(names).of("granted")
     assert isinstance(found, Unknown)
@@ -65,7 +65,7 @@ def test_namespaces_that_may_not_be_read_are_unknown(world: World, verb: str, na
 
 
 def test_a_right_to_namespaces_that_is_missing_can_be_done_without(world: World) -> None:
-    """The sentence says how."""
+    """The sentence says which option to leave out."""
     for names in (None, ["granted"]):
         world.server.deny("namespaces", "get" if names else "list")
         found = world.cluster.list_namespaces(names).of("granted")
@@ -74,7 +74,7 @@ def test_a_right_to_namespaces_that_is_missing_can_be_done_without(world: World)
 
 
 def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_next(world: World) -> None:
-    """Each would take all tries."""
+    """Each namespace would need all tries."""
     asked: list[str] = []
 
     def fault(request: Request, _number: int) -> Response:
@@ -92,7 +92,7 @@ def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_ne
     "body", [b"", b'{"metadata":{"name":"granted","annotations":{"a":1}}}', b'{"metadata":{"name":"another"}}']
 )
 def test_a_namespace_that_is_another_or_none_is_unknown(world: World, body: bytes) -> None:
-    """Its annotations would grant what somebody else has."""
+    """The annotations of another Namespace would grant the wrong apps."""
     world.fault = lambda request, number: Response(status=200, body=body)
     found = world.cluster.list_namespaces(["granted"]).of("granted")
     assert isinstance(found, Unknown)
@@ -100,7 +100,7 @@ def test_a_namespace_that_is_another_or_none_is_unknown(world: World, body: byte
 
 
 def test_nodes_that_may_not_be_listed_are_unknown(world: World) -> None:
-    """A 403 is no empty cluster."""
+    """A 403 does not mean a cluster without nodes."""
     world.server.deny("nodes", "list")
     found = world.cluster.list_nodes()
     assert isinstance(found, Unknown)
@@ -108,7 +108,7 @@ def test_nodes_that_may_not_be_listed_are_unknown(world: World) -> None:
 
 
 def test_one_node_that_cannot_be_read_makes_all_unknown(world: World) -> None:
-    """An instance per node needs every node."""
+    """The `node` mode registers an instance for each node, so it needs all of them."""
     world.make("/api/v1/nodes", {"metadata": {"name": "odd"}})
     world.patch("/api/v1/nodes/odd/status", {"status": {"addresses": "none"}})
     found = world.cluster.list_nodes()
@@ -117,7 +117,7 @@ def test_one_node_that_cannot_be_read_makes_all_unknown(world: World) -> None:
 
 
 def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
-    """Of one namespace, or of all."""
+    """The list is of one namespace, or of all."""
     body = {
         "metadata": {"name": "p", "labels": {"a": "1"}, "annotations": {"b": "2"}},
         "spec": {"containers": [{"name": "c", "image": "c"}]},
@@ -128,14 +128,14 @@ def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
 
 
 def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
-    """Nobody could tell which one is drained."""
+    """A drain could not be assigned to a pod."""
     item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=objects.PodDrainItem)
     with pytest.raises(ValueError, match="UID"):
         item.read()
 
 
 def test_node_drains_are_unknown_if_nodes_may_not_be_listed(world: World) -> None:
-    """Unknown, and not as good as none drained."""
+    """Unknown differs from a list without drained nodes."""
     world.server.deny("nodes", "list")
     found = world.cluster.list_node_drains()
     assert isinstance(found, Unknown)
@@ -143,13 +143,14 @@ def test_node_drains_are_unknown_if_nodes_may_not_be_listed(world: World) -> Non
 
 
 def write(world: World, subsets: list[Any], **annotations: str) -> None:
-    """Endpoints `rating` in the namespace `shop`."""
+    """Create Endpoints `rating` in the namespace `shop`."""
     metadata = {"name": "rating", "annotations": annotations}
     world.make("/api/v1/namespaces/shop/endpoints", {"metadata": metadata, "subsets": subsets})
 
 
 def test_endpoints_become_slices(world: World) -> None:
-    """One for each subset and family; a pod's name and UID, its node, and no zone that could be known."""
+    """Each subset gives a slice for each address family. An endpoint has its pod's name, UID and node. Its zone is
+    unknown."""
     target = {"kind": "Pod", "name": "rating-1", "uid": "u"}
     write(
         world,
@@ -179,7 +180,7 @@ def test_endpoints_become_slices(world: World) -> None:
 
 
 def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
-    """They are there, and say that there is nothing; one that is not there says nothing."""
+    """The object exists and shows that there are no endpoints. A missing object would show nothing."""
     write(world, [])
     found = old_cluster(world).list_slices(["shop"]).of("shop")
     assert isinstance(found, Complete)
@@ -188,7 +189,7 @@ def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
 
 @pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
 def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, selects: bool) -> None:
-    """Nobody but people makes slices for one without a selector."""
+    """Kubernetes makes no slices for a Service without a selector."""
     spec = {"selector": selector, "ports": [{"port": 80}]}
     world.make("/api/v1/namespaces/shop/services", {"metadata": {"name": "rating"}, "spec": spec})
     found = world.cluster.list_services(["shop"]).of("shop")
@@ -199,7 +200,7 @@ def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, s
 @pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
 @pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
 def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
-    """Also when nothing is left in them; `warning` is what older controllers said of a long list that is whole."""
+    """The mark counts without addresses, too. Older controllers wrote `warning` for a long list that is complete."""
     write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
     found = old_cluster(world).list_slices(["shop"]).of("shop")
     assert isinstance(found, Complete)
@@ -208,6 +209,5 @@ def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any],
 
 @pytest.mark.parametrize("namespaces", [None, ["shop"]])
 def test_endpoints_that_may_not_be_listed_are_unknown(world: World, namespaces: list[str] | None) -> None:
-    """As slices are."""
     world.server.deny("endpoints", "list")
     assert isinstance(old_cluster(world).list_slices(namespaces).of("shop"), Unknown)

@@ -1,4 +1,5 @@
-"""Time is bounded: whatever the API server does, a call ends with the limit of its stage, or sooner."""
+"""Time limits of calls to the Kubernetes API: whatever the server does, a call ends with the limit of its stage or
+sooner."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tests.waiting import wait_until
 
 
 def unavailable(source: Source[Any]) -> str:
-    """Its sentence."""
+    """Return the sentence of a source that is unavailable."""
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNAVAILABLE
     return source.message
@@ -52,7 +53,7 @@ def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **op
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Path) -> None:
-    """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
+    """The server sends a byte every moment, so it is never silent. The list is Unknown after one try."""
     clock = SystemClock()
     with trickling(at_once) as server:
         cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer_seconds=1)
@@ -69,7 +70,7 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_path: Path) -> None:
-    """Three lists of fifty namespaces, and what else is read, take no more than was left at the beginning."""
+    """Lists of fifty namespaces and all other reads together take no longer than the time that was left."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     namespaces = [f"n-{number}" for number in range(50)]
@@ -90,7 +91,7 @@ def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_pat
 
 @pytest.mark.loopback
 def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
-    """After SIGTERM an answer that goes on for ever is given a moment more, and not asked for again."""
+    """After SIGTERM, an endless answer gets a moment more. The call is not repeated."""
     clock = SystemClock()
     with trickling() as server:
         cluster = client(server.url, tmp_path, clock, TimeLimit(clock))
@@ -112,7 +113,7 @@ def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
     ],
 )
 def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str, tmp_path: Path) -> None:
-    """Neither how long was waited nor how much came: a condition stays the same while the trouble does."""
+    """It gives neither a waiting time nor a size. So the condition stays the same as long as the failure does."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once, pause=0, whole=True) as server:
@@ -126,7 +127,8 @@ def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str,
 @pytest.mark.loopback
 @pytest.mark.parametrize("left", [0.1, 0.25])
 def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -> None:
-    """A server that says nothing is waited for no longer than what is left, in the same words however long it was."""
+    """The client waits for a silent server no longer than the time that is left. The sentence does not depend on the
+    waiting time."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server:
@@ -143,7 +145,7 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
 
 @pytest.mark.loopback
 def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant with large annotations makes no list unknown, which would be everybody's. The size stays small then."""
+    """One tenant's large annotations must not make everybody's list unknown. Later pages stay small."""
     monkeypatch.setattr(tries, "LARGEST", 2**20)
     large = [
         {"metadata": {"name": f"s-{n:03}", "namespace": "shop"}, "spec": {}, "x": "y" * 20_000} for n in range(100)
@@ -168,9 +170,9 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(tmp_path: Path, m
 
 @pytest.mark.loopback
 def test_an_answer_that_is_too_large_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever sends it: the program must not run out of memory, and the next call works."""
+    """The program must not run out of memory, and the next call works."""
     monkeypatch.setattr(tries, "LARGEST", 2**20)
-    sizes = [*[2**20 + 1] * 4, 2**20]  # also in the smallest pages
+    sizes = [*[2**20 + 1] * 4, 2**20]  # even the smallest page is too large
 
     def handle(request: Request) -> Response:
         return Response(status=200, headers={"Content-Type": "application/json"}, body=b" " * sizes.pop(0))
@@ -197,7 +199,7 @@ def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:
 
 
 def test_nothing_is_tried_when_nothing_is_left() -> None:
-    """Lists are Unknown and writes raise, without a call; when there is time again they work."""
+    """Lists are Unknown and writes raise, without a call. They work again when there is time."""
     world = World()
     syncer = world.make_syncer()
     cluster, limit = limited(world)
@@ -212,8 +214,8 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 
 class Plugin:
-    """A program that gives a token which is old at once, so that it is run for each call; while a file is there, it
-    hangs. Another makes one run hang, the next, which takes it away, until the end of the test."""
+    """A credentials program whose token expires at once, so it runs for each call. It hangs while the file `hangs`
+    exists. The next run after the file `once` is made deletes this file, and hangs until the end of the test."""
 
     def __init__(self, directory: Path, url: str) -> None:
         self.hangs, self.runs, self.config = directory / "hangs", directory / "runs", directory / "config"
@@ -243,13 +245,13 @@ class Plugin:
         self.config.write_text(json.dumps(content))
 
     def count(self) -> int:
-        """How often it was run."""
+        """Return how often it ran."""
         return len(self.runs.read_text().splitlines())
 
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[Plugin]:
-    """In front of an embedded server."""
+    """A credentials program for an embedded server."""
     server = FullKubernetes(SystemClock().now)
     with LoopbackServer(server.handle) as kubernetes:
         found = Plugin(tmp_path, kubernetes.url)
@@ -260,8 +262,8 @@ def plugin(tmp_path: Path) -> Iterator[Plugin]:
 
 @pytest.mark.loopback
 def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plugin: Plugin) -> None:
-    """All calls wait for the one run of it, each no longer than a call may be silent, or its stage lasts; when it has
-    ended, the next call works."""
+    """All calls wait for the one run. Each waits no longer than the read timeout, or than its stage lasts. After the
+    run has ended, the next call works."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
@@ -284,7 +286,7 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
 
 
 def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
-    """Waits no longer than that for one run before another is begun."""
+    """A client that waits at most this long for one run before it starts another."""
     settings = ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds)
     cluster = KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(0))
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
@@ -293,7 +295,7 @@ def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
 
 @pytest.mark.loopback
 def test_a_credentials_program_that_never_ends_is_started_again(plugin: Plugin) -> None:
-    """After a while it is started again, beside the one that hangs, whose late answer is ignored."""
+    """A second run starts while the first one hangs. The first run's late answer is ignored."""
     cluster = forgetting(plugin, 0.3)
     before, watch = plugin.count(), Stopwatch()
     plugin.once.touch()
@@ -308,7 +310,7 @@ def test_a_credentials_program_that_never_ends_is_started_again(plugin: Plugin) 
 
 @pytest.mark.loopback
 def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin: Plugin) -> None:
-    """They are not ended by us, and must not fill the machine."""
+    """We do not end these programs, so few of them may start."""
     cluster = forgetting(plugin, 0.1)
     before, watch = plugin.count(), Stopwatch()
     plugin.hangs.touch()
@@ -324,13 +326,13 @@ def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin:
 
 
 def test_a_path_that_the_machine_refuses_is_one_sentence() -> None:
-    """Whatever it says of it, as where it is on a disk that does not answer."""
+    """The system's reason is part of the sentence. Another reason is a disk that does not answer."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig x+ cannot be read: .*too long"):
         ClientConnection(ConnectionSettings(kubeconfig="x" * 300), {})
 
 
 def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it() -> None:
-    """The call is over, and says itself what did not come in time."""
+    """The call has ended, and its own error says what was late."""
 
     def late() -> None:
         raise TimeoutError("the disk does not answer")
@@ -344,7 +346,7 @@ def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it(
 
 @pytest.mark.loopback
 def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(plugin: Plugin) -> None:
-    """It is given time, for it may ask a person; and then there is an end."""
+    """The program gets time, because it may ask a person. The wait has a limit."""
     plugin.hangs.touch()
     watch = Stopwatch()
     with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the kubeconfig's program for them"):
@@ -353,7 +355,7 @@ def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(p
 
 
 def test_no_retry_waits_beyond_the_limit() -> None:
-    """A wait that would take all that is left is not begun: the last failure stands."""
+    """A wait longer than the time that is left does not begin. The error is that of the last try."""
     world = World()
     cluster, limit = limited(world)
     world.fault = lambda request, number: answer(503, {"kind": "Status", "message": "busy"})
@@ -363,7 +365,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
 
 
 def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
-    """The others of that list are Unknown without a call; those before it are Complete."""
+    """Later namespaces of the list are Unknown without a call. Earlier ones are Complete."""
     world = World()
     before = len(world.requests)
 
@@ -380,7 +382,7 @@ def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
 
 
 def test_a_known_cluster_uid_is_read_again_only_on_request() -> None:
-    """The UID of kube-system is remembered once it was read, and not before; what answers later does not change it."""
+    """The first read that works is remembered. A later read with another UID does not change it."""
     world = World()
     world.fault = lambda request, number: answer(403, {"kind": "Status", "message": "no"})
     assert isinstance(world.cluster.identity(), Unknown)

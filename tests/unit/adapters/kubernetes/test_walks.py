@@ -1,4 +1,4 @@
-"""A source is all that there is, or Unknown; never less without saying so."""
+"""Lists of the Kubernetes API, page by page: a source is complete or Unknown, and never silently shorter."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def service(name: str, namespace: str = "shop", **spec: Any) -> dict[str, Any]:
 
 
 def scripted(world: World, *answers: Response) -> None:
-    """Answer the next requests with these, the last for ever."""
+    """Answer the next requests with these answers, and repeat the last one."""
     first = len(world.requests)
     world.fault = lambda request, number: answers[min(number - first, len(answers)) - 1]
 
 
 def test_a_list_is_walked_in_pages_of_500(world: World) -> None:
-    """1,001 Services come in three calls, none of them with a resourceVersion."""
+    """1,001 Services come in three calls. No call has a resourceVersion."""
     for number in range(1001):
         world.make_service(f"svc-{number:04}")
     before = len(world.requests)
@@ -59,7 +59,7 @@ def test_a_list_is_walked_in_pages_of_500(world: World) -> None:
 
 
 def test_pods_are_walked_in_pages_of_metadata(world: World) -> None:
-    """501 Pods come in two calls that accept metadata alone; a denied namespace is Unknown by itself."""
+    """501 Pods come in two calls that accept metadata only. A denied namespace alone is Unknown."""
     for number in range(501):
         body = {"metadata": {"name": f"p-{number:03}"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
         world.make("/api/v1/namespaces/shop/pods", body)
@@ -75,25 +75,25 @@ def test_pods_are_walked_in_pages_of_metadata(world: World) -> None:
 
 @pytest.mark.parametrize("uid", [{}, {"uid": ""}, {"uid": 7}])
 def test_a_pod_without_a_uid_makes_its_namespace_unknown(world: World, uid: dict[str, Any]) -> None:
-    """A list of Pods is evidence of who is gone: one that cannot be told apart spoils it."""
+    """A list of Pods is evidence for dead pods, so each Pod needs an identity."""
     items = [{"metadata": {"name": "p", "namespace": "shop", **uid}}]
     scripted(world, answer(200, {**page(items), "kind": "PartialObjectMetadataList"}))
     assert cause(world.cluster.list_pods(["shop"]).of("shop")) is Cause.UNUSABLE
 
 
 def test_a_server_that_sends_whole_pods_is_not_understood(world: World) -> None:
-    """Another kind of list than the one that was asked for is none."""
+    """A list of another kind than requested is unusable."""
     scripted(world, answer(200, {**page([]), "kind": "PodList"}))
     assert cause(world.cluster.list_pods(["shop"]).of("shop")) is Cause.UNUSABLE
 
 
 def test_a_namespace_without_objects_is_complete_and_empty(world: World) -> None:
-    """After a whole walk of the cluster, what was not seen is not there."""
+    """After a complete list of the cluster, objects that it lacks do not exist."""
     assert world.cluster.list_services(None).of("elsewhere") == Complete(data=())
 
 
 def test_a_scope_of_namespaces_says_nothing_about_others(world: World) -> None:
-    """Namespaces outside of the scope are Unknown, not empty."""
+    """Namespaces outside the scope are Unknown, not empty."""
     world.make_service("a")
     listed = world.cluster.list_services(["shop"])
     assert names(listed.of("shop")) == ["a"]
@@ -130,7 +130,7 @@ def test_a_denied_namespace_alone_is_unknown(world: World) -> None:
 def test_a_page_that_fails_makes_the_source_unknown(
     world: World, failing: int, broken: Response, expected: Cause
 ) -> None:
-    """Whatever is wrong with one page, first, middle or last: nothing of the walk counts."""
+    """The first, second or last page is unusable for any reason. No page of the list counts."""
     good = [answer(200, page([service(f"svc-{number}")], f"token-{number}")) for number in range(2)]
     scripted(world, *good[: failing - 1], broken)
     listed = world.cluster.list_services(None)
@@ -139,7 +139,7 @@ def test_a_page_that_fails_makes_the_source_unknown(
 
 
 def test_a_lost_connection_is_tried_again(world: World) -> None:
-    """One reset costs a moment, not the pass."""
+    """One reset costs a short wait. The pass continues."""
 
     def reset_once(request: Request, number: int) -> None:
         if number == before + 1:
@@ -153,7 +153,7 @@ def test_a_lost_connection_is_tried_again(world: World) -> None:
 
 
 def test_tries_are_bounded_and_further_apart(world: World) -> None:
-    """Four tries, with waits up to 0.25, 0.5 and 1 s; then Unknown with the reason."""
+    """There are four tries, with waits up to 0.25, 0.5 and 1 s. After them the source is Unknown with the reason."""
     scripted(world, answer(503, {"kind": "Status", "message": "etcd leader changed"}))
     found = world.cluster.list_services(None).elsewhere
     assert isinstance(found, Unknown)
@@ -162,7 +162,7 @@ def test_tries_are_bounded_and_further_apart(world: World) -> None:
 
 
 def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
-    """A 429 says how long, in seconds or as a date; one of more than ten seconds is left to the next pass."""
+    """`Retry-After` is in seconds or is a date. If it is more than ten seconds, the next pass tries again."""
     later = format_datetime(datetime.fromtimestamp(world.clock.now() + 8, UTC))
     scripted(world, answer(429, "", Retry_After="2"), answer(503, "", Retry_After=later), answer(200, EMPTY))
     assert world.cluster.list_services(None).elsewhere == Complete(data=())
@@ -173,7 +173,7 @@ def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
 
 
 def test_an_expired_token_restarts_the_list_once(world: World) -> None:
-    """410 in the middle: from the beginning again, and what the first attempt saw is forgotten."""
+    """After a 410 for a later page, the list starts again. Items of the first attempt are dropped."""
     expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
     scripted(world, answer(200, page([service("old")], "t")), expired, answer(200, page([service("new")])))
     assert names(world.cluster.list_services(None).of("shop")) == ["new"]
@@ -181,7 +181,7 @@ def test_an_expired_token_restarts_the_list_once(world: World) -> None:
 
 
 def test_an_embedded_server_that_compacts_restarts_the_walk(world: World) -> None:
-    """The same with a server's own 410."""
+    """Here a server itself gives the 410."""
     for number in range(501):
         world.make_service(f"svc-{number:03}")
     before = len(world.requests)
@@ -196,7 +196,7 @@ def test_an_embedded_server_that_compacts_restarts_the_walk(world: World) -> Non
 
 
 def test_a_second_expiry_is_unknown(world: World) -> None:
-    """Twice 410: the source is Unknown, and the server's inconsistent token is never used."""
+    """After a second 410 the source is Unknown. The server's token for an inconsistent list is never used."""
     expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
     scripted(world, answer(200, page([service("a")], "t")), expired, answer(200, page([service("a")], "t")), expired)
     assert cause(world.cluster.list_services(None).elsewhere) is Cause.UNAVAILABLE
@@ -204,7 +204,7 @@ def test_a_second_expiry_is_unknown(world: World) -> None:
 
 
 def test_pages_of_two_revisions_are_no_list(world: World) -> None:
-    """A later page with another resourceVersion is another moment: the walk starts again."""
+    """A page with another resourceVersion shows another state. So the list starts again."""
     scripted(
         world,
         answer(200, page([service("a")], "t")),
@@ -215,13 +215,13 @@ def test_pages_of_two_revisions_are_no_list(world: World) -> None:
 
 
 def test_a_token_that_leads_nowhere_ends_the_walk(world: World) -> None:
-    """The same token again would be walked for ever."""
+    """A repeated token would make the list endless."""
     scripted(world, answer(200, page([service("a")], "t")))
     assert cause(world.cluster.list_services(None).elsewhere) is Cause.UNUSABLE
 
 
 def test_one_malformed_item_makes_its_namespace_unknown(world: World) -> None:
-    """It hides something there: that namespace can lose nothing, the others are Complete."""
+    """The item may hide an object, so nothing in its namespace is removed. The other namespaces are Complete."""
     items = [service("a"), service("bad", "other", ports="none"), service("b", "other"), service("c", "third")]
     scripted(world, answer(200, page(items)))
     listed = world.cluster.list_services(None)
@@ -234,13 +234,13 @@ def test_one_malformed_item_makes_its_namespace_unknown(world: World) -> None:
 
 @pytest.mark.parametrize("item", [7, None, {}, {"metadata": {"name": 5}}, {"metadata": {}}, service("a", "")])
 def test_an_item_without_a_name_makes_the_whole_walk_unknown(world: World, item: Any) -> None:
-    """Nobody knows which namespace it belongs to."""
+    """The item's namespace is unknown."""
     scripted(world, answer(200, page([service("a"), item])))
     assert cause(world.cluster.list_services(None).of("shop")) is Cause.UNUSABLE
 
 
 def test_an_item_of_another_namespace_is_no_answer(world: World) -> None:
-    """A list of one namespace that holds another's objects is not the list that was asked for."""
+    """A list of one namespace must not hold another's objects."""
     scripted(world, answer(200, page([service("a", "other")])))
     assert cause(world.cluster.list_services(["shop"]).of("shop")) is Cause.UNUSABLE
 
@@ -252,7 +252,7 @@ def test_null_items_are_none(world: World) -> None:
 
 
 def test_without_the_crd_the_syncers_are_unknown(world: World) -> None:
-    """404 in plain text: CRDMissing, for the cluster and for a namespace."""
+    """A 404 in plain text is CRDMissing, for the cluster and for a namespace."""
     world.server.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io")
     assert cause(world.cluster.list_syncers(None).elsewhere) is Cause.CRD_MISSING
     assert cause(world.cluster.list_syncers(["shop"]).of("shop")) is Cause.CRD_MISSING
@@ -260,7 +260,7 @@ def test_without_the_crd_the_syncers_are_unknown(world: World) -> None:
 
 
 def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
-    """While an object keeps its finalizer the list is Complete with every item deleting, and crd_live says why."""
+    """While a finalizer keeps an object, the list is Complete with deleted items. crd_live gives the reason."""
     assert isinstance(world.cluster.crd_live(), Complete)
     world.make_syncer(finalizers=["eurekube.io/cleanup"])
     world.server.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io")
@@ -269,7 +269,7 @@ def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
 
 
 def test_a_crd_says_when_it_was_created(world: World) -> None:
-    """In Unix seconds; one that does not say so is no CRD that an API server sent."""
+    """The time is in Unix seconds. An API server never sends a CRD without it."""
     scripted(world, answer(200, {"metadata": {"name": "x", "creationTimestamp": "2026-01-02T03:04:05Z"}}))
     assert world.cluster.crd_live() == Complete(data=1767323045.0)
     scripted(world, answer(200, {"metadata": {"name": "eurekasyncers.eurekube.io"}}))
@@ -277,13 +277,13 @@ def test_a_crd_says_when_it_was_created(world: World) -> None:
 
 
 def test_a_denied_crd_is_unknown(world: World) -> None:
-    """Without `get` on it nobody can tell whose wish a deletion is."""
+    """Without the right to `get` it, nothing shows whether a person deleted the syncers or the CRD."""
     world.server.deny("customresourcedefinitions", "get")
     assert cause(world.cluster.crd_live()) is Cause.DENIED
 
 
 def test_identity_is_the_uid_of_kube_system(world: World) -> None:
-    """Complete with the UID; Unknown when it is denied or makes no sense."""
+    """The identity is Unknown if the read is denied or the UID is invalid."""
     scripted(world, answer(200, {"metadata": {"name": "kube-system"}}))
     assert cause(world.cluster.identity()) is Cause.UNUSABLE
     for uid in ("", "`<b>", "a b", "a\n", "-", "a" * 129):
@@ -298,7 +298,7 @@ def test_identity_is_the_uid_of_kube_system(world: World) -> None:
 
 
 def test_a_401_renews_the_credentials_once() -> None:
-    """A token that expired is read anew; if that does not help, it is denied."""
+    """An expired token is read again. A second 401 is Denied."""
     world = World(tokens={"secret": "admin"})
     rejections = iter([True, False])
     world.fault = lambda request, number: answer(401) if next(rejections) else None

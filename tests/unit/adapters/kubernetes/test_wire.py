@@ -1,4 +1,4 @@
-"""What the API's JSON means: nil rules, null lists, times, fields that are absent."""
+"""The Kubernetes API's JSON: nil rules, null lists, times, and absent fields."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def syncer(**fields: Any) -> Any:
     ],
 )
 def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[bool, bool, bool]) -> None:
-    """ready nil is true, serving nil is true, terminating nil is false (discovery/v1 EndpointConditions)."""
+    """A nil ready or serving is true. A nil terminating is false (discovery/v1 EndpointConditions)."""
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "conditions": conditions}])
     assert found is not None
     (endpoint,) = found.endpoints
@@ -74,7 +74,7 @@ def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[b
 def test_a_pod_of_a_lost_node_is_not_ready_whatever_its_containers_were(
     ready: str | None, since: str | None, gate: str | None, expected: bool
 ) -> None:
-    """The node controller takes back Ready alone. Before the kubelet has seen our gate open, Ready was never given."""
+    """The node controller sets only Ready to false. Until the kubelet sees our open gate, Ready was never true."""
     conditions: list[dict[str, str | None]] = [
         {"type": "ContainersReady", "status": "True"},
         {"type": "Ready", "status": ready, "lastTransitionTime": since},
@@ -97,14 +97,14 @@ def test_an_empty_slice_has_null_lists() -> None:
 
 
 def test_a_port_whose_name_is_null_has_none() -> None:
-    """It spoils no list: its namespace would be Unknown."""
+    """An error here would make the list of its namespace Unknown."""
     found = endpoint_slice(ports=[{"name": None, "port": 80}])
     assert found is not None
     assert found.ports == (EndpointPort(name="", port=80),)
 
 
 def test_only_the_first_address_counts() -> None:
-    """The API says to use addresses[0]; ports may lack a name and a number."""
+    """The API says to use addresses[0]. A port may lack a name and a number."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": "shop"}
     entry = {"addresses": ["10.0.0.1", "10.0.0.2"], "targetRef": target, "nodeName": "n", "zone": "z"}
     found = endpoint_slice(endpoints=[entry], ports=[{"name": "", "port": 80}, {"port": None}])
@@ -115,7 +115,7 @@ def test_only_the_first_address_counts() -> None:
 
 
 def test_a_target_that_is_no_pod_is_none() -> None:
-    """Mirrored and hand-written slices may point at anything."""
+    """Mirrored and hand-written slices may refer to any object."""
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Node", "name": "n"}}])
     assert found is not None
     assert found.endpoints[0].pod is None
@@ -123,7 +123,7 @@ def test_a_target_that_is_no_pod_is_none() -> None:
 
 @pytest.mark.parametrize(("namespace", "counts"), [("shop", True), ("", True), ("bank", False)])
 def test_a_reference_to_a_pod_of_another_namespace_is_ignored(namespace: str, counts: bool) -> None:
-    """A slice of the namespace `shop` says nothing about another team's pods, whatever a person wrote into it."""
+    """A slice in the namespace `shop`, even a hand-written one, says nothing about another team's pods."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": namespace}
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": target}])
     assert found is not None
@@ -132,7 +132,7 @@ def test_a_reference_to_a_pod_of_another_namespace_is_ignored(namespace: str, co
 
 @pytest.mark.parametrize("uid", [{}, {"uid": ""}])
 def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
-    """Endpoints whose pods nobody can tell apart must not become one."""
+    """Two endpoints without UIDs must not count as one pod."""
     targets = [{"addresses": [f"10.0.0.{n}"], "targetRef": {"kind": "Pod", "name": "p", **uid}} for n in (1, 2)]
     found = endpoint_slice(endpoints=targets)
     assert found is not None
@@ -140,12 +140,12 @@ def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
 
 
 def test_a_slice_of_no_service_is_not_ours_to_see() -> None:
-    """Without the label it belongs to nobody."""
+    """A slice without the label belongs to no Service."""
     assert endpoint_slice(metadata={"name": "s", "namespace": "shop"}) is None
 
 
 def test_the_ports_of_a_service() -> None:
-    """A target port is a number, a name, or none when it equals the port."""
+    """A target port is a number, a name, or none if it equals the port."""
     found = service(
         ports=[
             {"port": 80, "targetPort": 80},
@@ -161,21 +161,21 @@ def test_the_ports_of_a_service() -> None:
 
 
 def test_a_headless_service() -> None:
-    """clusterIPs ["None"] is headless; ExternalName has none at all."""
+    """A Service with clusterIPs ["None"] is headless. An ExternalName has no cluster IPs."""
     assert service(clusterIP="None", clusterIPs=["None"], ipFamilies=["IPv6"]).headless
     assert service(type="ExternalName").cluster_ips == ()
     assert service(clusterIP="10.96.0.1", clusterIPs=["10.96.0.1", "fd00::1"]).cluster_ips == ("10.96.0.1", "fd00::1")
 
 
 def test_a_syncer_with_all_its_metadata() -> None:
-    """Times become Unix seconds; an absent deletion is None."""
+    """Times become Unix seconds. A syncer that is not deleted has None as its deletion time."""
     found = syncer(spec={"mode": "pod"})
     assert (found.created, found.deleted, found.spec, found.status) == (START - 2.0 + 2.0, None, {"mode": "pod"}, None)
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 3])
 def test_a_spec_that_is_no_object_is_empty(spec: Any) -> None:
-    """Which makes that syncer invalid, and no other."""
+    """An empty spec makes this syncer invalid, and no other syncer."""
     assert syncer(spec=spec).spec == {}
 
 
@@ -183,20 +183,20 @@ def test_a_spec_that_is_no_object_is_empty(spec: Any) -> None:
     "status", [7, [], {"conditions": "x"}, {"conditions": [{"type": "Ready", "status": "Perhaps"}]}, {"up": "many"}]
 )
 def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
-    """Status is a report, never a source: it is written anew."""
+    """The status is a report and never an input, so it is written again."""
     assert syncer(status=status).status is None
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "1000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 @pytest.mark.parametrize("field", ["lastTransitionTime", "unconfirmedSince", "eurekaUnknownSince"])
 def test_a_status_with_a_time_that_cannot_be_written_again_is_none(field: str, time: str) -> None:
-    """The API takes it, and gives it back: a pass that takes it over would end with a bug, or be refused."""
+    """The API accepts and returns such a time. A pass that copies it would fail, or its write would be refused."""
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": time}
     assert syncer(status={"conditions": [condition]} if field == "lastTransitionTime" else {field: time}).status is None
 
 
 def test_a_status_survives_the_api() -> None:
-    """What is written is read again as the same value, and a field that empties goes away."""
+    """A status is read back as the same value. A field that becomes empty is removed."""
     world = World()
     made = world.make_syncer()
     condition = Condition(

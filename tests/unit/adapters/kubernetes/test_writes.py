@@ -1,4 +1,4 @@
-"""Each write is guarded by the version it was made for, and made again at most three times."""
+"""Writes to the Kubernetes API: each requires the version that it was made for, and is tried at most three times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world() -> World:
 
 
 def before_each_patch(world: World, change: Callable[[], object], times: int) -> None:
-    """Let somebody else change the object just before our patch arrives, so many times."""
+    """Let somebody else change the object just before our patch arrives, that many times."""
     left = iter(range(times))
 
     def interfere(request: Request, number: int) -> None:
@@ -47,14 +47,15 @@ class TestFinalizer:
         assert world.read().finalizers == ("x.io/a", CLEANUP_FINALIZER)
 
     def test_it_is_added_once(self, world: World) -> None:
-        """An object that has it costs no call."""
+        """An object that has the finalizer costs no call."""
         made = world.cluster.add_finalizer(world.make_syncer())
         before = len(world.requests)
         assert world.cluster.add_finalizer(made) == made
         assert len(world.requests) == before
 
     def test_a_status_after_it_meets_no_conflict(self, world: World) -> None:
-        """The object as it was listed has another version since; what somebody else changed after that is one."""
+        """The finalizer gave the listed object a new version, which is no conflict. Another change after it is a
+        conflict."""
         made = world.make_syncer()
         world.cluster.add_finalizer(made)
         before = len(world.requests)
@@ -64,20 +65,21 @@ class TestFinalizer:
         assert world.read().status == replace(STATUS, up=0)
 
     def test_a_change_in_between_is_read_and_kept(self, world: World) -> None:
-        """422 of the `test`: read again, add again; the other's finalizer is not lost."""
+        """After a 422 of the `test` operation, the object is read and the finalizer is added again. The other finalizer
+        stays."""
         made = world.make_syncer()
         before_each_patch(world, lambda: world.patch(OBJECT, {"metadata": {"finalizers": ["x.io/late"]}}), 1)
         assert world.cluster.add_finalizer(made).finalizers == ("x.io/late", CLEANUP_FINALIZER)
 
     def test_the_fourth_change_gives_up(self, world: World) -> None:
-        """At most three times; the next pass sees it as it is then."""
+        """There are at most three tries. The next pass reads the object again."""
         made = world.make_syncer()
         before_each_patch(world, label(world, "a"), 3)
         with pytest.raises(ClusterConflict, match="3 times"):
             world.cluster.add_finalizer(made)
 
     def test_it_is_never_added_to_a_deleting_object(self, world: World) -> None:
-        """Known to be deleting: no call; deleted in between: no finalizer."""
+        """If the deletion is known, no call is made. If it happens meanwhile, no finalizer is added."""
         made = world.make_syncer(finalizers=["x.io/a"])
         before_each_patch(world, lambda: world.server.call("DELETE", OBJECT), 1)
         with pytest.raises(ClusterConflict):
@@ -89,7 +91,7 @@ class TestFinalizer:
         assert world.methods(before) == ["GET"]
 
     def test_a_syncer_of_another_cluster_is_not_touched_despite_the_same_version(self, world: World) -> None:
-        """Two clusters count by themselves; only the UID says which cluster's object it is."""
+        """Each cluster counts its versions separately. Only the UID identifies the object."""
         bare = world.make_syncer()
         with pytest.raises(ClusterConflict):
             world.cluster.add_finalizer(replace(bare, uid="another"))
@@ -100,7 +102,7 @@ class TestFinalizer:
         assert world.read() == theirs
 
     def test_a_changed_spec_or_a_successor_is_a_conflict(self, world: World) -> None:
-        """What was computed from the old spec must not begin."""
+        """A plan for the old spec must not be applied."""
         made = world.make_syncer()
         before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
         with pytest.raises(ClusterConflict):
@@ -115,14 +117,14 @@ class TestFinalizer:
         assert world.read().finalizers == ()
 
     def test_our_finalizer_is_removed_and_others_stay(self, world: World) -> None:
-        """Also when somebody changes the object in between."""
+        """Somebody else may change the object meanwhile."""
         made = world.make_syncer(finalizers=["x.io/a", CLEANUP_FINALIZER, "x.io/b"])
         before_each_patch(world, label(world, "a"), 2)
         world.cluster.remove_finalizer(made)
         assert world.read().finalizers == ("x.io/a", "x.io/b")
 
     def test_removing_it_lets_a_deleted_object_go(self, world: World) -> None:
-        """And doing it again, or on a successor, is fine and changes nothing."""
+        """A second removal, or one on a successor, changes nothing."""
         made = world.make_syncer(finalizers=[CLEANUP_FINALIZER])
         world.server.call("DELETE", OBJECT)
         world.cluster.remove_finalizer(made)
@@ -133,7 +135,7 @@ class TestFinalizer:
         assert world.read().finalizers == (CLEANUP_FINALIZER,)
 
     def test_an_answer_that_was_lost_is_no_harm(self, world: World) -> None:
-        """Committed, then the connection dropped: the second try finds it done."""
+        """The write is committed, but the connection breaks. The second try finds the finalizer."""
         made = world.make_syncer()
         lost = iter([True])
 
@@ -147,7 +149,7 @@ class TestFinalizer:
         assert world.cluster.add_finalizer(made).finalizers == (CLEANUP_FINALIZER,)
 
     def test_a_denied_patch_is_said(self, world: World) -> None:
-        """403 is ClusterDenied, with the server's sentence."""
+        """A 403 is ClusterDenied with the server's sentence."""
         made = world.make_syncer()
         world.server.deny("eurekasyncers", "patch")
         with pytest.raises(ClusterDenied, match='cannot patch resource "eurekasyncers"'):
@@ -156,21 +158,21 @@ class TestFinalizer:
 
 class TestStatus:
     def test_a_label_in_between_is_no_obstacle(self, world: World) -> None:
-        """409: read again, the spec is the same, write again."""
+        """After a 409 the object is read again. If its spec is the same, the status is written again."""
         made = world.make_syncer()
         before_each_patch(world, label(world, "a"), 2)
         world.cluster.write_status(made, STATUS)
         assert world.read().status == STATUS
 
     def test_the_fourth_conflict_gives_up(self, world: World) -> None:
-        """At most three times."""
+        """There are at most three tries."""
         made = world.make_syncer()
         before_each_patch(world, label(world, "a"), 3)
         with pytest.raises(ClusterConflict, match="3 times"):
             world.cluster.write_status(made, STATUS)
 
     def test_a_status_of_an_old_spec_is_not_written(self, world: World) -> None:
-        """Another generation: the next pass reports on it."""
+        """The generation has changed. The next pass reports on the new spec."""
         made = world.make_syncer()
         before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
         with pytest.raises(ClusterConflict):
@@ -178,13 +180,13 @@ class TestStatus:
         assert world.read().status is None
 
     def test_an_object_that_is_gone_is_fine(self, world: World) -> None:
-        """There is nobody left to tell."""
+        """A deleted object needs no status."""
         made = world.make_syncer()
         world.server.call("DELETE", OBJECT)
         world.cluster.write_status(made, STATUS)
 
     def test_a_lost_answer_is_not_written_twice(self, world: World) -> None:
-        """The second try is a 409; the status that is read is already ours."""
+        """The second try is a 409. The object that is read then has our status."""
         made = world.make_syncer()
         lost = iter([True])
 
@@ -199,14 +201,14 @@ class TestStatus:
         assert world.methods()[-3:] == ["PATCH", "PATCH", "GET"]
 
     def test_a_server_that_stays_away_is_unavailable(self, world: World) -> None:
-        """A write raises; it never waits for ever."""
+        """The write raises after a limited time."""
         made = world.make_syncer()
         world.fault = lambda request, number: answer(503, "")
         with pytest.raises(ClusterUnavailable, match="503"):
             world.cluster.write_status(made, STATUS)
 
     def test_a_status_that_the_schema_refuses_is_rejected(self, world: World) -> None:
-        """422 is said, not tried again."""
+        """A 422 is reported and not tried again."""
         made = world.make_syncer()
         world.fault = lambda request, number: answer(422, {"kind": "Status", "message": "status.up: Invalid value"})
         with pytest.raises(ClusterRejected, match=r"status\.up: Invalid value"):
@@ -223,7 +225,7 @@ class TestEvents:
         return [(item["message"], item["count"], item["lastTimestamp"]) for item in items]
 
     def test_the_same_event_is_one_object(self, world: World) -> None:
-        """Within five minutes it is not even sent again; after them it is counted, by another process too."""
+        """Within five minutes it is not sent again. Later its count rises, even from another process."""
         world.cluster.record_event(self.event(), at=START)
         before = len(world.requests)
         world.cluster.record_event(self.event(message="13 removals held"), at=START + 299)
@@ -232,7 +234,7 @@ class TestEvents:
         assert self.events(world) == [("14 removals held", 2, "2026-01-02T03:09:06Z")]
 
     def test_another_process_does_not_count_within_five_minutes(self) -> None:
-        """The event's own time tells a one-shot, which remembers nothing."""
+        """A process with no memory of it reads the time in the event."""
         world = World()
         world.cluster.record_event(self.event(), at=START)
         world.cluster._events._counted.clear()
@@ -240,20 +242,20 @@ class TestEvents:
         assert self.events(world) == [("12 removals held", 1, "2026-01-02T03:04:05Z")]
 
     def test_another_reason_or_class_or_object_is_another_event(self, world: World) -> None:
-        """The name is made of uid, reason and key."""
+        """The event's name comes from uid, reason and key."""
         for changes in ({}, {"reason": "Released"}, {"key": "other"}, {"uid": "v"}):
             world.cluster.record_event(self.event(**changes), at=START)
         assert len(self.events(world)) == 4
 
     def test_it_needs_no_get(self, world: World) -> None:
-        """The role holds create and patch only."""
+        """The role holds only create and patch."""
         world.server.deny("events", "get")
         world.cluster.record_event(self.event(), at=START)
         world.cluster.record_event(self.event(), at=START + 400)
         assert self.events(world)[0][1] == 2
 
     def test_a_terminating_namespace_is_no_error(self, world: World) -> None:
-        """403 with cause NamespaceTerminating, and 404 of one that is gone."""
+        """The API answers 403 with the cause NamespaceTerminating, or 404 if the namespace is gone."""
         world.make_syncer(finalizers=["x.io/a"])
         world.server.call("DELETE", "/api/v1/namespaces/shop")
         world.cluster.record_event(self.event(), at=START)
@@ -261,12 +263,12 @@ class TestEvents:
         world.cluster.record_event(self.event(key="later"), at=START)
 
     def test_a_missing_permission_is_one(self, world: World) -> None:
-        """403 of RBAC is ClusterDenied."""
+        """A 403 of RBAC is ClusterDenied."""
         world.server.deny("events", "create")
         with pytest.raises(ClusterDenied):
             world.cluster.record_event(self.event(), at=START)
 
     def test_a_long_message_is_cut(self, world: World) -> None:
-        """The API takes 1,024 characters."""
+        """The API accepts 1,024 characters."""
         world.cluster.record_event(self.event(message="x" * 5000), at=START)
         assert len(self.events(world)[0][0]) == 1024

@@ -1,4 +1,4 @@
-"""A small world for the cluster adapter: an embedded API in process, a clock that only counts, faults on demand."""
+"""A small world for tests of the Kubernetes adapter: an embedded API, a counting clock, and faults on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 1_767_323_045.0
 SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
 
 Fault = Callable[[Request, int], Response | None]
-"""Given a request and its number from 1: an answer instead, None to let it through; may raise."""
+"""It gets a request and its number from 1. It returns another answer, or None to let the request pass. It may raise."""
 
 
 @dataclass(slots=True)
@@ -46,14 +46,14 @@ class CountingClock:
 
 
 class Half:
-    """Chance that is always in the middle."""
+    """A random source that always gives the middle."""
 
     def random(self) -> float:
         return 0.5
 
 
 class World:
-    """An API server, and our client of it."""
+    """An API server and our client of it."""
 
     def __init__(self, **options: Any) -> None:
         self.clock = CountingClock()
@@ -98,6 +98,6 @@ class World:
 
 
 def answer(status: int, body: Any = None, **headers: str) -> Response:
-    """A response with a JSON body, or the text as it is."""
+    """A response with a JSON body, or with this text."""
     raw = body.encode() if isinstance(body, str) else json.dumps(body or {}).encode()
     return Response(status=status, body=raw, headers={name.replace("_", "-"): value for name, value in headers.items()})

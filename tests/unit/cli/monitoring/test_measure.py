@@ -1,4 +1,4 @@
-"""The metrics of a pass are what its report says; what it does not know has no value."""
+"""The metrics of a pass: they follow its report, and a value that the pass does not know is left out."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from tests.unit.worlds.fakes import FakeWorld
 
 
 def world(*numbers: int) -> FakeWorld:
-    """One syncer, with these endpoints."""
+    """One syncer with these endpoints."""
     found = FakeWorld()
     found.cluster.apply(syncer(), service(), piece(*(endpoint(number) for number in numbers)))
     return found
 
 
 def of(report: PassReport, code: ExitCode = ExitCode.OK) -> Values:
-    """Gauges and counters."""
+    """Return gauges and counters together."""
     gauges, added = measured(report, code, now=5.0)
     return {**gauges, **added}
 
 
 def values(found: Values, metric: Metric) -> Mapping[tuple[str, ...], float]:
-    """Of one metric, by its labels."""
+    """Return the values of one metric by its labels."""
     return found.get(metric, {})
 
 
 def test_a_first_pass() -> None:
-    """What it registered stands, and is counted."""
+    """It counts the instances that it registered."""
     found = of(world(1, 2).run())
     assert values(found, INSTANCES) == {("RATING", "UP"): 2}
     assert values(found, ACTIONS) == {("Register", "Done"): 2}
@@ -63,7 +63,7 @@ def test_a_first_pass() -> None:
 
 
 def test_the_metrics_count_changes_and_cancels() -> None:
-    """As they are after the pass."""
+    """They show the state after the pass."""
     one = world(1, 2, 3, 4)
     one.run()
     one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3), endpoint(4, ready=False)))
@@ -76,7 +76,7 @@ def test_the_metrics_count_changes_and_cancels() -> None:
 
 
 def test_a_first_registration_that_fails_counts_as_no_instance() -> None:
-    """It is an action that failed, and no instance."""
+    """It counts as a failed action."""
     one = world(1)
     one.run()
     (key,) = one.registry.held
@@ -88,13 +88,13 @@ def test_a_first_registration_that_fails_counts_as_no_instance() -> None:
 
 
 def test_renewals_between_two_passes_are_renewals() -> None:
-    """Of a daemon of many."""
+    """Only a daemon makes them."""
     found = of(replace(world().run(), renewed_between=7))
     assert values(found, ACTIONS) == {("Renew", "Done"): 7}
 
 
 def test_a_renewal_that_fails_is_a_lease_at_risk() -> None:
-    """The instance still stands."""
+    """The instance is still registered."""
     one = world(1)
     one.run()
     one.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
@@ -105,7 +105,7 @@ def test_a_renewal_that_fails_is_a_lease_at_risk() -> None:
 
 
 def test_metrics_of_unread_sources_have_no_value() -> None:
-    """An outage must not look like an empty registry; and a pass that fails is not good."""
+    """An outage must not look like an empty registry. A pass that fails is not a good pass."""
     one = world(1)
     one.run()
     one.cluster.uid = Unknown(cause=Cause.DENIED, message="no")
@@ -117,7 +117,7 @@ def test_metrics_of_unread_sources_have_no_value() -> None:
 
 
 def test_held_removals_are_counted_by_reason() -> None:
-    """A pass that holds what it should is a good one."""
+    """A pass that holds removals is a good pass."""
     one = world(1)
     one.run()
     one.cluster.apply(piece())
@@ -127,7 +127,7 @@ def test_held_removals_are_counted_by_reason() -> None:
 
 
 def test_the_metric_of_held_removals_returns_to_zero() -> None:
-    """Without a value the Pushgateway would keep the last one, and the alert would never end."""
+    """Without a value, the Pushgateway would keep the last one, and the alert would never end."""
     one = world(1)
     one.run()
     one.cluster.apply(piece())
@@ -139,7 +139,7 @@ def test_the_metric_of_held_removals_returns_to_zero() -> None:
 
 
 def test_a_dry_run_is_no_good_pass() -> None:
-    """It renews nothing: a person who looks must not end the alert that nobody renews."""
+    """A dry run renews nothing. It must not end the alert that renewals are missing."""
     one = world(1)
     one.run()
     found = of(one.run(dry_run=True))
@@ -148,6 +148,6 @@ def test_a_dry_run_is_no_good_pass() -> None:
 
 
 def test_the_scope_is_the_options_that_give_it() -> None:
-    """So a command can be pasted."""
+    """A person can copy them into a command."""
     assert scope_text(Scope()) == "all"
     assert scope_text(Scope(shard=Shard(index=1, count=3))) == "--shard 1/3"

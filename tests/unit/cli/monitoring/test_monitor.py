@@ -1,4 +1,4 @@
-"""What a process remembers of its passes: counters grow, gauges follow the last pass, and a loop that stops is seen."""
+"""The monitor of a process: counters grow, gauges follow the last pass, and a loop that stops is noticed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def monitor(world: FakeWorld) -> Monitor:
 
 
 def samples(monitor: Monitor) -> dict[str, float]:
-    """As a scrape reads them."""
+    """Return the samples as a scrape reads them."""
     text = exposition.text(monitor).decode()
     return {
         sample.name + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): sample.value
@@ -41,7 +41,7 @@ def samples(monitor: Monitor) -> dict[str, float]:
 
 
 def test_counters_grow_and_gauges_follow(world: FakeWorld, monitor: Monitor) -> None:
-    """Two passes, and the calls that somebody counted."""
+    """There are two passes and two counted calls."""
     monitor.passed(world.run(), ExitCode.OK, "2 registered", 0.3)
     monitor.called(Server.EUREKA, "200")
     monitor.called(Server.EUREKA, "200")
@@ -61,14 +61,14 @@ def test_counters_grow_and_gauges_follow(world: FakeWorld, monitor: Monitor) -> 
 
 
 def test_durations_begin_at_zero(monitor: Monitor) -> None:
-    """A rate knows no growth of what was not there before, and a copy that waits makes no pass."""
+    """A rate needs a value before the first pass. A standby copy makes no pass."""
     found = samples(monitor)
     assert found["eurekube_sync_pass_duration_seconds_bucket,le=0.1"] == 0
     assert found["eurekube_sync_pass_duration_seconds_count"] == 0
 
 
 def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Monitor) -> None:
-    """The last pass knows that it is; one that cannot read leaves what was."""
+    """A good pass removes its value. A pass that cannot read Eureka keeps it."""
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     registry, world.registry.unreadable = None, Unknown(cause=Cause.UNAVAILABLE, message="no")
     monitor.passed(world.run(), ExitCode.EUREKA_UNREAD, "", 1)
@@ -81,7 +81,7 @@ def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Mo
 
 
 def test_the_last_syncer_that_is_gone_is_not_shown_any_more(world: FakeWorld, monitor: Monitor) -> None:
-    """A good pass knows that there is none; any other leaves what was."""
+    """A good pass removes it. Any other pass keeps it."""
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     world.cluster.syncers.clear()
     monitor.passed(replace(world.run(), all_statuses={}), ExitCode.KUBERNETES_UNREAD, "", 1)
@@ -91,7 +91,7 @@ def test_the_last_syncer_that_is_gone_is_not_shown_any_more(world: FakeWorld, mo
 
 
 def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) -> None:
-    """However its passes end."""
+    """The results of its passes do not matter."""
     assert (monitor.live, monitor.ready) == (True, False)
     lives = []
     for seconds in (100, 1):
@@ -106,7 +106,7 @@ def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) ->
 
 
 def test_a_copy_that_waits_is_ready_and_shows_no_instances(world: FakeWorld, monitor: Monitor) -> None:
-    """But when the last good pass was, whoever made it; never an older one."""
+    """It shows the time of the last good pass, whichever copy made it. An older time does not replace a newer one."""
     monitor.has_lock("a/b", lambda: False)
     monitor.waits()
     assert monitor.ready
@@ -123,7 +123,7 @@ def test_a_copy_that_waits_is_ready_and_shows_no_instances(world: FakeWorld, mon
 
 
 def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> None:
-    """The latest first."""
+    """The newest comes first."""
     for number in range(KEPT_PASSES + 5):
         monitor.passed(world.run(), ExitCode.OK, f"pass {number}", 1)
     shown = [one.summary for one in monitor.passes]
@@ -131,7 +131,7 @@ def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> No
 
 
 def test_names_and_helps_are_well_made() -> None:
-    """As promtool check metrics asks: units in base form, counters with _total, no name twice."""
+    """These are the rules of promtool check metrics: base units, counters with _total, and unique names."""
     names = [one.name for one in METRICS]
     assert len(set(names)) == len(names)
     for one in METRICS:
@@ -142,7 +142,7 @@ def test_names_and_helps_are_well_made() -> None:
 
 
 def test_the_file_is_for_the_textfile_collector(world: FakeWorld, monitor: Monitor, tmp_path: Path) -> None:
-    """Without the metrics of the process; the next process reads from it when the last good pass was."""
+    """It lacks the metrics of the process. The next process reads the time of the last good pass from it."""
     path = tmp_path / "sync.prom"
     assert exposition.good_in_file(path) is None
     monitor.passed(world.run(), ExitCode.OK, "", 1)
@@ -157,14 +157,14 @@ def test_the_file_is_for_the_textfile_collector(world: FakeWorld, monitor: Monit
 def test_a_file_that_cannot_be_written_is_logged(
     monitor: Monitor, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Metrics end no pass."""
+    """A failure of the metrics must not end a pass."""
     exposition.write_file(monitor, tmp_path / "none" / "x.prom")
     assert "x.prom was not written: No such file or directory" in caplog.text
 
 
 @pytest.mark.loopback
 def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None:
-    """POST, under job, owner and scope: what is not known now stays as it was. One that fails is logged."""
+    """It is a POST under job, owner and scope, so metrics without a value stay. A failed push is logged."""
     calls: list[Request] = []
 
     def gateway(request: Request) -> Response:
@@ -188,7 +188,7 @@ def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog
 def test_a_push_that_is_answered_byte_by_byte_delays_no_pass(
     monitor: Monitor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is never silent, and would let leases expire."""
+    """Such an answer is never silent. A wait for its end would let leases expire."""
     monkeypatch.setattr(exposition, "PUSH_SECONDS", 0.5)
     with trickling(NEVER_ENDING_HEAD) as server:
         watch = Stopwatch()

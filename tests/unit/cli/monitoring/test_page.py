@@ -1,4 +1,4 @@
-"""The page shows what a person asks first, escapes what others wrote, and needs no script."""
+"""The HTML page: it shows the most important facts, escapes text from others, and needs no script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 
 
 def status(*, ready: str = "", app: str = "", works: bool = False, reason: str = "", message: str = "") -> SyncerStatus:
-    """Of a syncer, with its condition Ready."""
+    """The status of a syncer with its condition Ready."""
     state = ConditionStatus.TRUE if works else ConditionStatus.FALSE
     one = Condition(
         type="Ready", status=state, reason=reason, message=message, last_transition=0, observed_generation=1
@@ -34,7 +34,7 @@ def remembering(
     syncers: Iterable[tuple[SyncerRef, SyncerStatus]] = (),
     values: Values | None = None,
 ) -> Monitor:
-    """A monitor of which the page shows this."""
+    """A monitor whose page shows these values."""
     monitor = Monitor(FakeWorld().clock, owner, owner, allowed=1)
     monitor.passes, monitor.syncers = passes, tuple(syncers)
     monitor._gauges = values or {}
@@ -43,7 +43,7 @@ def remembering(
 
 
 class Elements(HTMLParser):
-    """Which there are, and that each ends."""
+    """The names of the page's elements. It checks that each element is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,7 +61,6 @@ class Elements(HTMLParser):
 
 
 def test_before_the_first_pass() -> None:
-    """It says so."""
     page = "".join(html_of(remembering()))
     assert "No pass has ended yet in this process." in page
     assert "<p>None is known.</p>" in page
@@ -69,7 +68,7 @@ def test_before_the_first_pass() -> None:
 
 
 def test_all_that_a_pass_says() -> None:
-    """From the report of a real one."""
+    """The page shows the report of a whole pass."""
     world = FakeWorld()
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
@@ -83,7 +82,7 @@ def test_all_that_a_pass_says() -> None:
 
 
 def test_problems_are_highlighted_on_the_page() -> None:
-    """A failed pass, instances that are not UP, held removals, leases at risk and unread sources."""
+    """The problems are a failed pass, DOWN instances, held removals, leases at risk and unread sources."""
     values: Values = {
         INSTANCES: {("RATING", "DOWN"): 3.0, ("SHOP", "DOWN"): 1.0},
         HELD: {("TooManyRemovals",): 40.0},
@@ -104,7 +103,7 @@ def test_problems_are_highlighted_on_the_page() -> None:
 
 
 def test_a_cell_without_a_text_keeps_its_place() -> None:
-    """The others would stand in the wrong column."""
+    """Otherwise later cells would be in the wrong column."""
     page = "".join(html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))])))
     row = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
@@ -117,7 +116,7 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
 
 
 def test_text_that_others_wrote_is_escaped() -> None:
-    """Names, messages, summaries, the owner."""
+    """Names, messages, summaries and the owner may hold any text."""
     shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
     one = remembering(
         EVIL, lock=EVIL, syncers=[shown], values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
@@ -132,7 +131,7 @@ def test_text_that_others_wrote_is_escaped() -> None:
 
 
 def test_many_syncers_are_cut_and_those_that_do_not_work_come_first() -> None:
-    """A page that a browser can show."""
+    """A browser must be able to show the page."""
     world = FakeWorld()
     for number in range(KEPT_SYNCERS + 2):
         world.cluster.apply(syncer(f"app-{number:04}", selector={"service": f"app-{number:04}"}))

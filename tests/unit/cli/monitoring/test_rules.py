@@ -1,4 +1,4 @@
-"""Each query of the alert rules and the dashboard parses, and names metrics and labels that exist."""
+"""Alert rules and dashboard: each query parses, and its metrics and labels exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FROM_PROMETHEUS = {"job", "instance", "pod", "le"}
 
 
 def series(metric: Metric) -> set[str]:
-    """The names that a query may use."""
+    """Return the names by which a query may use the metric."""
     return {f"{metric.name}{part}" for part in (("_bucket", "_sum", "_count") if metric.kind == "histogram" else ("",))}
 
 
@@ -34,7 +34,7 @@ QUERIES = {
 
 
 def selectors(node: Any) -> Iterator[tuple[str, set[str]]]:
-    """The name and the labels of each metric in a parsed query."""
+    """Yield the name and the labels of each metric in a parsed query."""
     if isinstance(node, promql_parser.VectorSelector):
         yield node.name or "", {matcher.name for matcher in node.matchers.matchers}
     for name in ("expr", "lhs", "rhs", "selector", "vector_selector"):
@@ -46,7 +46,7 @@ def selectors(node: Any) -> Iterator[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_each_query_names_what_exists(name: str) -> None:
-    """A metric that was renamed would leave an alert that never fires."""
+    """After a rename of a metric, an alert with the old name would never fire."""
     found = list(selectors(promql_parser.parse(QUERIES[name])))
     assert found, QUERIES[name]
     for metric, labels in found:
@@ -55,27 +55,27 @@ def test_each_query_names_what_exists(name: str) -> None:
 
 
 def test_a_query_of_something_else_is_found_out() -> None:
-    """The test above can fail: deep in a query, too."""
+    """The test above can fail, even for a metric deep in a query."""
     query = 'histogram_quantile(0.9, sum by (le) (rate(eurekube_sync_gone_bucket{x="1"}[5m]))) / max(up)'
     assert list(selectors(promql_parser.parse(query))) == [("eurekube_sync_gone_bucket", {"x"}), ("up", set())]
 
 
 def test_each_metric_is_on_the_dashboard_or_in_a_rule() -> None:
-    """One that nobody looks at is not worth its place; the version is in the dashboard's list of jobs."""
+    """An unused metric is not worth its cost. The dashboard's list of jobs uses the version."""
     used = {metric for query in QUERIES.values() for metric, _ in selectors(promql_parser.parse(query))}
     assert {one.name for one in METRICS if used.isdisjoint(series(one))} == {"eurekube_sync_build_info"}
     assert "eurekube_sync_build_info" in json.dumps(DASHBOARD["templating"])
 
 
 def test_each_alert_has_a_test() -> None:
-    """tests/cases/alerts.yml, which promtool runs."""
+    """promtool runs tests/cases/alerts.yml."""
     cases = yaml.safe_load((ROOT / "tests" / "cases" / "alerts.yml").read_text(encoding="utf-8"))["tests"]
     fires = {one["alertname"] for case in cases for one in case["alert_rule_test"] if one["exp_alerts"]}
     assert fires == {rule["alert"] for group in RULES["groups"] for rule in group["rules"]}
 
 
 def test_the_page_is_what_the_program_has() -> None:
-    """A change of the table needs `python docs/metrics_page.py`."""
+    """After a change of the table, run `python docs/metrics_page.py`."""
     found = importlib.util.spec_from_file_location("metrics_page", ROOT / "docs" / "metrics_page.py")
     assert found is not None
     assert found.loader is not None

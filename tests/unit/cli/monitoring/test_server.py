@@ -1,4 +1,4 @@
-"""What --listen serves, over a socket."""
+"""The server of --listen, over a socket."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def monitor(world: FakeWorld) -> Monitor:
 
 
 def test_the_paths(world: FakeWorld, monitor: Monitor) -> None:
-    """Health first, then a pass, and what it shows; a loop that stands still is told by /livez alone."""
+    """Health is asked before and after a pass. Only /livez reports that the loop has stopped."""
     with serving(monitor, "127.0.0.1", 0) as url:
         assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
         early = requests.get(f"{url}/readyz", timeout=10)
@@ -58,7 +58,7 @@ def test_the_paths(world: FakeWorld, monitor: Monitor) -> None:
 
 
 def test_an_address_that_is_taken_is_a_sentence(monitor: Monitor) -> None:
-    """One that says which option."""
+    """The sentence names the option."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         expected = f"--listen cannot open 127.0.0.1:{port}: Address already in use"
@@ -67,7 +67,7 @@ def test_an_address_that_is_taken_is_a_sentence(monitor: Monitor) -> None:
 
 
 def test_an_ipv6_address(monitor: Monitor) -> None:
-    """In brackets, as URLs have it."""
+    """URLs have it in brackets."""
     with serving(monitor, "::1", 0) as url:
         assert url.startswith("http://[::1]:")
         assert requests.get(f"{url}/livez", timeout=10).status_code == 200
@@ -76,7 +76,7 @@ def test_an_ipv6_address(monitor: Monitor) -> None:
 def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest make room; a probe is answered, and leases can be renewed."""
+    """The oldest connections are closed for new ones. So a probe is answered, and files are left for renewals."""
     monkeypatch.setattr(exposition, "_MOST_CLIENTS", 3)
     monkeypatch.setattr(exposition._Connection, "timeout", 60)
     with serving(monitor, "127.0.0.1", 0) as url, ExitStack() as opened:
@@ -89,11 +89,11 @@ def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
 
 
 def test_a_client_that_breaks_off_is_no_news(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next one is answered, and nothing is printed."""
+    """The next client is answered, and no error is printed."""
     with serving(monitor, "127.0.0.1", 0) as url:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         with socket.create_connection(address, 2) as client:
             client.sendall(b"GET /livez")
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends by a reset
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close it by a reset
         assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""What a check found, at a terminal."""
+"""The findings of a check, as a terminal shows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _short(name: str) -> Finding:
 
 
 def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
-    """Forty workloads would fill four screens with them."""
+    """With forty workloads, they would fill four screens."""
     written = io.StringIO()
     fine = Finding(check=Check.CLOCK, grade=Grade.OK, text="fine")
     Console(file=written, width=80).print(findings_table([_short("one"), fine, _short("two")]))

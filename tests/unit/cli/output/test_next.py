@@ -1,4 +1,4 @@
-"""What to do next, at a narrow terminal."""
+"""The hint on what to do next, in a narrow terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from eurekube_sync.cli.output.table import Next
     ],
 )
 def test_a_command_stays_in_one_piece(text: str, lines: list[str]) -> None:
-    """Only the terminal folds it, so that it can be pasted; prose is wrapped."""
+    """Only the terminal breaks a command's line, so that a person can copy it. Other text is wrapped."""
     written = io.StringIO()
     Console(file=written, width=40).print(Next(text), crop=False)
     assert written.getvalue().splitlines() == lines
