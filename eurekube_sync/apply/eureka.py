@@ -263,7 +263,7 @@ class Applier:
     def _give_up(self, streak: Streak) -> str | None:
         """Return why no further call is made; None if one is."""
         if self._deadline.passed:
-            return "the pass ended before it was tried"
+            return "no time was left for it in this pass"
         return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
 
     def _guard(self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak) -> Outcome:
