@@ -94,7 +94,7 @@ def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
 
-def test_nor_is_one_of_several() -> None:
+def test_one_denied_namespace_among_several_is_no_empty_one() -> None:
     """What was listed is in sync; it is not all."""
     asked = Asked(endpoint(1))
     asked.fake.run()
