@@ -86,7 +86,7 @@ def test_columns() -> None:
     assert [c["name"] for c in columns if c.get("priority")] == ["VIP", "Up", "Down"]
 
 
-def test_names() -> None:
+def test_the_kind_and_its_short_name() -> None:
     """The kind is EurekaSyncer of eurekube.io/v1, short esync, with a status of its own."""
     spec = load_crd()["spec"]
     assert [f"{spec['group']}/{one['name']}" for one in spec["versions"]] == [API_VERSION] == ["eurekube.io/v1"]

@@ -73,7 +73,7 @@ TEXTS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), TEXTS, ids=[text[:25] for text, _ in TEXTS])
-def test_texts(text: str, value: Any) -> None:
+def test_a_text_without_errors_is_read_as_kubectl_reads_it(text: str, value: Any) -> None:
     """A text without mistakes is read as kubectl reads it."""
     assert only(text) == (value, [])
 

@@ -126,7 +126,7 @@ def test_yaml_booleans_are_explained() -> None:
     ],
     ids=str,
 )
-def test_advice(spec: Any, paths: list[str]) -> None:
+def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
     """A VIP that is no host name and a ClusterIP are warnings on a syncer that is valid."""
     findings = validate_object(manifest_of(spec))
     assert [finding.path for finding in findings] == paths
@@ -160,7 +160,7 @@ def test_objects_from_the_cluster() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bounds(spec: dict[str, Any], reason: str) -> None:
+def test_a_value_beyond_its_bound_is_refused(spec: dict[str, Any], reason: str) -> None:
     """What is larger than the schema allows is refused with the bound."""
     (finding,) = validate_object(manifest_of({"selector": {"app": "x"}, **spec}))
     assert reason in finding.reason
