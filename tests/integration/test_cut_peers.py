@@ -148,8 +148,8 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
 
 
 def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
-    """What the second peer is not told expires there, unless batches tell it. When replication works again, both have
-    all instances, and the changes made meanwhile."""
+    """Instances that only the first peer renews expire on the second, unless batches reach it. When replication works
+    again, both have all instances, and the changes made meanwhile."""
     single, batched = scene.programs
     scene.peers.to_first.drop()
     scene.peers.to_second.drop()

@@ -1,5 +1,5 @@
-"""What must not be removed, on real servers. The CRD is deleted while our finalizers are on its objects, a right is
-taken away, the API server hangs, or all pods become unready at once."""
+"""What must not be removed, on real servers, although the CRD is deleted, a right is taken away, the API server hangs,
+or all pods become unready."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def many_come_of_many_syncers(world: FakeWorld) -> None:
 
 
 def many_change(world: FakeWorld) -> None:
-    """Every registered instance is to be registered anew."""
+    """Every registered instance is to be registered again."""
     world.cluster.apply(*of_tenant(MANY, metadata={"a": "b"}))
 
 

@@ -534,7 +534,7 @@ class Shop:
         self.slow = ""
         """The call that loses the lock."""
         self.made: list[bool] = []
-        """For each pass, whether it could do all."""
+        """For each pass, whether it could do everything."""
         self.world.wire.then = self.called
         self.pair.a.attempt()
         self.one_pass()

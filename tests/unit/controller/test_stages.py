@@ -57,7 +57,7 @@ class Slow(FakeWorld):
         self.hanging = ""
         self.begun = self.clock.now()
         self.left: list[tuple[str, float]] = []
-        """The stage of each call, and how much time it had."""
+        """The stage of each call, and the time that it had."""
         self.wire.then = self.called
 
     def pods(self, *numbers: int) -> None:

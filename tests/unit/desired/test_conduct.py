@@ -55,8 +55,7 @@ def limit(value: Any) -> Limit:
     ],
 )
 def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
-    """Percentages round up. A share counts all instances, ours and others': 1 of 1 + 9 is 10 %. Without others, all of
-    ours may stay."""
+    """Percentages round up. A share counts all instances, ours and others': 1 of 1 + 9 is 10 %. None means no bound."""
     found = parse(syncer(limit=value)).limit
     assert (found.places(pods=pods, others=others) if found else None) == places
 
@@ -101,7 +100,7 @@ def test_a_text_that_we_would_not_write_is_no_mark(mark: str) -> None:
     ],
 )
 def test_only_a_lowered_percentage_may_remove_an_instance(value: Any, mark: str, lowered: bool) -> None:
-    """A percentage of something else, or no earlier one, counts as lowered. A plain number is compared as it is."""
+    """A percentage of something else, or no earlier limit, counts as lowered. A plain number always may."""
     assert limit(value).lowered_since(mark) is lowered
 
 
@@ -140,7 +139,7 @@ def test_the_policy_is_read_from_the_mark(mark: str | None, policy: Policy) -> N
     ],
 )
 def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
-    """As for a mark, the strictest possible meaning counts."""
+    """As for a mark, a policy that this version does not know cancels nothing."""
     assert policy_of(spec, "policy") is policy
 
 

@@ -158,7 +158,7 @@ ALIKE = (
     "unknown field",
     'field "',
 )
-"""How the reasons begin that a condition shares with `validate`. A pattern, a bound or a limit has words of its own."""
+"""The beginnings of sentences that a condition shares with `validate`. A pattern, a bound or a limit has its own."""
 
 
 REFUSED = [case for case in syncer_cases() if not case.accepted and isinstance(case.manifest.get("spec"), dict)]

@@ -121,7 +121,7 @@ PROMISES = {
         "of others",
     ),
 }
-"""What has to be promised, by words of its heading."""
+"""The promises that have to be there, as words of their headings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class Promise:
     text: str
     kept_by: str
     checked_by: tuple[str, ...]
-    """Each line of the list: a file with its tests, or promises of the simulation."""
+    """The lines of the list: each is a file with its tests, or promises of the simulation."""
 
 
 def promises(title: str) -> list[Promise]:

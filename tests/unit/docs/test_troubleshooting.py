@@ -18,7 +18,7 @@ TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain")
 """The folders whose code gives reasons."""
 CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
-"""Which argument of a call is a reason."""
+"""The position of the reason among a call's arguments."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 

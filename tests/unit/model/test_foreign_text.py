@@ -31,7 +31,7 @@ SECRETS = login_secrets("joe", PASSWORD)
 BASIC = base64.b64encode(f"joe:{PASSWORD}".encode()).decode()
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJqb2UifQ.c2lnbmF0dXJl"
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of Unicode: controls, formats, halves of characters, ends of lines and of paragraphs."""
+"""Categories of Unicode: controls, formats, surrogates, separators of lines and of paragraphs."""
 
 
 def test_no_character_that_a_terminal_obeys_is_left() -> None:

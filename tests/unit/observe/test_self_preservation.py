@@ -47,7 +47,7 @@ def test_the_warning_gives_the_figures_and_what_to_do() -> None:
 
 
 def test_ours_is_all_that_bears_our_owner() -> None:
-    """Instances of our owner in another scope are also renewed. Those of strangers are not ours."""
+    """Instances of our owner in another scope are also renewed. Instances of others are not ours."""
     elsewhere = instance(2, ref=SyncerRef("elsewhere", "x"))
     view = observed(stored(instance(1)), stored(elsewhere), foreign(), scope=Scope(namespaces=frozenset({"rating"})))
     assert len(view.ours) == 1

@@ -156,7 +156,7 @@ class Registry:
         self._expiry: dict[InstanceKey, float] = {}
         self.held: dict[InstanceKey, ObservedInstance] = {}
         self.overrides: dict[str, InstanceStatus] = {}
-        """By instance id alone, whatever the app."""
+        """The overrides by instance id, because Eureka ignores the app here."""
         self.unreadable: Unknown | None = None
         """The answer to lists, if set. Single reads then fail too."""
         self.refuse: dict[InstanceKey, Exception] = {}
@@ -627,7 +627,7 @@ class FakeWorld:
         self.reported: dict[SyncerRef, float] | None = None
         """The same."""
         self.rewording: Schedule | None = None
-        """By default every pass writes the latest words of a failure."""
+        """By default every pass writes the latest text of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
     def run(
