@@ -482,7 +482,7 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
     assert status == 404
 
 
-# --- Wrong at the door ------------------------------------------------------------------------------------------
+# --- Wrong command lines and failing servers --------------------------------------------------------------------
 
 WRONG = {
     "adopt what": (("adopt",), "give one of two: --app for instances without an owner"),

@@ -187,7 +187,7 @@ def test_a_peer_answers_late(scene: Scene, lagging: str) -> None:
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 @pytest.mark.parametrize("cut", ["first", "second"])
 def test_the_program_is_cut_from_one_peer(scene: Scene, cut: str) -> None:
-    """The other peer tells it of a removal and of a registration."""
+    """A removal and a registration reach it by replication from the other peer."""
     way = scene.us_to_first if cut == "first" else scene.us_to_second
     way.drop()
     scene.run(2)

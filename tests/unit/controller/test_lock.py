@@ -581,7 +581,7 @@ def test_a_pass_that_renewed_before_it_lost_the_lock_is_not_followed_by_another(
     assert report.outcomes.succeeded == 2
 
 
-# --- Anything at all -------------------------------------------------------------------------------------------------
+# --- Random events ---------------------------------------------------------------------------------------------------
 
 SECONDS = st.sampled_from([0.0, 1.0, 4.5, 5.5, 9.5, 10.5, 14.5, 15.5, 60.0])
 EVENTS = st.lists(

@@ -65,7 +65,7 @@ def test_a_selector_that_is_none_is_refused(text: str) -> None:
         parse_selector(text)
 
 
-# --- Who covers what -----------------------------------------------------------------------------------------------
+# --- What a scope covers -------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 7), st.text("abc-", min_size=1, max_size=4), st.text("abc-", min_size=1, max_size=4))

@@ -108,7 +108,7 @@ def test_the_right_owner_hears_nothing_of_a_typo(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("ports", [{"port": "http"}, {"securePort": "http"}])
 def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
-    """Many other addresses would be registered anew."""
+    """Many other addresses would be registered as new."""
     world = FakeWorld()
     world.registry.put(foreign())
     world.cluster.apply(service(), piece(endpoint(1)), syncer(**ports))
@@ -117,7 +117,7 @@ def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
     assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
 
 
-# --- What is no clash ------------------------------------------------------------------------------------------------
+# --- No clash --------------------------------------------------------------------------------------------------------
 
 
 def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None:
@@ -197,7 +197,7 @@ def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -
     assert (code(report), report.other_owners) == (ExitCode.EUREKA_UNREAD, ())
 
 
-# --- Where both stand ------------------------------------------------------------------------------------------------
+# --- Both owners have instances --------------------------------------------------------------------------------------
 
 
 def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:

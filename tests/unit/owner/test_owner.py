@@ -1078,7 +1078,7 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_reported() -> None:
     assert report.sentences[-1] == "our finalizer is left on 1 syncer being deleted: 403: grant patch"
 
 
-# --- What they share --------------------------------------------------------------------------------------------
+# --- All commands -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [adopt, rename, purged])

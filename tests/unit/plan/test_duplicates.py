@@ -75,7 +75,7 @@ def always_served(world: FakeWorld, ip: str) -> list[str]:
     return bare
 
 
-# --- Ours gives way --------------------------------------------------------------------------------------------------
+# --- Our instance is cancelled ---------------------------------------------------------------------------------------
 
 
 def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() -> None:
@@ -178,7 +178,7 @@ def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
     assert key(1) not in world.registry.held
 
 
-# --- Ours stays ------------------------------------------------------------------------------------------------------
+# --- Our instance stays ----------------------------------------------------------------------------------------------
 
 
 def is_down(world: FakeWorld) -> None:

@@ -47,7 +47,7 @@ def test_the_same_gives_the_same_plan() -> None:
 
 
 def test_an_unchanged_instance_keeps_its_planned_renewal() -> None:
-    """Another instance is planned anew."""
+    """Another instance is planned again."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
     second = planned(earlier, CLAIMS, STANDS[0], stored(instance(2), status=DOWN))

@@ -81,7 +81,7 @@ def only(plan: Plan) -> Action:
     return action
 
 
-# --- Never remove what should stay -------------------------------------------------------------------------------
+# --- Instances that must stay ------------------------------------------------------------------------------------
 
 FROZEN: dict[str, dict[str, Any]] = {
     "no Service matches": {"services": ()},
@@ -222,7 +222,7 @@ def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
     assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
 
 
-# --- What is wanted ----------------------------------------------------------------------------------------------
+# --- Desired instances -------------------------------------------------------------------------------------------
 
 
 def test_a_ready_endpoint_is_registered() -> None:
@@ -345,7 +345,7 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
     assert found["metadata.version"] == ("1", "2")
 
 
-# --- What is not wanted ------------------------------------------------------------------------------------------
+# --- Instances that are not desired ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

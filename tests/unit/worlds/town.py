@@ -111,7 +111,7 @@ class Town:
             self.good()
         assert len(self.up()) == 2 * apps
 
-    # --- What happens to it ------------------------------------------------------------------------------------------
+    # --- Events ------------------------------------------------------------------------------------------------------
 
     def deploy(self, app: App) -> None:
         """Create its Service, its syncer and two pods."""
