@@ -1,4 +1,4 @@
-"""The installed program in a world of its own, or in one where all is in sync and stays so."""
+"""The installed program in a world of its own, or in a shared one that stays in sync."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from tests.command.program import IDS, Program, rating
 
-# A shell starts what it runs in the background with SIGINT ignored, and the programs of the tests would inherit that.
+# A shell starts background programs with SIGINT ignored, and the tests' programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """A world where nothing was registered yet."""
+    """A world in which nothing was registered yet."""
     with rating(tmp_path) as found:
         yield found
 
@@ -31,7 +31,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def settled(shared: Program) -> Iterator[Program]:
-    """Both instances are UP before the test and after it, and Eureka and Kubernetes are whole again."""
+    """Both instances are UP before the test and after it. Eureka and Kubernetes then work again."""
     yield shared
     playground = shared.playground
     playground.kubernetes.access.tokens.clear()

@@ -25,16 +25,16 @@ BINARY = Path(sys.executable).with_name("eurekube-sync")
 IDS = ("demo:rating:rating:10.0.0.1:8080", "demo:rating:rating:10.0.0.2:8080")
 SYNCERS = "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers"
 LONG_SECONDS = 300.0
-"""A process that has not ended by then never does, on the busiest machine."""
+"""A process that still runs then never ends, even on the busiest machine."""
 PIPE_BYTES = 1 << 20
-"""What a process may say before somebody reads: one whose pipe is full stands still."""
+"""The output that a process may write before somebody reads it. With a full pipe it would block."""
 PLANTED_SYNCER = {**SYNCER, "spec": {**SYNCER["spec"], "metadata": {"user.password": planted.METADATA_PASSWORD}}}
 WEB_PAGE = Response(status=200, body=b"<html><body>please log in</body></html>", content_type="text/html")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """A process that ended, and the calls that it made."""
+    """A process that ended, and its calls."""
 
     code: int
     out: str
@@ -44,13 +44,13 @@ class Ended:
 
     @property
     def sentences(self) -> list[str]:
-        """What it tells a person to see to: the report's `!` lines, and errors on stderr."""
+        """The messages for a person: the report's `!` lines, and errors on stderr."""
         marked = [line.removeprefix("! ") for line in self.out.splitlines() if line.startswith("! ")]
         return marked + [line for line in self.err.splitlines() if line.startswith(("Error: ", "Internal error: "))]
 
     @property
     def sentence(self) -> str:
-        """The only one."""
+        """The only message."""
         assert len(self.sentences) == 1, self.out + self.err
         assert "Traceback" not in self.out + self.err, self.err
         return self.sentences[0]
@@ -58,21 +58,21 @@ class Ended:
 
 @dataclass(kw_only=True)
 class Program:
-    """`eurekube-sync` and the world it runs in. Each `run` is a process of its own, outside the checkout."""
+    """`eurekube-sync` and its world. Each `run` is a process of its own, outside the checkout."""
 
     playground: TestedPlayground
     folder: Path
     eureka_url: str = ""
 
     def environment(self, **variables: str | None) -> dict[str, str]:
-        """The variables of a process: who and where, and no others of ours; None takes one away."""
+        """The variables of a process: its servers and its owner, and no others of ours. None removes one."""
         url = self.eureka_url or self.playground.eureka_url
         logs_in = any("EUREKA_USERNAME" in name or "EUREKA_PASSWORD" in name for name in variables)
         given = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))},
             "EUREKUBE_SYNC_OWNER": story.OWNER,
             "EUREKUBE_SYNC_EUREKA_URL": url if logs_in else planted.with_login(url),
-            "EUREKUBE_SYNC_EUREKA_BATCH": "off",  # a call is an instance
+            "EUREKUBE_SYNC_EUREKA_BATCH": "off",  # so that each call is for one instance
             "KUBECONFIG": str(self.playground.kubeconfig),
             "HOME": str(self.folder),
             **planted.PROXIES,
@@ -83,7 +83,7 @@ class Program:
     def start(
         self, *arguments: str | Path, stdout: Any = subprocess.PIPE, **variables: str | None
     ) -> subprocess.Popen[str]:
-        """A process that goes on."""
+        """Start a process that goes on."""
         self.playground.calls.clear()
         return subprocess.Popen(
             [BINARY, *arguments],
@@ -96,7 +96,7 @@ class Program:
         )
 
     def end(self, process: subprocess.Popen[str], *, seconds: float = LONG_SECONDS) -> Ended:
-        """Waits for it."""
+        """Wait for its end."""
         out, err = process.communicate(timeout=seconds)
         calls = self.playground.calls
         return Ended(
@@ -108,7 +108,7 @@ class Program:
         )
 
     def command(self, *arguments: str | Path, stdin: str = "", **variables: str | None) -> Ended:
-        """A process from start to end."""
+        """Run a command to its end."""
         self.playground.calls.clear()
         process = subprocess.run(
             [BINARY, *arguments],
@@ -130,7 +130,7 @@ class Program:
         )
 
     def run(self, *options: str | Path, **variables: str | None) -> Ended:
-        """One `eurekube-sync run`."""
+        """Run `eurekube-sync run` once."""
         return self.command("run", *options, stdin="", **variables)
 
     def kubeconfig(self, **changes: Any) -> Path:
@@ -141,11 +141,11 @@ class Program:
         return path
 
     def kubeconfig_of(self, server: str) -> Path:
-        """A kubeconfig that points at another server."""
+        """A kubeconfig for another server."""
         return self.kubeconfig(clusters=[{"name": "embedded", "cluster": {"server": server}}])
 
     def status(self, id_: str = IDS[0], app: str = "RATING") -> str | None:
-        """The status of an instance in Eureka, past its cache; None when it is not there."""
+        """The status of an instance in Eureka, by an uncached read. None means that it is not there."""
         request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
         answer = self.playground.eureka.handle(request)
         return str(yaml.safe_load(answer.body)["instance"]["status"]) if answer.status == 200 else None
@@ -162,7 +162,7 @@ class Program:
 
     @contextmanager
     def eureka_behind(self, proxy: Callable[[Request, Handler], Response]) -> Iterator[None]:
-        """Something stands between the program and Eureka; the calls are counted all the same."""
+        """Put a proxy between the program and Eureka. Calls are still counted."""
 
         def handle(request: Request) -> Response:
             self.playground.calls.append(request)
@@ -177,7 +177,7 @@ class Program:
 
     @contextmanager
     def kubernetes_behind(self, proxy: Callable[[Request, Handler], Response]) -> Iterator[Path]:
-        """Something stands between the program and the Kubernetes API; gives a kubeconfig that points there."""
+        """Put a proxy between the program and the Kubernetes API; gives a kubeconfig for it."""
 
         def handle(request: Request) -> Response:
             self.playground.calls.append(request)
@@ -188,7 +188,7 @@ class Program:
 
 
 def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
-    """A registry whose list is answered so, and whose other calls work."""
+    """A registry with this answer to its list. Its other calls work."""
 
     def proxy(request: Request, registry: Handler) -> Response:
         is_list = request.method == "GET" and request.path == "/eureka/apps"
@@ -199,14 +199,14 @@ def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
 
 @contextmanager
 def empty(folder: Path) -> Iterator[Program]:
-    """A world without a namespace of ours."""
+    """A world without our namespace."""
     with TestedPlayground(cache_seconds=0.05) as playground:
         yield Program(playground=playground, folder=folder)
 
 
 @contextmanager
 def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
-    """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
+    """The demo's world: an instance of others, and `rating` with its syncer and this many pods."""
     with TestedPlayground(cache_seconds=0.05) as playground:
         story.prepare(playground)
         playground.create(PLANTED_SYNCER)

@@ -18,8 +18,8 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 def at_terminal(
     program: Program, *arguments: str, columns: int, progress: bool = True, **variables: str
 ) -> tuple[int, str]:
-    """Runs the command at a terminal of so many columns; its exit code and all that it showed. Without `progress` not
-    what a slow machine adds."""
+    """Run the command at a terminal with this many columns; returns its exit code and output. Without `progress`,
+    stderr is dropped, to which a slow machine adds lines."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -41,5 +41,5 @@ def at_terminal(
 def _read(controller: int) -> bytes:
     try:
         return os.read(controller, 65536)
-    except OSError:  # Linux says so when the last process has closed the other end
+    except OSError:  # Linux reports that no process has the other end open
         return b""

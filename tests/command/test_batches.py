@@ -1,4 +1,5 @@
-"""`--eureka-batch` as a user meets it: by itself where it is safe, in a dry run, off when told, and in keepalive."""
+"""`--eureka-batch` as a user meets it: used by itself where it is safe, in a dry run, switched off, and in
+keepalive."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.command.program import Program
 
 @pytest.mark.parametrize("command", ["run", "keepalive"])
 def test_by_default_a_single_server_takes_batches(settled: Program, command: str) -> None:
-    """A list and the question; a batch of one that nothing has, and one with the renewals."""
+    """The pass makes a list and the probe, a batch for an absent instance, and one with the renewals."""
     ended = settled.command(command, "--verbose", EUREKUBE_SYNC_EUREKA_BATCH=None)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert "2 renewed" in ended.out
@@ -22,7 +23,7 @@ def test_by_default_a_single_server_takes_batches(settled: Program, command: str
 
 
 def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) -> None:
-    """In JSON, and in the log with --verbose; a report that a person reads is not about that."""
+    """JSON has it, and so has the log with --verbose. A report for people leaves it out."""
     ended = settled.run("--dry-run", "--eureka-batch", "auto")
     assert "batches" not in ended.out + ended.err
     assert ended.eureka == {"GET": 2}
@@ -62,7 +63,7 @@ def test_a_load_balancer_ends_as_plain_renewals(settled: Program) -> None:
 
 
 def test_a_refused_batch_path_falls_back_and_says_what_to_allow(settled: Program) -> None:
-    """All is renewed all the same."""
+    """All instances are renewed all the same."""
 
     def guarded(request: Request) -> Response:
         if "peerreplication" in request.path:

@@ -1,4 +1,5 @@
-"""A source that breaks off, or says that it is not all: through whole passes, nothing goes by what it does not show."""
+"""Incomplete sources, through whole passes: lists that break off or are truncated. No instance is removed because of
+what they lack."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ SECOND_PAGES = {
 
 
 def in_pages(answer: Response | None, *, times: int = 1000) -> Proxy:
-    """Slices come one a page; that many times the second page is answered so."""
+    """List slices one a page. The second page gets this answer, this many times."""
     left = [times]
 
     def proxy(request: Request, api: Handler) -> Response:
@@ -53,7 +54,8 @@ def in_pages(answer: Response | None, *, times: int = 1000) -> Proxy:
 
 @pytest.fixture
 def paged(program: Program) -> Iterator[Program]:
-    """Three instances; the first page of slices has one of them, the second page the others. All stand in the end."""
+    """Three instances. The first page of slices has one of them, and the second page has the others. In the end all are
+    UP."""
     status, _ = program.playground.kubernetes.call(
         "POST", "/apis/discovery.k8s.io/v1/namespaces/rating/endpointslices", SLICE
     )
@@ -65,8 +67,8 @@ def paged(program: Program) -> Iterator[Program]:
 
 @pytest.mark.parametrize("name", SECOND_PAGES)
 def test_a_list_whose_second_page_fails_removes_nothing(paged: Program, name: str) -> None:
-    """The second page expires, fails or is cut: instances that the first page did not show are renewed, and the
-    condition says why; when the list is whole again, all is in sync."""
+    """The second page expires, fails or is cut. Instances that only it has are renewed, and the condition says why.
+    After a complete list, all is in sync."""
     answer, code, reason = SECOND_PAGES[name]
     with paged.kubernetes_behind(in_pages(answer)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
@@ -80,14 +82,14 @@ def test_a_list_whose_second_page_fails_removes_nothing(paged: Program, name: st
 
 
 def test_a_list_that_expires_once_is_started_again(paged: Program) -> None:
-    """A 410 in its middle costs the pages that were read, and nothing else."""
+    """A 410 in the middle only costs the pages that were read."""
     with paged.kubernetes_behind(in_pages(EXPIRED, times=1)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 3}), ended.out
 
 
 def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
-    """What an endpoints controller writes; `truncated` when it stopped at 1000 addresses."""
+    """The object of an endpoints controller. `truncated` means that it stopped at 1000 addresses."""
     annotations = {"endpoints.kubernetes.io/over-capacity": "truncated"} if truncated else {}
     ports = [{"name": "http", "port": 8080}]
     subset = {"addresses": [{"ip": address} for address in addresses], "ports": ports}
@@ -96,7 +98,7 @@ def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("truncated", [True, False])
 def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Program, truncated: bool) -> None:
-    """Endpoints that say that they were cut at 1000 addresses prove no removal; complete ones do."""
+    """Endpoints that were cut at 1000 addresses prove no removal. Complete ones do."""
     kubernetes = program.playground.kubernetes
     for name in ("rating-headless", "rating-metrics"):
         program.playground.delete("Service", "rating", name)
@@ -122,8 +124,8 @@ def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Progr
 
 
 def test_a_restarted_eureka_that_refuses_lists_gets_its_instances_again(program: Program) -> None:
-    """Its lists are a 403 and its writes work: a renewal that meets no lease registers the instance, and nothing is
-    removed until Eureka can be read again."""
+    """It answers lists with 403, and takes writes. A renewal with a 404 registers the instance, and nothing is removed
+    until Eureka can be listed."""
     assert program.run().code == ExitCode.OK
     for id_ in IDS:
         path = f"/eureka/apps/RATING/{id_}"

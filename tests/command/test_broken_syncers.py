@@ -1,4 +1,4 @@
-"""One broken syncer blocks no other, says what is wrong with it, and keeps what stands for it."""
+"""A broken syncer blocks no other, reports its error, and keeps its instances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_broken_syncers_block_no_other(program: Program) -> None:
-    """Beside ten broken syncers the good one registers; each of the ten has its reason, an event and a sentence."""
+    """The good syncer registers beside ten broken ones, each of which has its reason, an event and a sentence."""
     with program.playground.kubernetes.older_definition():
         for name, (spec, _) in BROKEN.items():
             program.playground.create(syncer(name, spec))
@@ -49,7 +49,7 @@ def test_broken_syncers_block_no_other(program: Program) -> None:
 
 @pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "policy", "nonsense"])
 def test_a_syncer_that_becomes_broken_keeps_its_instances(settled: Program, name: str) -> None:
-    """A syncer that was in order and is edited into a broken one keeps its instances, renewed."""
+    """A person edits a valid syncer into a broken one. Its instances are renewed."""
     spec, reason = BROKEN[name]
     patch = {"spec": {"port": None, "policy": None, "appName": None, **spec}}
     with settled.playground.kubernetes.older_definition():
@@ -66,7 +66,7 @@ def test_a_syncer_that_becomes_broken_keeps_its_instances(settled: Program, name
 
 
 def test_an_instance_is_removed_with_its_pod_although_its_syncer_is_broken(program: Program) -> None:
-    """A syncer that is not served adds nothing, and removes an instance only when a list of pods shows that its pod is
+    """A syncer that is not served adds nothing. It removes an instance only if a list of pods shows that its pod is
     gone."""
     assert program.run().code == ExitCode.OK
     program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
@@ -81,7 +81,7 @@ def test_an_instance_is_removed_with_its_pod_although_its_syncer_is_broken(progr
 
 
 def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
-    """Of two syncers that claim the same instances the older holds them, and the younger says so in one sentence."""
+    """The older syncer has the instances. The younger one says so in one sentence."""
     assert program.run().code == ExitCode.OK
     program.playground.create(syncer("twin", PLAIN))
     ended = program.run()
@@ -91,7 +91,7 @@ def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
 
 
 def test_an_instance_of_others_under_our_id_is_not_changed(program: Program) -> None:
-    """An instance that does not carry our owner's name is never changed; the syncer says Conflict."""
+    """An instance without our owner's name is never changed. The syncer has the condition Conflict."""
     program.playground.register("RATING", IDS[0], "192.0.2.1", 80)
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out

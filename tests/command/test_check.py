@@ -1,4 +1,4 @@
-"""`check`: each of the planted faults is found with its word and its grade, and nothing where nothing is wrong."""
+"""`check`: it finds each planted fault with its reason and grade, and finds nothing without a fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCK = "operators/installation"
 
 @dataclass(frozen=True, kw_only=True)
 class Set:
-    """A set-up in which nothing is wrong."""
+    """A set-up without a fault."""
 
     scene: Scene
     program: Program
@@ -35,7 +35,7 @@ class Set:
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
-    """One for all: each fault is taken away again."""
+    """One set-up for all tests, each of which removes its fault again."""
     with empty(tmp_path_factory.mktemp("check")) as program:
         world = KubernetesWorld(program.playground.kubernetes_url)
         for name in ("operators", "shop"):
@@ -67,12 +67,12 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
 
 @pytest.fixture(autouse=True)
 def still_good(healthy: Set) -> None:
-    """However long the tests before it took."""
+    """The set-up stays good, however long earlier tests took."""
     healthy.scene.stay()
 
 
 def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
-    """The exit code is 0, and nothing is written: a renewal of nobody and questions about rights store nothing."""
+    """The exit code is 0, and nothing is stored: `check` renews an unknown instance, and asks about rights."""
     before = healthy.program.playground.kubernetes.revision
     ended = healthy.check("-o", "json")
     data = json.loads(ended.out)
@@ -98,7 +98,7 @@ def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
-    """With its word, its grade, what to do, and where more is said; no other check fails for it."""
+    """The finding has its reason, its grade, the fix and a link. No other check fails for it."""
     with fault.plant(healthy.scene) as environment:
         ended = healthy.check("-o", "json", **environment)
     data = json.loads(ended.out)
@@ -114,7 +114,7 @@ def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
     [({"hostname": "a.example.com"}, ExitCode.OK), ({"address": "NodePort"}, ExitCode.CHECK_FAILED)],
 )
 def test_the_right_to_nodes_is_for_node_ports(healthy: Set, service: dict[str, str], code: ExitCode) -> None:
-    """The chart grants it only on demand: a load balancer or a host name does without."""
+    """The chart grants it only on demand. A load balancer or a host name needs none."""
     manifest = syncer("outside", {"mode": "service", "selector": {"app": "orders"}, "service": service})
     manifest["metadata"]["namespace"] = "shop"
     healthy.program.playground.create(manifest)
@@ -142,7 +142,7 @@ def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy
 
 
 def test_a_replica_that_nobody_names_is_found(healthy: Set) -> None:
-    """The servers say themselves where they replicate to."""
+    """The servers themselves say to which replicas they replicate."""
     eureka = healthy.program.playground.eureka
     eureka.replicas = ("http://eureka-2:8761/eureka/",)
     try:
@@ -155,7 +155,7 @@ def test_a_replica_that_nobody_names_is_found(healthy: Set) -> None:
 
 
 def test_before_an_installation_only_what_it_needs_is_checked(healthy: Set) -> None:
-    """Both servers, and the rights of whoever installs it."""
+    """These are both servers, and the rights of the person who installs."""
     ended = healthy.check("--pre", "-o", "json")
     checks = {one["check"] for one in json.loads(ended.out)["findings"]}
     assert checks == {"Kubernetes", "Clock", "Crd", "EurekaRead", "EurekaWrite", "SelfPreservation", "Rights"}
@@ -164,7 +164,7 @@ def test_before_an_installation_only_what_it_needs_is_checked(healthy: Set) -> N
 
 
 def test_without_a_cluster_it_says_so_alone(healthy: Set) -> None:
-    """What needs the cluster is not checked; Eureka is."""
+    """Checks that need the cluster are left out. Eureka is checked."""
     kubeconfig = healthy.program.kubeconfig_of("http://127.0.0.1:9")
     ended = healthy.check("-o", "json", KUBECONFIG=str(kubeconfig))
     failed = [one["check"] for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
@@ -176,8 +176,8 @@ def _steady(text: str) -> str:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_it_looks_as_it_was_reviewed(healthy: Set, columns: int) -> None:
-    """With nothing wrong, and with two faults of which one gives lines to add."""
+def test_the_output_equals_the_reviewed_snapshot(healthy: Set, columns: int) -> None:
+    """One output has no fault. The other has two, one of them with lines to add."""
     shown = []
     ends, denied = FAULTS[-1], FAULTS[0]
     _, text = at_terminal(healthy.program, "check", "--lock", LOCK, columns=columns, progress=False)

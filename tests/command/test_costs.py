@@ -1,4 +1,4 @@
-"""What 600 instances cost: requests and memory, which are the same on every machine, and no seconds."""
+"""The costs of 600 instances: calls and memory, which are the same on every machine, but no times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.servers import embedded
 
 INSTANCES, SYNCERS = 600, 60
 LISTS = 14
-"""Of Kubernetes: which cluster it is, the syncers, and the Services and slices of 6 namespaces."""
+"""The Kubernetes lists: the cluster's identity, the syncers, and the Services and slices of 6 namespaces."""
 MB = 75
 
 
@@ -32,14 +32,14 @@ def rows() -> Iterator[dict[str, Row]]:
 @pytest.mark.parametrize(
     ("scenario", "eureka", "kubernetes"),
     [
-        # The list, the probe of batches; then three batches: what is absent, the registrations, their first renewals.
-        (FIRST, 2 + 3 * 3, LISTS + 1 + 3 * SYNCERS),  # a finalizer, a status; an event of some
+        # The list and the probe of batches. Then three batches: absent ids, registrations, their first renewals.
+        (FIRST, 2 + 3 * 3, LISTS + 1 + 3 * SYNCERS),  # a finalizer and a status, and an event for some
         (STEADY, 2 + 3, LISTS),
         (EMPTIED, 2 + 3 * 3, LISTS + 1),
     ],
 )
 def test_calls_are_few(rows: dict[str, Row], scenario: str, eureka: int, kubernetes: int) -> None:
-    """Batches for Eureka, and for Kubernetes nothing but lists and what changed."""
+    """Eureka gets batches. Kubernetes gets only lists, and writes of what changed."""
     row = rows[scenario]
     calls = [load.requests for load in (row.eureka, row.kubernetes) if load is not None and load.requests is not None]
     assert len(calls) == 2
@@ -49,5 +49,5 @@ def test_calls_are_few(rows: dict[str, Row], scenario: str, eureka: int, kuberne
 
 @pytest.mark.parametrize("scenario", [FIRST, STEADY, EMPTIED])
 def test_memory_is_little(rows: dict[str, Row], scenario: str) -> None:
-    """The peak of the whole process, most of it Python and the libraries."""
+    """This is the peak of the whole process, mostly Python and the libraries."""
     assert rows[scenario].memory < MB

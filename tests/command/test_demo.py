@@ -1,4 +1,4 @@
-"""`demo`: the story in a minute, and both servers for others to play with."""
+"""`demo`: the whole story in a minute, and both servers for people to try."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
 
 def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
-    """From a dry run to an empty registry, in order, within a minute, whatever the environment names."""
+    """It goes from a dry run to an empty registry, in order, within a minute. The environment's settings do not
+    matter."""
     begun = time.monotonic()
     ended = settled.command("demo", stdin="", KUBECONFIG="/nowhere", EUREKUBE_SYNC_EUREKA_URL="nonsense")
     assert not ended.eureka + ended.kubernetes
@@ -67,7 +68,7 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
     for words in told:
         assert words in rest, words
         rest = rest.split(words, 1)[1]
-    lines = [line for line in ended.out.splitlines() if not line.startswith("   ! ")]  # those a terminal wraps
+    lines = [line for line in ended.out.splitlines() if not line.startswith("   ! ")]  # a terminal wraps the others
     assert all(len(line) <= 120 and line == line.rstrip() for line in lines)
 
 
@@ -75,7 +76,8 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
     "heard", ["eurekube-sync:", "2. What would happen?", "$ eurekube-sync run --dry-run", "3. Do it"]
 )
 def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
-    """Whoever has seen enough gets exit 130 and one word, wherever the story is. At a terminal it pauses to be read."""
+    """It ends with exit code 130 and one word, at any point of the story. At a terminal the demo pauses so that people
+    can read."""
     controller, terminal = os.openpty()
     process = settled.start("demo", stdout=terminal, TERM="dumb")
     os.close(terminal)
@@ -88,14 +90,14 @@ def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
 
 
 class _Interrupts(story.Story):
-    """Ctrl-C comes as the command of this number is typed, so in its pass."""
+    """Ctrl-C comes with the command of this number, so during its pass."""
 
     def __init__(self, clock: SystemClock, number: int, playground: Playground, world: World) -> None:
         super().__init__(Console(file=StringIO()), playground, world, lambda _: None)
         self._clock, self._left = clock, number
 
     def command(self, line: str) -> None:
-        """Types it."""
+        """Type the command."""
         super().command(line)
         self._left -= 1
         if self._left == 0:
@@ -104,7 +106,6 @@ class _Interrupts(story.Story):
 
 @pytest.mark.parametrize("number", range(1, 9))
 def test_a_signal_during_a_pass_ends_the_demo_without_an_error(number: int) -> None:
-    """The signal ends the demo."""
     clock = SystemClock()
     with story.new_playground() as playground:
         installation = Installation(
@@ -133,7 +134,7 @@ def served(shared: Program) -> Iterator[dict[str, str]]:
 
 
 def test_run_works_with_the_served_environment(settled: Program, served: dict[str, str]) -> None:
-    """The printed exports are all that `run` needs."""
+    """`run` needs only the printed exports."""
     variables = {name: value for name, value in served.items() if name != "curl"}
     ended = settled.command("run", "-o", "json", stdin="", **variables)
     assert ended.code == ExitCode.OK, ended.err
@@ -141,7 +142,7 @@ def test_run_works_with_the_served_environment(settled: Program, served: dict[st
 
 
 def test_curl_works_as_printed(served: dict[str, str]) -> None:
-    """The address of the printed curl command answers JSON."""
+    """The address in the printed curl command answers JSON."""
     found = re.search(r"curl -H '(\S+): (\S+)' (http\S+)$", served["curl"])
     assert found is not None
     with urllib.request.urlopen(urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=60) as answer:
@@ -149,7 +150,7 @@ def test_curl_works_as_printed(served: dict[str, str]) -> None:
 
 
 def test_a_story_that_does_not_come_true_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
-    """It ends at the first pass that fails, and does not go on to the end."""
+    """The demo ends at the first pass that fails."""
     with playground.TestedPlayground(cache_seconds=0) as refusing:
         refusing.eureka.refuse_writes = True
         with pytest.raises(EurekubeError, match="the demo did not go as planned: Eureka refused"):
@@ -160,7 +161,7 @@ def test_a_story_that_does_not_come_true_is_no_success(capsys: pytest.CaptureFix
 
 
 def test_without_a_folder_for_its_kubeconfig_the_demo_names_the_folder(tmp_path: Path) -> None:
-    """As in a container with a read-only root and no /tmp."""
+    """A container with a read-only root has no /tmp."""
     nowhere = f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{str(tmp_path / 'missing')!r}]"
     program = f"{nowhere}; from eurekube_sync.cli.main import main; main(['demo'])"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
@@ -189,7 +190,7 @@ VALIDATED = {
 
 @pytest.mark.parametrize("name", VALIDATED)
 def test_validate_judges_standard_input(settled: Program, name: str) -> None:
-    """0 or 4, with file, line, document and path of what is wrong; no server is needed."""
+    """The exit code is 0 or 4, with file, line, document and path of an error. No server is needed."""
     text, code, words = VALIDATED[name]
     ended = settled.command("validate", "-", stdin=text, KUBECONFIG=None)
     assert ended.code == code, ended.out
@@ -198,7 +199,7 @@ def test_validate_judges_standard_input(settled: Program, name: str) -> None:
 
 
 def test_validate_judges_files_and_folders(settled: Program, tmp_path: Path) -> None:
-    """Each file is named with what is wrong in it; all are judged, the worst decides; JSON and YAML say the same."""
+    """Each finding has its file. All files are judged, the worst decides, and JSON and YAML give the same result."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yml").write_text(UNKNOWN_FIELD)
@@ -212,7 +213,7 @@ def test_validate_judges_files_and_folders(settled: Program, tmp_path: Path) -> 
 
 
 def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Program, tmp_path: Path) -> None:
-    """Exit 2, as for no file at all: a pipeline must not take a typing error for a verdict."""
+    """The exit code is 2, as without a file. A typing error must not look like a verdict."""
     for arguments in ((tmp_path / "typo.yaml",), ()):
         ended = settled.command("validate", *arguments)
         assert ended.code == ExitCode.USAGE
@@ -220,14 +221,14 @@ def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Progra
 
 
 def test_validate_of_a_file_that_cannot_be_read_is_a_finding(settled: Program) -> None:
-    """Such as one in a folder that is closed to us, or with a name that no file can have."""
+    """Its name is longer than a file's name may be."""
     ended = settled.command("validate", "a" * 300)
     assert ended.code == ExitCode.INVALID_MANIFEST
     assert "error: $: cannot be read: File name too long" in ended.out
 
 
 def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
-    """`helm template x | eurekube-sync validate -` must not be green when helm failed."""
+    """`helm template x | eurekube-sync validate -` must not succeed when helm failed."""
     for arguments in (["-"], [tmp_path]):
         ended = settled.command("validate", *arguments, stdin="")
         assert ended.code == ExitCode.INVALID_MANIFEST
@@ -238,13 +239,13 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
 
 
 def test_validate_heeds_the_output_variable_of_run(settled: Program) -> None:
-    """One variable for both commands: each form that `run` knows, `validate` knows."""
+    """Both commands have the same variable, so `validate` accepts each form that `run` accepts."""
     ended = settled.command("validate", "-", stdin=GOOD, EUREKUBE_SYNC_OUTPUT="yaml")
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "ok: true")
 
 
 def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
-    """The printed CRD is one that the API server takes, and its fields are those that validate knows."""
+    """The API server takes the printed CRD, and its fields are those that `validate` accepts."""
     ended = settled.command("crd")
     assert ended.code == ExitCode.OK
     assert "name: eurekasyncers.eurekube.io" in ended.out

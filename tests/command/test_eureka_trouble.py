@@ -1,4 +1,5 @@
-"""Whatever is wrong with Eureka: one sentence that says what to do, its exit code, renewals go on, nothing goes."""
+"""Failures of Eureka: each has one sentence with a fix and its exit code. Renewals continue, and no instance is
+removed."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ ODD_LISTS = {
 
 
 def assert_safe(ended: Ended) -> None:
-    """Nothing was cancelled, no status was overridden, and no credential was shown."""
+    """No instance was cancelled, no status was overridden, and no credential was shown."""
     assert ended.eureka["DELETE"] == 0
     assert SECRET not in ended.out + ended.err
 
@@ -60,7 +61,7 @@ def test_an_unusable_list_removes_nothing_and_leases_are_renewed(settled: Progra
 
 
 def test_during_warm_up_instances_are_only_renewed(settled: Program) -> None:
-    """A 403 while Eureka starts is not reported as a missing right."""
+    """The 403 of a starting Eureka is not reported as a missing right."""
     settled.playground.eureka.warming_up = True
     ended = settled.run()
     assert ended.code == ExitCode.EUREKA_UNREAD
@@ -70,7 +71,8 @@ def test_during_warm_up_instances_are_only_renewed(settled: Program) -> None:
 
 
 def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
-    """No answer within the timeout is an outage, in one sentence and long before a pass has to end."""
+    """Without an answer before the timeout it counts as an outage, in one sentence. That is long before a pass has to
+    end."""
 
     over = threading.Event()
 
@@ -80,7 +82,7 @@ def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
 
     started = time.monotonic()
     with settled.eureka_behind(hang):
-        ended = settled.run("--call-timeout", "1s")  # the cluster, too, has to answer in it
+        ended = settled.run("--call-timeout", "1s")  # the cluster has to answer in this time too
         over.set()
     assert ended.code == ExitCode.EUREKA_UNREAD
     assert "no answer in time" in ended.sentence
@@ -90,7 +92,7 @@ def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
 
 
 def test_a_closed_port_is_named(settled: Program) -> None:
-    """The address that nobody listens at is in the sentence, once."""
+    """The sentence has the address once."""
     ended = settled.run("--eureka-url", "http://127.0.0.1:1/eureka")
     assert ended.code == ExitCode.EUREKA_UNREAD
     assert "http://127.0.0.1:1/eureka/apps failed: the connection was refused" in ended.sentence
@@ -107,7 +109,7 @@ def test_a_url_without_its_path_is_explained(settled: Program) -> None:
 
 @pytest.mark.parametrize("form", ["url", "username"])
 def test_a_wrong_password_is_one_sentence(settled: Program, form: str) -> None:
-    """401 names the login as the cause, and shows the password nowhere, whatever is logged."""
+    """The sentence names the login as the cause of the 401. No output or log shows the password."""
     settled.playground.eureka.credentials = ("joe", "another")
     url = settled.playground.eureka_url
     if form == "url":
@@ -122,14 +124,14 @@ def test_a_wrong_password_is_one_sentence(settled: Program, form: str) -> None:
 
 
 def test_the_right_password_works(settled: Program) -> None:
-    """The password comes from its variable."""
+    """It comes from its variable."""
     settled.playground.eureka.credentials = ("joe", SECRET)
     ended = settled.run("--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD=SECRET)
     assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1, PUT=2)), ended.out
 
 
 def test_refused_writes_are_reported_once(settled: Program) -> None:
-    """CSRF protection is named as the likely cause, once for all instances."""
+    """The sentence names CSRF protection as the likely cause, once for all instances."""
     settled.playground.eureka.refuse_writes = True
     ended = settled.run()
     assert ended.code == ExitCode.EUREKA_DENIED
@@ -138,8 +140,8 @@ def test_refused_writes_are_reported_once(settled: Program) -> None:
     assert_safe(ended)
 
 
-def test_everything_is_a_web_page(settled: Program) -> None:
-    """A login page that answers every call with 200 renews nothing, and is not believed to."""
+def test_a_web_page_in_answer_to_every_call_is_reported(settled: Program) -> None:
+    """A login page that answers every call with 200 renews nothing. The program does not trust it."""
     with settled.eureka_behind(lambda request, registry: WEB_PAGE):
         ended = settled.run()
     assert ended.code == ExitCode.EUREKA_UNREAD
@@ -149,7 +151,7 @@ def test_everything_is_a_web_page(settled: Program) -> None:
 
 
 def test_one_refused_instance_stops_no_other(program: Program) -> None:
-    """Eureka refuses one registration: the other is made, and the exit code says that something failed."""
+    """Eureka refuses one registration, and the other is made. The exit code says that something failed."""
 
     def refuse_one(request: Request, registry: Handler) -> Response:
         if request.method == "POST" and b"10.0.0.1:8080" in request.body:
@@ -165,7 +167,7 @@ def test_one_refused_instance_stops_no_other(program: Program) -> None:
 
 
 def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
-    """An instance of our owner and another cluster stops all but renewals."""
+    """Another cluster has an instance with our owner. Only renewals continue."""
     body = (
         b'{"instance":{"instanceId":"demo:x:x:10.9.9.9:1","hostName":"h","ipAddr":"10.9.9.9","app":"X",'
         b'"vipAddress":"x","status":"UP","port":{"$":1,"@enabled":"true"},'
@@ -186,7 +188,8 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--passes", "2", "--interval", "1s")])
 def test_a_typo_in_the_owner_registers_nothing_twice(settled: Program, options: tuple[str, ...]) -> None:
-    """The marks tell that another owner of this very cluster serves the syncers: one sentence, and no write."""
+    """The marks show that another owner serves these syncers in this cluster. One sentence says so, and nothing is
+    written."""
     ended = settled.run("--owner", "demoo", *options)
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
     assert "2 instances of this cluster are registered under owner demo," in ended.sentences[0]
@@ -206,8 +209,8 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(program: Program, name: str) -> None:
-    """A pod ends while Eureka's list can be read and single instances cannot: its instance stays, and report, exit
-    code, condition and event say why. It is removed once it is read again."""
+    """A pod ends while Eureka can be listed but single instances cannot be read. Its instance stays, and report, exit
+    code, condition and event say why. When it can be read again, it is removed."""
 
     def lists_alone(request: Request, registry: Handler) -> Response:
         single = request.method == "GET" and request.path.startswith("/eureka/apps/")

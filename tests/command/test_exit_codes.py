@@ -1,4 +1,4 @@
-"""Each documented exit code has a meaning of its own, and a test here that reaches it."""
+"""Exit codes: each documented code has one meaning, and a test that reaches it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REACHED_BY = {
 
 
 def test_codes_and_meanings_are_distinct() -> None:
-    """No number and no sentence stands for two things."""
+    """Two codes share neither number nor sentence."""
     assert len({int(code) for code in ExitCode}) == len(ExitCode.__members__)
     assert len({code.meaning for code in ExitCode}) == len(ExitCode)
     assert all(0 <= code <= 255 for code in ExitCode)
@@ -40,7 +40,7 @@ def test_codes_and_meanings_are_distinct() -> None:
 
 @pytest.mark.parametrize("code", ExitCode)
 def test_each_code_is_reached_by_a_test(code: ExitCode) -> None:
-    """The test that the table names exists, and speaks of the code."""
+    """The test that the table names exists, and its source names the code."""
     file, name = REACHED_BY[code].split("::")
     source = (HERE / file).read_text()
     for node in ast.parse(source).body:

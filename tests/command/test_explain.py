@@ -23,9 +23,9 @@ from tests.situations import OTHER_NODE, SITUATIONS, Scene, Situation
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 WRITE = "SNAPSHOTS"
-"""`SNAPSHOTS=write` writes them anew; look at each before it is committed."""
+"""`SNAPSHOTS=write` writes the snapshots again. Review each of them before the commit."""
 _DEVELOPERS_LIMITS = (Denial(namespace=""), Denial(namespace="kube-system"))
-"""Nothing of the whole cluster, not even which one it is."""
+"""He may read nothing of the whole cluster, not even its identity."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Set:
 
 @pytest.fixture(scope="module", params=SITUATIONS, ids=str)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
-    """Each situation between embedded servers of its own."""
+    """Each situation, with embedded servers of its own."""
     situation: Situation = request.param
     namespace = f"s{situation.number}"
     with empty(tmp_path_factory.mktemp(namespace)) as program:
@@ -66,7 +66,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def developer(found: Set) -> Iterator[Set]:
-    """The same for somebody who may read his own namespace alone."""
+    """The same for somebody who may read only one namespace."""
     access = found.program.playground.kubernetes.access
     access.denials.update(_DEVELOPERS_LIMITS)
     yield found
@@ -74,7 +74,7 @@ def developer(found: Set) -> Iterator[Set]:
 
 
 def test_explain_names_the_true_cause(found: Set) -> None:
-    """In the first screen, with the machine word, the exit code, and nothing written anywhere."""
+    """The first screen has it with its reason and the exit code. Nothing is written."""
     ended = found.program.command("explain", found.what)
     assert ended.code == found.situation.code, ended.out + ended.err
     assert len(ended.out.splitlines()) <= 24
@@ -88,7 +88,7 @@ def test_explain_names_the_true_cause(found: Set) -> None:
 
 
 def test_status_names_the_true_cause(found: Set) -> None:
-    """With its exit code, and in JSON with the machine word."""
+    """It has its exit code, and its reason in JSON."""
     ended = found.program.command("status", "-n", found.namespace, "-a")
     assert ended.code == found.situation.status_code, ended.out + ended.err
     found.has(ended, found.situation.shows)
@@ -96,8 +96,7 @@ def test_status_names_the_true_cause(found: Set) -> None:
 
 
 def test_explain_for_a_developer_calls_unread_parts_unknown(developer: Set) -> None:
-    """Without a right beyond his namespace and without a Eureka, parts that were not read are unknown, never
-    missing."""
+    """He has no right beyond his namespace, and no Eureka. Unread parts are unknown, never missing."""
     situation = developer.situation
     ended = developer.program.command(
         "explain",
@@ -119,8 +118,8 @@ def test_explain_for_a_developer_calls_unread_parts_unknown(developer: Set) -> N
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_it_looks_as_it_was_reviewed(found: Set, columns: int) -> None:
-    """Both commands at a terminal; ages, ports and plan ids stand still."""
+def test_the_output_equals_the_reviewed_snapshot(found: Set, columns: int) -> None:
+    """Both commands run at a terminal. Ages, ports and plan ids are replaced by constants."""
     shown = []
     for arguments in (["explain", found.what], ["status", "-n", found.namespace, "-a"]):
         _, text = at_terminal(found.program, *arguments, columns=columns, progress=False)
@@ -135,7 +134,7 @@ def test_it_looks_as_it_was_reviewed(found: Set, columns: int) -> None:
 
 
 def _is_command(line: str) -> bool:
-    """Only a command to paste is longer than the terminal is wide."""
+    """Only a command to paste may be wider than the terminal."""
     return line.lstrip().startswith(("kubectl ", "curl ", "eurekube-sync "))
 
 
@@ -168,7 +167,7 @@ SILENCES = [
 def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
     tmp_path: Path, minutes: int, code: ExitCode, sentences: tuple[str, ...]
 ) -> None:
-    """He sees InSync in the cluster, and no Eureka: only the Lease says since when no pass ran."""
+    """The cluster shows InSync, and he cannot read Eureka. Only the Lease shows since when no pass ran."""
     with empty(tmp_path) as program:
         world = KubernetesWorld(program.playground.kubernetes_url)
         for name in ("operators", "shop"):
@@ -193,7 +192,7 @@ def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
 
 
 def test_ctrl_c_ends_a_watch_and_says_so(settled: Program) -> None:
-    """Whatever it showed: nobody waits for its verdict."""
+    """The last output does not matter, because nobody waits for a verdict."""
     process = settled.start("status", "--watch")
     assert process.stdout is not None
     assert process.stdout.readline()
@@ -202,7 +201,7 @@ def test_ctrl_c_ends_a_watch_and_says_so(settled: Program) -> None:
 
 
 def test_a_namespace_that_does_not_exist_is_no_empty_one(settled: Program) -> None:
-    """A typo in `-n` is told, and fails."""
+    """A typo in `-n` is reported as an error."""
     ended = settled.command("status", "-n", "nosuch")
     assert ended.code == ExitCode.NOT_REGISTERED
     assert "namespace nosuch does not exist" in ended.out

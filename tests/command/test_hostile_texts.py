@@ -1,6 +1,6 @@
-"""Every command between servers whose names and words have control characters, marks of direction and markup.
+"""Every command, between servers whose names and messages have control characters, direction marks and markup.
 
-No output has one of them as it is: neither a table, a log, JSON, YAML nor Markdown, nor what is written to a condition.
+No output has such text unchanged: no table, log, JSON, YAML or Markdown, and no condition.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.command.terminal import ESCAPE, at_terminal
 MARKUP = "[bold red]x[/bold red][link=http://evil/]<img src=x>"
 EVIL = f"evil\x1b[2J\x1b]0;title\x07\x9b31m\x7f\u202e\u200f\u2066\u2028\u200b\u2060\ufeff\U000e0041\r\n\t{MARKUP}"
 NAMES = ("rating-2", "node-1")
-"""What the cluster calls one of its pods, and its node: each gets the text behind its own."""
+"""The names of a pod and of its node in the cluster. The hostile text is added to each."""
 
 
 def of_kubernetes(request: Request, handler: Handler) -> Response:
-    """Names, versions, causes of errors and annotations."""
+    """Hostile names, versions, error causes and annotations."""
     if request.path == "/version":
         return Response(status=200, body=msgspec.json.encode({"gitVersion": EVIL, "major": EVIL}))
     answer = handler(request)
@@ -39,7 +39,8 @@ def of_kubernetes(request: Request, handler: Handler) -> Response:
 
 
 def of_eureka(request: Request, handler: Handler) -> Response:
-    """Apps, ids, hosts, statuses and metadata of others, one under an address of ours, and the words of a refusal."""
+    """Hostile apps, ids, hosts, statuses and metadata of others, and a hostile refusal. One instance has an address of
+    ours."""
     if request.method in ("POST", "PUT"):
         return Response(status=400, body=EVIL.encode())
     if request.path == "/eureka/status":
@@ -50,7 +51,7 @@ def of_eureka(request: Request, handler: Handler) -> Response:
 
 
 def registry() -> dict[str, Any]:
-    """One that serves the address of a pod, one orphan of ours, and one that cannot be read."""
+    """A registry with an instance at a pod's address, an orphan of ours, and an unreadable instance."""
     port = {"$": 8080, "@enabled": "true"}
     one = {
         "instanceId": f"a{EVIL}",
@@ -101,7 +102,7 @@ AT_A_TERMINAL = ("a dry run", "explain an address", "check", "orphans")
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Both servers, a recorded pass, and files of the same kind."""
+    """Both hostile servers, a recorded pass, and hostile files."""
     folder = tmp_path_factory.mktemp("hostile")
     with rating(folder) as program, between(program):
         spec = {"selector": {"app": EVIL}, EVIL: EVIL, "appName": EVIL}
@@ -115,7 +116,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @contextmanager
 def between(program: Program) -> Iterator[None]:
-    """The hostile servers are the only ones that the program reaches."""
+    """The program can only reach the hostile servers."""
     with ExitStack() as stack:
         stack.enter_context(program.eureka_behind(of_eureka))
         config = stack.enter_context(program.kubernetes_behind(of_kubernetes))
@@ -124,17 +125,17 @@ def between(program: Program) -> Iterator[None]:
 
 
 def harmless(text: str) -> str:
-    """The text; AssertionError with the first character that somebody would obey."""
+    """Return the text. Raise AssertionError with the first character that a terminal obeys."""
     for character in re.sub(
         r"\n|(?<=@)\u200b|(?<=:)\u200b(?=//)|(?<=www)\u200b", "", text
-    ):  # how Markdown parts mentions
+    ):  # Markdown splits mentions and links with these
         assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), ascii(character) + text
     return text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_output_contains_text_that_a_terminal_obeys(hostile: Program, name: str) -> None:
-    """And markup is text: its words are shown, and escaped in Markdown."""
+    """Markup is text too: its words are shown, and Markdown escapes it."""
     ended = hostile.command(*COMMANDS[name])
     said = harmless(ended.out) + harmless(ended.err)
     assert "Traceback" not in said
@@ -145,7 +146,7 @@ def test_no_output_contains_text_that_a_terminal_obeys(hostile: Program, name: s
 
 @pytest.mark.parametrize("name", AT_A_TERMINAL)
 def test_a_terminal_gets_no_control_sequences_but_the_programs_colours(hostile: Program, name: str) -> None:
-    """The colours are the program's own, and markup that others wrote stays text."""
+    """The colours are the program's own. Markup of others stays text."""
     _, shown = at_terminal(hostile, *COMMANDS[name], columns=500)
     plain = harmless(re.sub(r"\r|\x1b\[(\?25[hl]|[0-9]*[AK])", "", ESCAPE.sub("", shown)))
     assert "evil" in plain
@@ -153,7 +154,7 @@ def test_a_terminal_gets_no_control_sequences_but_the_programs_colours(hostile: 
 
 
 def test_no_condition_and_no_event_contains_text_that_a_terminal_obeys(hostile: Program) -> None:
-    """All that a pass wrote to Kubernetes for people."""
+    """This covers everything that a pass wrote to Kubernetes for people."""
     kubernetes = hostile.playground.kubernetes
     _, syncer = kubernetes.call("GET", f"{SYNCERS}/rating")
     _, events = kubernetes.call("GET", "/api/v1/namespaces/rating/events")
@@ -165,7 +166,7 @@ def test_no_condition_and_no_event_contains_text_that_a_terminal_obeys(hostile: 
 
 
 def told(data: Any, key: str = "") -> Iterator[str]:
-    """Each sentence in it."""
+    """Each message, note, reason or error in the data."""
     if isinstance(data, dict):
         for name, value in data.items():
             yield from told(value, name)

@@ -1,4 +1,4 @@
-"""`keepalive` as a user meets it: without a cluster."""
+"""`keepalive` as a user runs it: without a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRANGER = ("BILLING", "dc-17:billing:8080")
 
 
 def keepalive(program: Program, *options: str | Path, **variables: str | None) -> Ended:
-    """One `keepalive`, without a kubeconfig; it calls no cluster and cancels nothing."""
+    """Run `keepalive` without a kubeconfig. It calls no cluster and cancels nothing."""
     ended = program.command("keepalive", *options, stdin="", KUBECONFIG=None, **variables)
     assert not ended.kubernetes
     assert ended.eureka["DELETE"] == 0
@@ -25,7 +25,7 @@ def keepalive(program: Program, *options: str | Path, **variables: str | None) -
 
 
 def test_our_instances_are_renewed_without_a_cluster(settled: Program) -> None:
-    """One list and a renewal each; an instance of others is not touched."""
+    """It makes one list and a renewal each. An instance of others is not touched."""
     ended = keepalive(settled)
     assert (ended.code, ended.out, ended.err) == (ExitCode.OK, "2 renewed\n", "")
     assert ended.eureka == Counter(GET=1, PUT=2)
@@ -33,7 +33,7 @@ def test_our_instances_are_renewed_without_a_cluster(settled: Program) -> None:
 
 
 def test_another_owner_or_cluster_renews_nothing_and_says_so(settled: Program) -> None:
-    """A misspelt name is no success that nobody notices."""
+    """A misspelt name must not look like a success."""
     for options in (("--owner", "other"), ("--cluster", "other")):
         ended = keepalive(settled, *options)
         assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1))
@@ -41,7 +41,7 @@ def test_another_owner_or_cluster_renews_nothing_and_says_so(settled: Program) -
 
 
 def test_a_dry_run_writes_nothing(settled: Program) -> None:
-    """The plan is shown in each form."""
+    """Each output form shows the plan."""
     ended = keepalive(settled, "--dry-run", "-o", "json", "--list-renewals")
     assert ended.eureka == Counter(GET=1)
     report = json.loads(ended.out)
@@ -49,7 +49,7 @@ def test_a_dry_run_writes_nothing(settled: Program) -> None:
 
 
 def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
-    """It looks each interval, renews what is due, and ends well."""
+    """It looks at each interval, renews what is due, and exits with 0."""
     process = settled.start("keepalive", "--daemon", "--interval", "2s", KUBECONFIG=None)
     wait_until(lambda: puts(settled) >= 3, "none is renewed again")
     process.send_signal(signal.SIGTERM)
@@ -58,14 +58,15 @@ def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
 
 
 def test_an_outage_of_eureka_is_reported_as_by_run(settled: Program) -> None:
-    """An outage of Eureka is its own exit code, in one sentence."""
+    """It has its own exit code and one sentence."""
     ended = keepalive(settled, "--eureka-url", "http://127.0.0.1:1/eureka")
     assert ended.code == ExitCode.EUREKA_UNREAD
     assert "the connection was refused" in ended.sentence
 
 
 def test_reports_hold_the_headroom(settled: Program) -> None:
-    """Ours, others and what Eureka gets; a pass each minute for two of three instances blocks evictions."""
+    """It counts our instances, those of others, and the renewals that Eureka gets. A pass each minute for two of three
+    instances blocks evictions."""
     neutral = keepalive(settled, "-o", "json")
     data = json.loads(neutral.out)["selfPreservation"]
     assert (data["ours"], data["others"], data["renewalsPerMinute"], data["threshold"]) == (2, 1, 6, 5)
@@ -75,7 +76,7 @@ def test_reports_hold_the_headroom(settled: Program) -> None:
 
 
 def test_passes_that_are_too_rare_for_eureka_are_reported_once(settled: Program) -> None:
-    """Both commands report it in their first pass, and then run on."""
+    """Both commands report it in their first pass, and continue."""
     for command in ("run", "keepalive"):
         process = settled.start(command, "--passes", "2", "--interval", "60s", "-o", "json")
         assert process.stdout is not None

@@ -1,4 +1,5 @@
-"""Whatever is wrong with the Kubernetes API: one sentence, its exit code, all renewed, none removed."""
+"""Failures of the Kubernetes API: each has one sentence and its exit code. All instances are renewed, and none is
+removed."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ ODD_ANSWERS = {
 
 
 def assert_only_renewed(ended: Ended) -> None:
-    """Both leases were renewed, and Eureka was told nothing else."""
+    """Both leases were renewed, and Eureka got no other write."""
     assert ended.eureka == {"GET": 1, "PUT": 2}, ended.out + ended.err
 
 
@@ -66,7 +67,7 @@ def test_an_unusable_answer_removes_nothing(settled: Program, name: str) -> None
 
 
 def test_a_closed_port_is_one_sentence(settled: Program) -> None:
-    """Who cannot reach the API reads where it was looked for, once, and keeps the leases."""
+    """The sentence has the address once, and the leases are renewed."""
     ended = settled.run("--kubeconfig", settled.kubeconfig_of("http://127.0.0.1:1"))
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "http://127.0.0.1:1" in ended.sentence
@@ -75,7 +76,7 @@ def test_a_closed_port_is_one_sentence(settled: Program) -> None:
 
 @pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices", "/nodes"])
 def test_leases_are_renewed_while_the_kubernetes_api_hangs(settled: Program, where: str) -> None:
-    """It gets a share of the pass's time, and Eureka the rest."""
+    """It gets a part of the pass's time, and Eureka gets the rest."""
 
     over = threading.Event()
 
@@ -95,7 +96,7 @@ def test_leases_are_renewed_while_the_kubernetes_api_hangs(settled: Program, whe
 
 
 def test_a_bad_token_is_one_sentence(settled: Program) -> None:
-    """401 asks for a new login, does not show the token, and keeps the leases."""
+    """The sentence asks for a new login and does not show the token. The leases are renewed."""
     settled.playground.kubernetes.access.tokens["good"] = "alice"
     kubeconfig = settled.kubeconfig(users=[{"name": "embedded", "user": {"token": TOKEN}}])
     ended = settled.run("-v", "--kubeconfig", kubeconfig)
@@ -107,7 +108,7 @@ def test_a_bad_token_is_one_sentence(settled: Program) -> None:
 
 @pytest.mark.parametrize("resource", ["eurekasyncers", "services", "endpointslices"])
 def test_a_forbidden_list_is_reported_in_one_sentence(settled: Program, resource: str) -> None:
-    """A missing right is named, and whatever hangs on it is renewed."""
+    """It names the missing right, and what depends on it is renewed."""
     settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run()
     assert ended.code == ExitCode.KUBERNETES_DENIED
@@ -117,7 +118,7 @@ def test_a_forbidden_list_is_reported_in_one_sentence(settled: Program, resource
 
 @pytest.mark.parametrize("resource", ["pods", "nodes"])
 def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(settled: Program, resource: str) -> None:
-    """It is named with the option that does without, and everything else goes on."""
+    """The sentence names the option that avoids it. Everything else continues."""
     settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run("--drain-annotations", "all")
     assert ended.code == ExitCode.OK
@@ -127,7 +128,7 @@ def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(settled: P
 
 
 def test_a_pass_that_was_not_asked_to_looks_at_no_pods_and_no_nodes(settled: Program) -> None:
-    """By default drains are looked for on Services only: neither right is needed."""
+    """By default only Services are checked for drains, so neither right is needed."""
     for resource in ("pods", "nodes"):
         settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run()
@@ -136,7 +137,7 @@ def test_a_pass_that_was_not_asked_to_looks_at_no_pods_and_no_nodes(settled: Pro
 
 
 def test_a_cluster_without_a_readable_uid_is_reported_in_one_sentence(settled: Program) -> None:
-    """Without the UID of kube-system, our instances of this cluster are not known: all instances of our owner are
+    """Without the UID of kube-system, our instances of this cluster are unknown. All instances of our owner are
     renewed."""
     settled.playground.kubernetes.deny("namespaces", "get")
     ended = settled.run()
@@ -161,7 +162,7 @@ MEANWHILE = {
 
 @pytest.mark.parametrize("name", MEANWHILE)
 def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(settled: Program, name: str) -> None:
-    """The UID was known when the pass began, and cannot be read when a pod is to be turned DOWN."""
+    """The UID was known when the pass began. It cannot be read when a pod is to be turned DOWN."""
     answer, code, words = MEANWHILE[name]
     asked: list[str] = []
 
@@ -184,7 +185,7 @@ def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(settled: Pr
 
 
 def test_a_status_that_may_not_be_written_is_reported_once(settled: Program) -> None:
-    """Eureka is served all the same."""
+    """Eureka gets its changes all the same."""
     settled.playground.kubernetes.deny("eurekasyncers/status", "patch")
     settled.playground.set_ready("rating", "rating-2", ready=False)
     ended = settled.run()
@@ -198,7 +199,7 @@ def test_a_status_that_may_not_be_written_is_reported_once(settled: Program) -> 
 
 @pytest.fixture
 def without_crd(program: Program) -> Iterator[Program]:
-    """Two instances are registered; then somebody deletes the CRD."""
+    """Two instances are registered. Then somebody deletes the CRD."""
     assert program.run().code == ExitCode.OK
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
     program.playground.kubernetes.call("DELETE", path)
@@ -207,7 +208,7 @@ def without_crd(program: Program) -> Iterator[Program]:
 
 
 def test_a_crd_that_is_being_deleted_or_is_gone_removes_nothing(without_crd: Program) -> None:
-    """While the CRD is being deleted and afterwards, each pass has its own exit code, and all is renewed."""
+    """Each pass has its own exit code, during the deletion and after it. All is renewed."""
     ended = without_crd.run()
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "being deleted" in ended.sentence
@@ -221,7 +222,7 @@ def test_a_crd_that_is_being_deleted_or_is_gone_removes_nothing(without_crd: Pro
 
 
 def test_everything_down_is_two_sentences(settled: Program) -> None:
-    """Kubernetes and Eureka both away: one sentence each."""
+    """Kubernetes and Eureka cannot be reached, and each has one sentence."""
     closed = "http://127.0.0.1:1"
     ended = settled.run("--kubeconfig", settled.kubeconfig_of(closed), "--eureka-url", f"{closed}/eureka")
     assert ended.code == ExitCode.KUBERNETES_UNREAD
@@ -248,7 +249,7 @@ KUBECONFIGS = {
 
 @pytest.mark.parametrize("name", KUBECONFIGS)
 def test_a_wrong_kubeconfig_is_one_sentence(settled: Program, name: str) -> None:
-    """A kubeconfig that cannot be used is named, and no server is called."""
+    """The sentence names the kubeconfig, and no server is called."""
     text, words = KUBECONFIGS[name]
     path = settled.folder / "given"
     path.unlink(missing_ok=True)
@@ -263,21 +264,21 @@ def test_a_wrong_kubeconfig_is_one_sentence(settled: Program, name: str) -> None
 
 
 def test_an_unknown_context_lists_those_there_are(settled: Program) -> None:
-    """The contexts of the kubeconfig are in the sentence."""
+    """The sentence has the contexts of the kubeconfig."""
     ended = settled.run("--context", "prod")
     assert ended.code == ExitCode.CONFIGURATION
     assert "no context 'prod'; it has: embedded" in ended.sentence
 
 
 def test_no_kubeconfig_at_all_asks_for_one(settled: Program) -> None:
-    """Outside a cluster and without a file, the sentence names the option."""
+    """Outside of a cluster and without a file, the sentence names the option."""
     ended = settled.run(KUBECONFIG=None)
     assert ended.code == ExitCode.CONFIGURATION
     assert "give --kubeconfig FILE" in ended.sentence
 
 
 def test_a_slow_cluster_is_waited_for(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A 503 with Retry-After passes by itself."""
+    """A 503 with Retry-After needs no action."""
     answers = [Response(status=503, headers={"Retry-After": "0"})]
 
     def proxy(request: Request, api: Handler) -> Response:

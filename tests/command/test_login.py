@@ -1,4 +1,5 @@
-"""Login, TLS and proxy of Eureka from the command line: what is refused, what is warned of, and no secret anywhere."""
+"""Login, TLS and proxy of Eureka on the command line: what is refused, what gives a warning, and that no secret is
+shown."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def password_file(settled: Program) -> Iterator[Path]:
 
 
 def assert_no_secret(*texts: str) -> None:
-    """Neither the password nor the whole login is in a text, however it may be written."""
+    """No text has the password or the whole login, in any encoding."""
     login = f"{USER}:{PASSWORD}".encode()
     forms = {
         PASSWORD,
@@ -60,7 +61,7 @@ def assert_no_secret(*texts: str) -> None:
 class TestSecrets:
     @pytest.fixture(params=["variable", "file", "url"])
     def login(self, request: pytest.FixtureRequest, settled: Program, password_file: Path) -> dict[str, str | None]:
-        """The three ways to give the password, as variables; the registry asks for it."""
+        """The three ways to give the password, as variables. The registry asks for it."""
         settled.playground.eureka.credentials = (USER, PASSWORD)
         url = settled.playground.eureka_url.replace("://", f"://{USER}:{quote(PASSWORD, safe='')}@")
         ways: dict[str, dict[str, str | None]] = {
@@ -71,7 +72,7 @@ class TestSecrets:
         return ways[request.param] | {"EUREKUBE_SYNC_DEBUG": "1"}
 
     def test_no_report_log_or_condition_contains_a_secret(self, settled: Program, login: dict[str, str | None]) -> None:
-        """Reports in each form, logs of each call, refusals, outages, conditions and events: no secret in any."""
+        """This covers reports in each form, logs of each call, refusals, outages, conditions and events."""
         playground, said = settled.playground, []
         for options in (
             ["-v"],
@@ -98,8 +99,8 @@ class TestSecrets:
         _, events = playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
         assert_no_secret(*said, json.dumps(syncers), json.dumps(syncers, ensure_ascii=False), json.dumps(events))
 
-    def test_an_outage_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
-        """A server, or a proxy, that cannot be reached is told without the login."""
+    def test_the_report_of_an_outage_holds_no_secret(self, settled: Program, login: dict[str, str | None]) -> None:
+        """The message about an unreachable server or proxy has no login."""
         url = f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:1"
         for variable in ("EUREKUBE_SYNC_EUREKA_URL", "EUREKUBE_SYNC_EUREKA_PROXY"):
             down = login | {variable: f"{url}/eureka" if variable.endswith("URL") else url}
@@ -110,8 +111,8 @@ class TestSecrets:
             assert ended.code == ExitCode.EUREKA_UNREAD, ended.out + ended.err
             assert_no_secret(ended.out, ended.err)
 
-    def test_the_process_list_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
-        """A daemon's arguments are what they were given as, and no password was among them."""
+    def test_the_process_list_holds_no_secret(self, settled: Program, login: dict[str, str | None]) -> None:
+        """A daemon's arguments stay as they were given, without a password."""
         daemon = settled.start("run", "--daemon", **login)
         try:
             first_line(daemon)
@@ -122,14 +123,14 @@ class TestSecrets:
         assert ended.code == ExitCode.OK
         assert_no_secret(arguments.decode(), ended.out, ended.err)
 
-    def test_a_traceback_holds_none(
+    def test_a_traceback_holds_no_secret(
         self,
         settled: Program,
         login: dict[str, str | None],
         monkeypatch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str],
     ) -> None:
-        """A bug that ends the program is told with EUREKUBE_SYNC_DEBUG=1 as lines of code, not as values."""
+        """With EUREKUBE_SYNC_DEBUG=1 it has lines of code, but no values."""
 
         def fail(*arguments: object) -> None:
             raise RuntimeError(f"a bug amid {arguments}")
@@ -144,7 +145,7 @@ class TestSecrets:
 
 
 def test_a_password_on_the_command_line_is_warned_of(settled: Program) -> None:
-    """It works, and the warning names the variable; the same URL in the variable is no matter."""
+    """It works, and the warning names the variable. The same URL in the variable gives no warning."""
     settled.playground.eureka.credentials = (USER, "s3cr3t")
     url = settled.playground.eureka_url.replace("://", f"://{USER}:s3cr3t@")
     ended = settled.run("--eureka-url", url)
@@ -206,7 +207,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.fixture(scope="module")
 def files(shared: Program, authority: Authority) -> Program:
-    """Good and bad files in the folder that the program runs in."""
+    """Good and bad files in the folder where the program runs."""
     from cryptography.hazmat.primitives import serialization
 
     folder = shared.folder
@@ -229,7 +230,7 @@ def files(shared: Program, authority: Authority) -> Program:
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_a_contradiction_or_a_bad_file_is_refused_before_anything_is_sent(files: Program, name: str) -> None:
-    """Exit 3 and one sentence, no call to anybody, and no secret in it."""
+    """The exit code is 3, with one sentence. No server is called, and no secret is shown."""
     given, words = CONTRADICTIONS[name]
     variables: dict[str, str | None] = {f"EUREKUBE_SYNC_EUREKA_{key}": value for key, value in given.items()}
     ended = files.run(**variables)
@@ -240,7 +241,7 @@ def test_a_contradiction_or_a_bad_file_is_refused_before_anything_is_sent(files:
 
 
 def over_tls(program: Program, authority: Authority, *options: str, clients: bool = False) -> Ended:
-    """One pass against the embedded registry behind TLS."""
+    """Make one pass against the embedded registry behind TLS."""
 
     def handle(request: Request) -> Response:
         program.playground.calls.append(request)
@@ -252,7 +253,7 @@ def over_tls(program: Program, authority: Authority, *options: str, clients: boo
 
 
 def test_a_private_authority_and_a_client_certificate_work(settled: Program, authority: Authority) -> None:
-    """Both from PEM files; certificate and key may be in one."""
+    """Both come from PEM files. Certificate and key may share a file."""
     certificate, key = authority.issue("sync@example.test")
     both = settled.folder / "both.pem"
     both.write_text(certificate.read_text() + key.read_text())
@@ -266,7 +267,7 @@ def test_a_private_authority_and_a_client_certificate_work(settled: Program, aut
 
 
 def test_skipped_verification_is_warned_of(settled: Program, authority: Authority) -> None:
-    """It works without the authority; stderr says so once."""
+    """It works without the authority, and stderr says so once."""
     ended = over_tls(
         settled, authority, "--eureka-insecure-skip-tls-verify", "--passes=2", "--interval=1s", "-o", "json"
     )
@@ -276,7 +277,7 @@ def test_skipped_verification_is_warned_of(settled: Program, authority: Authorit
 
 
 def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None:
-    """A proxy in HTTP_PROXY, dead, and a login in .netrc change nothing."""
+    """A dead proxy in HTTP_PROXY and a login in .netrc change nothing."""
     (settled.folder / ".netrc").write_text("machine 127.0.0.1 login joe password s3cr3t\n")
     dead = "http://127.0.0.1:1"
     seen: list[Request] = []
@@ -295,7 +296,7 @@ def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None
 
 
 def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
-    """A name that only the proxy knows is reached through it, with the proxy's own login and Eureka's."""
+    """Only the proxy knows the server's name. It gets its own login, and Eureka gets Eureka's."""
     seen: list[Request] = []
 
     def proxy(request: Request) -> Response:
@@ -317,7 +318,7 @@ def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
 
 
 def test_csrf_protection_is_reported_once_for_many_instances(program: Program) -> None:
-    """With and without a login: the fix is in one sentence, and no row of the table repeats it."""
+    """This holds with and without a login. One sentence has the fix, and no row of the table repeats it."""
     for number in range(3, 30):
         program.playground.create_pod("rating", f"rating-{number}", f"10.0.0.{number}", {"app": "rating"})
     for credentials in (None, (USER, PASSWORD)):

@@ -1,4 +1,4 @@
-"""The migration as docs/migration.md tells it: each of its commands, and what it shows."""
+"""The migration of docs/migration.md: each of its commands, and their output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = re.findall(r"```sh\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 def patch(program: Program, line: str) -> None:
-    """What the page's `kubectl patch` sends."""
+    """The body of the page's `kubectl patch`."""
     words = shlex.split(line)
     assert words[:6] == ["kubectl", "patch", "esync", "rating", "-n", "rating"]
     body = json.loads(words[words.index("-p") + 1])
@@ -26,7 +26,8 @@ def patch(program: Program, line: str) -> None:
 
 
 def test_the_page_shows_what_the_program_shows(tmp_path: Path) -> None:
-    """With nine instances in the data centre and 20 pods: each step's dry run, which the next pass carries out."""
+    """There are nine instances in the data centre and 20 pods. Each step has a dry run, which the next pass carries
+    out."""
     assert len(STEPS) == 4
     (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     with rating(tmp_path, pods=20) as program:

@@ -1,4 +1,4 @@
-"""Passes that were recorded, and clusters that were saved: asked without any server."""
+"""Recorded passes and saved clusters: `replay` and `--from` work without a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD, PLANTED = "s3cr3t-of-eureka", "s3cr3t-of-a-spec"
 
 
 def save(program: Program, folder: Path, *names: str) -> list[str]:
-    """The lists as kubectl writes them, and the options that read them."""
+    """Save the lists as kubectl writes them; returns the options that read them."""
     options = []
     for name in names:
         _, found = program.playground.kubernetes.call("GET", LISTS[name])
@@ -31,7 +31,7 @@ def save(program: Program, folder: Path, *names: str) -> list[str]:
 
 
 def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_path: Path) -> None:
-    """Without a call to it; Eureka is read as ever, and nothing is written."""
+    """The cluster is not called. Eureka is read as always, and nothing is written."""
     program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
     saved = save(program, tmp_path, *LISTS)
     live = json.loads(program.run("--dry-run", "-o", "json").out)
@@ -44,7 +44,7 @@ def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_
 
 
 def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Path) -> None:
-    """A removal would follow from an empty list of EndpointSlices."""
+    """An empty list of EndpointSlices would lead to a removal."""
     assert program.run().code == ExitCode.OK
     ended = program.run("--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE)
     assert ended.code == ExitCode.KUBERNETES_UNREAD
@@ -53,7 +53,7 @@ def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Pat
 
 
 def test_files_without_any_syncer_are_no_empty_cluster(settled: Program, tmp_path: Path) -> None:
-    """Neither Services alone, nor what lies in no namespace."""
+    """The files hold only Services, or objects without a namespace."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rating"}}
     (tmp_path / "namespace").write_text(json.dumps(namespace))
     for given in (save(settled, tmp_path, "services"), ["--from", tmp_path / "namespace"]):
@@ -63,7 +63,7 @@ def test_files_without_any_syncer_are_no_empty_cluster(settled: Program, tmp_pat
 
 
 def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: Path) -> None:
-    """All else is a wrong command line, or a file that is refused in one sentence."""
+    """Other uses are a wrong command line, or a file that is refused in one sentence."""
     given = save(settled, tmp_path, "syncers")
     assert settled.run(*given).sentence == "Error: --from plans from files: give --dry-run with it"
     ended = settled.run("--dry-run", "--context", "embedded", *given)
@@ -77,7 +77,7 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
 
 
 def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path) -> None:
-    """Passes are recorded, the servers are gone, and `replay` says why; no secret is in the folder."""
+    """Passes were recorded, and the servers are gone. `replay` says why, and no file has a secret."""
     records = tmp_path / "records"
     program.playground.create(
         syncer("secret", {"selector": {"app": "rating"}, "appName": "OTHER", "metadata": {"user.password": PLANTED}})

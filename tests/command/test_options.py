@@ -1,4 +1,4 @@
-"""Every option, from the command line and from its environment variable; and what is refused."""
+"""Every option, given on the command line and as an environment variable, and what is refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def another_value(option: click.Option) -> str:
 def test_each_option_is_read_from_its_variable(
     name: str, option: click.Option, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable is EUREKUBE_SYNC_ and the long name, and means what the option on the command line means."""
+    """The variable is EUREKUBE_SYNC_ and the long name. Its value means the same as on the command line."""
     command = COMMANDS[name]
     assert command is not None
     flag, value = long_name(option), another_value(option)
@@ -83,7 +83,7 @@ def test_each_option_is_read_from_its_variable(
 
 
 def test_all_of_run_works_from_the_environment_alone(program: Program) -> None:
-    """No argument but `run`: a pod's manifest may hold only variables."""
+    """The only argument is `run`, because a pod's manifest may hold only variables."""
     ended = program.run(
         EUREKUBE_SYNC_DRY_RUN="1",
         EUREKUBE_SYNC_DETAILED_EXITCODE="true",
@@ -97,7 +97,7 @@ def test_all_of_run_works_from_the_environment_alone(program: Program) -> None:
 
 
 def test_verbose_logs_each_call_on_stderr_as_json(program: Program) -> None:
-    """With -v and --log-format json each line of stderr is an object, and stdout holds the report alone."""
+    """With -v and --log-format json each line of stderr is an object. Stdout has only the report."""
     ended = program.run("-v", "--log-format", "json", "-o", "json")
     json.loads(ended.out)
     entries = [json.loads(line) for line in ended.err.splitlines()]
@@ -151,7 +151,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_wrong_command_line_is_refused_in_one_sentence(settled: Program, name: str) -> None:
-    """Exit 2, one `Error:` that names the option, no call to anybody."""
+    """The exit code is 2, one `Error:` names the option, and no server is called."""
     arguments, words = REFUSED[name]
     absent = {"no owner": "EUREKUBE_SYNC_OWNER", "no url": "EUREKUBE_SYNC_EUREKA_URL"}.get(name, "EUREKUBE_SYNC_NONE")
     ended = settled.command(*arguments, stdin="", **{absent: None})
@@ -175,7 +175,7 @@ WRONG_URLS = {
 
 @pytest.mark.parametrize("url", WRONG_URLS)
 def test_a_wrong_url_is_a_wrong_command_line(settled: Program, url: str) -> None:
-    """Exit 2 before anything is called, as for a wrong owner; the URL is quoted, a password that it holds is not."""
+    """The exit code is 2 before any call, as for a wrong owner. The message has the URL without its password."""
     ended = settled.run("--eureka-url", url)
     assert ended.code == ExitCode.USAGE
     assert WRONG_URLS[url] in ended.sentence
@@ -184,14 +184,14 @@ def test_a_wrong_url_is_a_wrong_command_line(settled: Program, url: str) -> None
 
 
 def test_a_user_without_a_password_is_a_wrong_setting(settled: Program) -> None:
-    """The sentence names the variable that is missing."""
+    """The sentence names the missing variable."""
     ended = settled.run("--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_URL=settled.playground.eureka_url)
     assert ended.code == ExitCode.CONFIGURATION
     assert "EUREKUBE_SYNC_EUREKA_PASSWORD" in ended.sentence
 
 
 def test_a_login_given_twice_is_refused(settled: Program) -> None:
-    """Which of the two is meant cannot be known; neither is printed."""
+    """It is unknown which login is meant, and neither is printed."""
     url = settled.playground.eureka_url.replace("://", "://ann:s3cr3t@")
     ended = settled.run("--eureka-url", url, "--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD="0ther")
     assert ended.code == ExitCode.CONFIGURATION
@@ -201,7 +201,7 @@ def test_a_login_given_twice_is_refused(settled: Program) -> None:
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_fits_and_names_each_option(settled: Program, name: str) -> None:
-    """--help of every command is whole at 80 columns, and has each option."""
+    """The --help of every command fits 80 columns, and has each option."""
     ended = settled.command(*name.split(), "--help", stdin="", COLUMNS="80")
     assert ended.code == ExitCode.OK
     assert all(len(line) <= 80 for line in ended.out.splitlines())
@@ -215,13 +215,12 @@ def test_help_fits_and_names_each_option(settled: Program, name: str) -> None:
 
 
 def test_no_argument_at_all_shows_the_commands(settled: Program) -> None:
-    """Whoever types the name alone learns what there is."""
     ended = settled.command()
     assert ended.code == ExitCode.USAGE
     assert all(name in ended.err for name in GROUPED)
 
 
 def test_the_version_is_the_packages(settled: Program) -> None:
-    """--version names program and version."""
+    """--version prints the program and its version."""
     ended = settled.command("--version")
     assert (ended.code, bool(re.fullmatch(r"eurekube-sync, version \d+\.\d+\.\d+\S*\n", ended.out))) == (0, True)

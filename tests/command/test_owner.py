@@ -1,4 +1,4 @@
-"""`orphans` and the `owner` commands as a user meets them, and whatever is wrong at each of their doors."""
+"""`orphans` and the `owner` commands as a user runs them, with their refusals and failures."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RENAMED = tuple(id_.replace("demo:", "next:", 1) for id_ in IDS)
 
 
 def give(program: Program, *arguments: str, **variables: str | None) -> Ended:
-    """One command; a bug is never a traceback."""
+    """Run a command. Its output never has a traceback."""
     ended = program.command(*arguments, stdin="", **variables)
     assert "Traceback" not in ended.err, ended.err
     return ended
 
 
 def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9.9.9", **marks: str) -> None:
-    """An instance with metadata, as somebody else's program registers it."""
+    """Register an instance with metadata, as a program of others does."""
     instance = {
         "instanceId": id_,
         "hostName": ip,
@@ -68,21 +68,21 @@ def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9
 
 
 def metadata(program: Program, id_: str, app: str = "RATING") -> dict[str, str]:
-    """Of an instance."""
+    """The metadata of an instance."""
     request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
     found: dict[str, str] = json.loads(program.playground.eureka.handle(request).body)["instance"]["metadata"]
     return found
 
 
 def uid(program: Program) -> str:
-    """The cluster's."""
+    """The UID of the cluster."""
     _, found = program.playground.kubernetes.call("GET", "/api/v1/namespaces/kube-system")
     return str(found["metadata"]["uid"])
 
 
 @contextmanager
 def renewed(program: Program, app: str, id_: str) -> Iterator[None]:
-    """Somebody renews it all the time: whenever Eureka is asked, it was renewed a moment ago."""
+    """Somebody renews this instance all the time, so every read shows a recent renewal."""
 
     def renew(request: Request, registry: Handler) -> Response:
         registry(Request(method="PUT", path=f"/eureka/apps/{app}/{id_}"))
@@ -94,7 +94,7 @@ def renewed(program: Program, app: str, id_: str) -> Iterator[None]:
 
 @pytest.fixture
 def ours(program: Program) -> Program:
-    """Both instances were registered by a `run` that has ended."""
+    """A `run` that has ended registered both instances."""
     assert program.run().code == ExitCode.OK
     time.sleep(0.1)
     return program
@@ -112,7 +112,7 @@ def strangers(program: Program) -> Program:
 
 
 def test_no_orphans_is_one_line(settled: Program) -> None:
-    """And nothing is written."""
+    """Nothing is written."""
     ended = give(settled, "orphans")
     assert (ended.code, ended.out, ended.err) == (ExitCode.OK, "no orphans\n", "")
     assert set(ended.eureka) == {"GET"}
@@ -120,7 +120,7 @@ def test_no_orphans_is_one_line(settled: Program) -> None:
 
 
 def test_orphans_are_listed_with_what_run_does_to_them(ours: Program) -> None:
-    """As a table, JSON and YAML; with --detailed-exitcode they are exit 5."""
+    """The list is a table, JSON or YAML. With --detailed-exitcode the exit code is 5."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     ended = give(ours, "orphans")
     assert ended.code == ExitCode.OK
@@ -146,7 +146,7 @@ def test_orphans_are_listed_with_what_run_does_to_them(ours: Program) -> None:
 
 
 def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
-    """What was not read for the signal is not told as what `run` does."""
+    """An instance that was not read because of the signal has no verdict."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     asked, signalled = threading.Event(), threading.Event()
 
@@ -168,7 +168,7 @@ def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
 
 
 def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> None:
-    """With the numbers that `run` is given; its dry run says the same."""
+    """`orphans` takes the numbers of `run`, whose dry run says the same."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
     held = give(ours, "orphans", COLUMNS="300")
@@ -182,7 +182,7 @@ def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> No
 
 
 def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:
-    """The syncers may not be listed: exit 30; nobody answers: that code."""
+    """If the syncers may not be listed, the exit code is 30. If the cluster does not answer, it has that code."""
     settled.playground.kubernetes.access.denials.add(Denial(resource="eurekasyncers", verb="list"))
     ended = give(settled, "orphans")
     assert ended.code == ExitCode.INCOMPLETE
@@ -198,7 +198,7 @@ def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> No
 
 
 def test_orphans_says_that_a_peer_is_down(settled: Program) -> None:
-    """Once, on stdout; its log says why."""
+    """Stdout says so once, and the log says why."""
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
     assert ended.code == ExitCode.INCOMPLETE
@@ -210,7 +210,8 @@ def test_orphans_says_that_a_peer_is_down(settled: Program) -> None:
 
 
 def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
-    """Looked at, done, and given again; `run` then has the syncer's own differences to make, and cancels nothing."""
+    """The test makes a dry run, adopts, and repeats the command. `run` then makes the syncer's own changes, and cancels
+    nothing."""
     assert strangers.run().out.count("its pod registers itself as rating-") >= 1
     looked = give(strangers, "owner", "adopt", "--app", "rating", "--dry-run")
     assert (looked.code, looked.eureka["POST"]) == (ExitCode.OK, 0)
@@ -230,7 +231,8 @@ def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
 
 
 def test_adopt_and_rename_refuse_an_instance_that_somebody_renews(strangers: Program) -> None:
-    """Adopt, adopt of a cluster and rename: the instance is named, nothing is written."""
+    """The commands are adopt, adopt of a cluster, and rename. The message names the instance, and nothing is
+    written."""
     register(strangers, "next:a:web:10.9.9.9:8080", app="WEB", owner="demo", cluster="old", syncer="a/web")
     doors = (
         (("adopt", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "cluster old is still in use"),
@@ -251,7 +253,7 @@ def test_adopt_and_rename_refuse_an_instance_that_somebody_renews(strangers: Pro
 
 
 def test_adopt_refuses_an_app_that_eureka_does_not_list_or_nobody_wants(strangers: Program) -> None:
-    """One sentence and an exit code each; nothing is written."""
+    """Each refusal has one sentence and an exit code. Nothing is written."""
     register(strangers, "vm-7", app="UNWANTED", ip="192.0.2.7")
     for app, words in (
         ("nothing", "Eureka lists no app NOTHING"),
@@ -264,7 +266,7 @@ def test_adopt_refuses_an_app_that_eureka_does_not_list_or_nobody_wants(stranger
 
 
 def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) -> None:
-    """`run` names the command; after it `run` works again."""
+    """`run` names the command, and works again after it."""
     register(program, IDS[0], ip="10.0.0.1", owner="demo", cluster="old", syncer="rating/rating")
     refused = program.run()
     assert refused.code == ExitCode.OWNER_CLASH
@@ -283,7 +285,8 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) ->
 
 
 def test_no_variable_decides_what_an_owner_command_does(strangers: Program) -> None:
-    """EUREKUBE_SYNC_CLUSTER may be set for keepalive, and a profile skips no question: each is warned of."""
+    """EUREKUBE_SYNC_CLUSTER may be set for keepalive, and a shell's profile must not skip a question. Each gives a
+    warning."""
     other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_APP": "no-such"}
     ended = give(strangers, "owner", "adopt", "--app", "RATING", "--dry-run", **other)
     assert ended.code == ExitCode.OK, ended.out + ended.err
@@ -296,7 +299,7 @@ def test_no_variable_decides_what_an_owner_command_does(strangers: Program) -> N
 
 
 def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:
-    """One sentence with the names that there are; healthy syncers are not to be deleted for a typo."""
+    """One sentence has the existing owners. Healthy syncers must not be deleted because of a typo."""
     hint = "no instance of owner typo in this cluster; the instances of this cluster belong to demo (2 instances). Is "
     for arguments, code in (
         (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.REFUSED),
@@ -310,7 +313,7 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
 
 
 def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:
-    """By the id of the cluster alone, too, with no kubeconfig."""
+    """It also works with the id of the cluster, without a kubeconfig."""
     looked = give(ours, "owner", "rename", "demo", "next", "--dry-run", "-o", "json")
     data = json.loads(looked.out)
     assert [(one["id"], one["becomes"], one["result"]) for one in data["instances"]] == [
@@ -329,7 +332,7 @@ def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:
 
 
 def test_a_name_that_another_cluster_uses_is_refused(ours: Program) -> None:
-    """With the exit code of two clusters under one name."""
+    """The exit code is that of two clusters under one name."""
     register(ours, "next:a:web:10.9.9.9:8080", app="WEB", owner="next", cluster="elsewhere", syncer="a/web")
     ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
     assert ended.code == ExitCode.OWNER_CLASH
@@ -338,7 +341,7 @@ def test_a_name_that_another_cluster_uses_is_refused(ours: Program) -> None:
 
 
 def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Program) -> None:
-    """As the wrong command line that it is, though there is no kubeconfig either."""
+    """It is a wrong command line, even without a kubeconfig."""
     for more in ((), ("--cluster", "some-uid", "--dry-run")):
         ended = give(ours, "owner", "rename", "demo", "demo", *more, KUBECONFIG=str(ours.folder / "none"))
         assert (ended.code, ended.out) == (ExitCode.USAGE, "")
@@ -350,7 +353,7 @@ def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Pro
 
 
 def test_a_purge_for_scripts(ours: Program) -> None:
-    """--yes, from Eureka alone; the stranger stays; a second one finds nothing."""
+    """--yes works with Eureka alone. The instance of others stays, and a second purge finds nothing."""
     looked = give(ours, "owner", "purge", "--dry-run")
     assert (looked.code, set(looked.eureka)) == (ExitCode.OK, {"GET"})
     assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel, of owner demo and cluster {uid(ours)}"
@@ -366,7 +369,7 @@ def test_a_purge_for_scripts(ours: Program) -> None:
 
 
 def test_a_purge_of_a_part_leaves_the_other_installations(ours: Program) -> None:
-    """One owner, two scopes: --namespace and --shard, or the variables that `run` is given, hold for purge."""
+    """One owner has two scopes. --namespace and --shard, or the variables of `run`, limit a purge."""
     register(ours, "demo:shop:cart:10.9.9.9:8080", app="CART", owner="demo", cluster=uid(ours), syncer="shop/cart")
     ended = give(ours, "owner", "purge", "--yes", EUREKUBE_SYNC_NAMESPACE="rating")
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 cancelled"), ended.out + ended.err
@@ -376,7 +379,7 @@ def test_a_purge_of_a_part_leaves_the_other_installations(ours: Program) -> None
 
 
 def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, str]:
-    """A command at a terminal, where somebody types an answer; exit code and all that is shown."""
+    """Run a command at a terminal, where somebody types an answer; returns exit code and output."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
     process = subprocess.Popen(
@@ -396,15 +399,15 @@ def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, st
 
 
 def said(controller: int) -> bytes:
-    """What comes next at a terminal, a piece of it; nothing when no process is there any more."""
+    """The next output at a terminal. It is empty when no process is there any more."""
     try:
         return os.read(controller, 65536)
-    except OSError:  # Linux says so when the last process has closed the other end
+    except OSError:  # Linux reports that no process has the other end open
         return b""
 
 
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
-    """With count and names; no is an exit code of its own, and changes nothing."""
+    """The question has the number and the names. The answer no has its own exit code, and changes nothing."""
     code, shown = at_terminal(ours, "n\n", "owner", "purge")
     assert code == ExitCode.REFUSED
     assert f"RATING/{IDS[0]} UP" in shown
@@ -417,7 +420,7 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
 
 
 def wait_until_it_sleeps(pid: int) -> None:
-    """Until a process waits for something, for half a second: it neither runs nor waits for a processor."""
+    """Wait until the process has slept for half a second, neither running nor waiting for a processor."""
     asleep = 0
 
     def sleeps() -> bool:
@@ -431,7 +434,7 @@ def wait_until_it_sleeps(pid: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> None:
-    """At once: there is nothing to bring to an end, and no answer has to be typed after Ctrl-C."""
+    """It ends at once, because nothing has begun. No answer is needed after Ctrl-C."""
     controller, terminal = os.openpty()
     process = subprocess.Popen(
         [BINARY, "owner", "purge"],
@@ -447,7 +450,7 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
         piece = said(controller)
         assert piece, shown
         shown += piece
-    wait_until_it_sleeps(process.pid)  # on a busy machine it has shown the question, and does not read the answer yet
+    wait_until_it_sleeps(process.pid)  # a busy machine has shown the question, but does not read the answer yet
     process.send_signal(number)
     assert process.wait(timeout=LONG_SECONDS) == ExitCode.INTERRUPTED
     assert b"nothing was changed" in b"".join(iter(lambda: said(controller), b""))
@@ -456,7 +459,7 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
 
 
 def test_a_watch_shows_how_far_it_is_at_a_terminal_only(strangers: Program) -> None:
-    """One line that goes when it ends."""
+    """It is one line, which disappears at the end."""
     code, shown = at_terminal(strangers, "", "owner", "adopt", "--app", "rating", *QUICK)
     assert code == ExitCode.OK
     assert "watching whether somebody renews them" in shown
@@ -464,7 +467,8 @@ def test_a_watch_shows_how_far_it_is_at_a_terminal_only(strangers: Program) -> N
 
 
 def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
-    """The syncer was deleted while nothing ran; purge cancels, and when Eureka's list is sure, the finalizer goes."""
+    """The syncer was deleted while no process ran. Purge cancels, and removes the finalizer once Eureka's list is new
+    enough."""
     ours.playground.delete("EurekaSyncer", "rating", "rating")
     ended = give(ours, "owner", "purge", "--yes")
     assert ended.code == ExitCode.OK
@@ -478,7 +482,7 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
     assert status == 404
 
 
-# --- Wrong at the door ------------------------------------------------------------------------------------------
+# --- Wrong command lines and failing servers --------------------------------------------------------------------
 
 WRONG = {
     "adopt what": (("adopt",), "give one of two: --app for instances without an owner"),
@@ -499,7 +503,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> None:
-    """Exit 2, before anybody is asked anything."""
+    """The exit code is 2, before any server is called."""
     arguments, words = WRONG[name]
     ended = give(settled, "owner", *arguments)
     assert (ended.code, ended.out) == (ExitCode.USAGE, "")
@@ -518,7 +522,8 @@ def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> No
     ids=" ".join,
 )
 def test_each_server_that_does_not_answer_is_reported(settled: Program, arguments: tuple[str, ...]) -> None:
-    """Eureka, or the cluster where its id is asked for; a wrong kubeconfig; nothing is written."""
+    """Eureka does not answer, or the cluster that has to give its id, or the kubeconfig is wrong. Nothing is
+    written."""
     nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
     for variables, code in (
         ({"EUREKUBE_SYNC_EUREKA_URL": "http://127.0.0.1:1/eureka"}, ExitCode.EUREKA_UNREAD),
@@ -532,7 +537,7 @@ def test_each_server_that_does_not_answer_is_reported(settled: Program, argument
 
 
 def test_a_command_of_this_very_name_or_cluster_is_refused(settled: Program) -> None:
-    """Nothing would come of it."""
+    """It would change nothing."""
     for arguments, code in (
         (("rename", "demo", "demo"), ExitCode.USAGE),
         (("adopt", "--cluster", uid(settled)), ExitCode.CONFIGURATION),
@@ -543,7 +548,7 @@ def test_a_command_of_this_very_name_or_cluster_is_refused(settled: Program) -> 
 
 
 def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
-    """Exit 21, once in a sentence; all stands where it stood."""
+    """The exit code is 21 with one sentence, and all instances stay as they were."""
     ours.playground.eureka.refuse_writes = True
     ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
     assert ended.code == ExitCode.EUREKA_DENIED, ended.out + ended.err
@@ -558,7 +563,7 @@ def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
 
 
 def shown(command: str) -> str:
-    """What the page shows below a command."""
+    """The output that the page shows below a command."""
     blocks = re.findall(r"^```console\n\$ eurekube-sync (.+)\n((?:.*\n)*?)```$", PAGE.read_text(), re.MULTILINE)
     found = dict(blocks)
     assert command in found, sorted(found)
@@ -566,16 +571,13 @@ def shown(command: str) -> str:
 
 
 def test_the_page_shows_what_orphans_says(ours: Program) -> None:
-    """To the letter."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     assert give(ours, "orphans").out == shown("orphans")
 
 
 def test_the_page_shows_what_an_adoption_says(strangers: Program) -> None:
-    """To the letter."""
     assert give(strangers, "owner", "adopt", "--app", "RATING", *QUICK).out == shown("owner adopt --app RATING")
 
 
 def test_the_page_shows_what_a_rename_says(ours: Program) -> None:
-    """To the letter."""
     assert give(ours, "owner", "rename", "demo", "next", *QUICK).out == shown("owner rename demo next")

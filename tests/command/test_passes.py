@@ -1,4 +1,4 @@
-"""How often, how long and how much: dry runs, several passes, daemons, signals, the brake."""
+"""Passes: dry runs, several passes, daemons, signals, and the brake."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.waiting import wait_until
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    """Waits for the report of the first pass."""
+    """Wait for the report of the first pass."""
     assert process.stdout is not None
     return process.stdout.readline()
 
 
 def puts(program: Program) -> int:
-    """How many renewals came so far."""
+    """The number of renewals so far."""
     return sum(call.method == "PUT" for call in program.playground.calls)
 
 
 def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> None:
-    """Only GETs, to both servers; table, JSON and YAML tell the same plan."""
+    """Both servers get only GETs. Table, JSON and YAML show the same plan."""
     revision = program.playground.kubernetes.revision
     table, json_, yaml_ = (program.run("--dry-run", "-o", form) for form in ("table", "json", "yaml"))
     for ended in (table, json_, yaml_):
@@ -54,7 +54,7 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
 
 
 def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settled: Program) -> None:
-    """A log pipeline takes an object a line, without what was merely renewed; the failure has time and level."""
+    """A log pipeline gets an object a line, without mere renewals. The failure has a time and a level."""
     good = settled.run("--passes", "2", "--interval", "1s", "-o", "json", "--log-format", "json")
     bad = settled.run(
         "--passes", "2", "--interval", "1s", "--log-format", "json", "--eureka-url", "http://127.0.0.1:1/eureka"
@@ -68,7 +68,8 @@ def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settle
 
 
 def test_the_detailed_exit_code_says_whether_there_are_changes(program: Program) -> None:
-    """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
+    """It is 5 while there are changes, and 0 when all is in sync. Without the option a dry run gives 0 in both
+    cases."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
     assert program.run("--dry-run").code == ExitCode.OK
     assert program.run("--detailed-exitcode").code == ExitCode.USAGE, "it speaks of dry runs only"
@@ -77,7 +78,7 @@ def test_the_detailed_exit_code_says_whether_there_are_changes(program: Program)
 
 
 def test_in_sync_a_run_sends_one_list_and_renewals(program: Program) -> None:
-    """The second run writes nothing but its leases."""
+    """The second run writes nothing except renewals."""
     assert program.run().code == ExitCode.OK
     time.sleep(0.1)
     ended = program.run()
@@ -87,16 +88,17 @@ def test_in_sync_a_run_sends_one_list_and_renewals(program: Program) -> None:
 
 
 def test_a_namespace_that_is_not_ours_is_left_alone(program: Program) -> None:
-    """With --namespace nothing of other namespaces is read, renewed or removed."""
+    """With --namespace, no other namespace is read, and no other instance is renewed or removed."""
     assert program.run().code == ExitCode.OK
     ended = program.run("-n", "other")
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1}), ended.out
 
 
 def test_a_deleted_syncer_leaves_with_its_instances(program: Program) -> None:
-    """Deleted with kubectl, it waits for Eureka's cache, then it is gone, and the stranger stands.
+    """A syncer that kubectl deleted waits for Eureka's cache. Then it is gone, and the instance of others stays.
 
-    Passes that take longer than the interval follow at once: two of them may be too soon for the cache."""
+    A pass that takes longer than the interval is followed at once, so two passes may be too soon for the cache.
+    """
     assert program.run().code == ExitCode.OK
     program.playground.delete("EurekaSyncer", "rating", "rating")
     ended = program.run("--passes", "4", "--interval", "1s", "--registry-cache", "500ms")
@@ -107,7 +109,7 @@ def test_a_deleted_syncer_leaves_with_its_instances(program: Program) -> None:
 
 
 def test_several_passes_report_each_and_end(program: Program) -> None:
-    """Two passes a second apart: two reports, the last one's exit code."""
+    """Two passes are a second apart, with a report each. The exit code is the last pass's."""
     started = time.monotonic()
     ended = program.run("--passes", "2", "--interval", "1s", "-o", "yaml")
     assert ended.code == ExitCode.OK
@@ -118,7 +120,7 @@ def test_several_passes_report_each_and_end(program: Program) -> None:
 
 
 def test_a_failed_pass_does_not_skip_the_next(program: Program) -> None:
-    """The first pass meets an outage, the second works: exit 0."""
+    """The first pass meets an outage. The second one works, so the exit code is 0."""
     lists: list[None] = []
 
     def down_once(request: Request, registry: Handler) -> Response:
@@ -136,7 +138,7 @@ def test_a_failed_pass_does_not_skip_the_next(program: Program) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_daemon_ends_at_once_and_well(settled: Program, number: signal.Signals) -> None:
-    """SIGTERM or Ctrl-C between two passes ends a daemon with 0, and not when the next pass is due."""
+    """After SIGTERM or Ctrl-C between two passes it exits with 0, without waiting for the next pass."""
     process = settled.start("run", "--daemon", "--interval", "140s")
     assert first_line(process) == "in sync, 2 renewed\n"
     begun = time.monotonic()
@@ -149,13 +151,13 @@ def test_a_daemon_ends_at_once_and_well(settled: Program, number: signal.Signals
 
 
 def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
-    """What was begun is finished, nothing new is begun, and the report says how much is left."""
+    """Calls that have begun are finished, and no new one begins. The report says how much is left."""
 
     def slow(request: Request, registry: Handler) -> Response:
         time.sleep(0.3 if request.method == "POST" else 0)
         return registry(request)
 
-    with rating(tmp_path, pods=100) as program, program.eureka_behind(slow):  # 15 s of registrations
+    with rating(tmp_path, pods=100) as program, program.eureka_behind(slow):  # registrations that take 15 s
         process = program.start("run", "--concurrency", "2")
         wait_until(
             lambda: any(call.method == "POST" for call in program.playground.calls if "eureka" in call.path),
@@ -184,7 +186,7 @@ def test_passes_that_a_signal_ends_early_say_so(settled: Program) -> None:
 
 
 def test_a_second_interrupt_ends_the_process_at_once(settled: Program) -> None:
-    """Whoever presses Ctrl-C twice does not wait for the pass."""
+    """A person who presses Ctrl-C twice does not wait for the pass."""
 
     over = threading.Event()
 
@@ -209,7 +211,7 @@ def test_a_second_interrupt_ends_the_process_at_once(settled: Program) -> None:
 
 @pytest.fixture(scope="module")
 def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Of 14 pods 12 have turned unready at once: the brake holds."""
+    """Of 14 pods 12 became unready at once, so the brake holds."""
     with rating(tmp_path_factory.mktemp("outage"), pods=14) as program:
         assert program.run().code == ExitCode.OK
         for number in range(3, 15):
@@ -222,7 +224,7 @@ HELD = "held: 12 removals wait"
 
 
 def test_a_pass_with_held_removals_keeps_and_renews_all(outage: Program) -> None:
-    """One pass with held removals is exit 31, renews everything, and names the plan id to approve."""
+    """A single pass with held removals exits with 31. It renews everything, and names the plan id."""
     ended = outage.run()
     assert ended.code == ExitCode.REMOVAL_HELD
     assert HELD in ended.sentence
@@ -231,7 +233,7 @@ def test_a_pass_with_held_removals_keeps_and_renews_all(outage: Program) -> None
 
 
 def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Program) -> None:
-    """--passes 2 is 0 with a held brake, 31 with --fail-on-held; one pass is 0 with --no-fail-on-held."""
+    """With --passes 2 the exit code is 0, and 31 with --fail-on-held. A single pass gives 0 with --no-fail-on-held."""
     two = ("--passes", "2", "--interval", "1s")
     assert outage.run(*two).code == ExitCode.OK
     assert outage.run(*two, "--fail-on-held").code == ExitCode.REMOVAL_HELD
@@ -239,7 +241,8 @@ def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Progra
 
 
 def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
-    """In a sentence, exit 3, and all is renewed; with its own a dry run shows what it would do."""
+    """One sentence says so, the exit code is 3, and all is renewed. A file of its own cluster shows in a dry run what
+    it would do."""
     shown = outage.run("--dry-run", "-o", "yaml").out
     file = outage.folder / "plan.yaml"
     file.write_text(shown)
@@ -253,7 +256,7 @@ def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
 
 
 def test_only_the_right_approval_releases(outage: Program) -> None:
-    """A wrong plan id releases nothing; the id of the report does, and a dry run with it shows what it would do."""
+    """A wrong plan id releases nothing. The id of the report does, and a dry run with it shows what would be done."""
     plan = json.loads(outage.run("--dry-run", "-o", "json").out)
     assert [hold["count"] for hold in plan["holds"]] == [len(plan["held"])] == [12]
     assert plan["planId"] in plan["messages"][0]
@@ -267,7 +270,8 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
 
 
 def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None:
-    """The daemon holds; a second process does what was approved; the daemon's next pass has nothing left to do."""
+    """The daemon holds removals, and a second process applies the approval. The daemon's next pass has nothing to
+    do."""
     with rating(tmp_path, pods=14) as program:
         assert program.run().code == ExitCode.OK
         process = program.start("run", "--daemon", "--interval", "1s", "-n", "rating")
@@ -287,7 +291,8 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
 
 
 def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:
-    """Not in several passes, whose held removals are else no failure, nor when nothing is held any more."""
+    """This covers several passes, for which held removals are otherwise no failure. It also covers an approval when
+    nothing is held any more."""
     wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
     assert "--approve 0123456789ab: no such set of removals is planned now" in wrong.out

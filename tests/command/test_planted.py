@@ -1,4 +1,4 @@
-"""The search for secrets: each way of showing one fails the test that shows it."""
+"""The search for secrets: every way to show one fails the test that does it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests import planted
 
 
 def test_a_test_that_shows_a_secret_fails(tmp_path: Path) -> None:
-    """Each of these tests asserts nothing, and all but the last fail, in words that do not repeat the secret."""
+    """Each of these tests asserts nothing. All but the last fail, and the message does not repeat the secret."""
     lines = [*SHOWN.values(), FINE]
     tests = [f"def test_{number}(tmp_path):\n    {line}\n" for number, line in enumerate(lines)]
     (tmp_path / "test_it.py").write_text(HEAD + "\n".join(tests))
@@ -54,7 +54,7 @@ def test_a_test_that_shows_a_secret_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["table", "json", "markdown"])
 def test_a_password_in_metadata_is_not_shown_when_it_changes(program: Program, form: str) -> None:
-    """Callers need it in Eureka; a report says that it changes, and the search sees to the rest."""
+    """Callers need it in Eureka. The report says that it changes, and the search checks the rest."""
     assert program.run().code == 0
     metadata = {"user.password": "another-one", "version": "2"}
     program.playground.change("EurekaSyncer", "rating", "rating", {"spec": {"metadata": metadata}})

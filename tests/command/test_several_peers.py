@@ -1,4 +1,4 @@
-"""Several peers of Eureka as a user gives them: one dead, all dead, one that refuses, one given twice."""
+"""Several Eureka peers as a user gives them: one or all are down, one refuses, or one is given twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ DEAD, DEAD_TOO = "http://127.0.0.1:1/eureka", "http://127.0.0.1:2/eureka"
 
 
 def test_the_next_peer_takes_over(settled: Program) -> None:
-    """A repeated option, commas in it, or in its variable: a dead first peer is a warning, and the pass is good."""
+    """The peers come from a repeated option, a list with commas, or the variable. A first peer that is down gives a
+    warning, and the pass is good."""
     live = settled.playground.eureka_url
     for ended in (
         settled.run("--eureka-url", DEAD, "--eureka-url", live),
@@ -24,7 +25,7 @@ def test_the_next_peer_takes_over(settled: Program) -> None:
 
 
 def test_when_all_are_down_each_is_named(settled: Program) -> None:
-    """The exit code is that of a single one that is down."""
+    """The exit code is the same as for a single peer."""
     ended = settled.run("--eureka-url", f"{DEAD},{DEAD_TOO}")
     assert ended.code == ExitCode.EUREKA_UNREAD
     assert f"GET {DEAD}/apps failed" in ended.sentence
@@ -32,7 +33,7 @@ def test_when_all_are_down_each_is_named(settled: Program) -> None:
 
 
 def test_a_peer_that_refuses_is_said_while_the_other_renews(settled: Program) -> None:
-    """A wrong password on the first is exit 21, and shown nowhere; the second has the renewals."""
+    """A wrong password for the first peer gives exit code 21, and is not shown. The second peer gets the renewals."""
     with LoopbackServer(lambda _: Response(status=401)) as other:
         refusing = other.url.replace("://", f"://joe:{SECRET}@") + "/eureka"
         ended = settled.run("-v", "--eureka-url", f"{refusing},{settled.playground.eureka_url}")
@@ -44,7 +45,8 @@ def test_a_peer_that_refuses_is_said_while_the_other_renews(settled: Program) ->
 
 
 def test_a_web_page_in_a_peers_place_is_said_while_the_other_renews(settled: Program) -> None:
-    """It is exit 20: a load balancer that answers for one peer is no reason to trust the list of another in silence."""
+    """The exit code is 20. If a load balancer answers for one peer, the list of another is not trusted without a
+    message."""
 
     def page(request: Request) -> Response:
         return Response(status=200, body=b"<!doctype html><html>welcome</html>", content_type="text/html")
@@ -57,7 +59,7 @@ def test_a_web_page_in_a_peers_place_is_said_while_the_other_renews(settled: Pro
 
 
 def test_one_peer_with_two_logins_is_refused(settled: Program) -> None:
-    """Nothing is called, and neither password is shown."""
+    """No server is called, and neither password is shown."""
     url = settled.playground.eureka_url
     given = [url.replace("://", f"://joe:{secret}@") for secret in (SECRET, "0ther")]
     ended = settled.run(EUREKUBE_SYNC_EUREKA_URL=",".join(given))
@@ -68,7 +70,6 @@ def test_one_peer_with_two_logins_is_refused(settled: Program) -> None:
 
 
 def test_one_peer_given_twice_is_a_single_one(settled: Program) -> None:
-    """It is called as if it had been given once."""
     url = settled.playground.eureka_url
     ended = settled.run("--eureka-url", f"{url},{url}/")
     assert ended.code == ExitCode.OK

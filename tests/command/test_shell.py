@@ -1,4 +1,4 @@
-"""What a person has at a prompt beside the work itself: completion and versions."""
+"""Shell features: completion and versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eur
 
 
 def completed(program: Program, line: str, **variables: str | None) -> list[str]:
-    """What bash is offered for the last word of the line."""
+    """What bash offers for the last word of the line."""
     words = line.split(" ")
     asked = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
     ended = program.command(stdin="", _EUREKUBE_SYNC_COMPLETE="bash_complete", **asked, **variables)
@@ -27,7 +27,8 @@ def completed(program: Program, line: str, **variables: str | None) -> list[str]
 
 
 def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
-    """Contexts of the kubeconfig, namespaces with a syncer, syncers; in a list the last name."""
+    """These are contexts of the kubeconfig, namespaces with a syncer, and syncers. In a list the last name is
+    completed."""
     program.playground.create(syncer("rest", {"selector": {"app": "rest"}}))
     offered = {
         "run --context ": ["embedded"],
@@ -35,7 +36,7 @@ def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
         "status -n shop,rat": ["shop,rating"],
         "explain rating/r": ["rating/rating", "rating/rest"],
     }
-    for line, words in offered.items():  # on a machine that stands still nothing is offered in time
+    for line, words in offered.items():  # a very slow machine offers nothing in time
         wait_until(lambda line=line, words=words: completed(program, f"eurekube-sync {line}") == words, line)  # type: ignore[misc]
     assert completed(program, "eurekube-sync exp") == ["explain"]
     assert "--dry-run" in completed(program, "eurekube-sync run --dry")
@@ -43,12 +44,12 @@ def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
 
 @pytest.mark.parametrize("line", ["run -n ", "run --context ", "explain "])
 def test_a_shell_is_offered_nothing_where_no_cluster_is_found(settled: Program, line: str) -> None:
-    """Neither a word nor a message: it would stand in the line that a person types."""
+    """There is no word and no message, because a message would appear in the line that a person types."""
     assert completed(settled, f"eurekube-sync {line}", KUBECONFIG="/nowhere/none") == []
 
 
 def test_the_script_works_in_bash(settled: Program) -> None:
-    """Sourced as the help says; the function that it defines is asked for the words."""
+    """It is loaded as the help says. The function that it defines gives the words."""
     script = (
         f"PATH={BINARY.parent}:$PATH; source <(eurekube-sync completion bash); "
         "COMP_WORDS=(eurekube-sync owner p); COMP_CWORD=2; _eurekube_sync_completion eurekube-sync; "
@@ -76,7 +77,7 @@ def test_all_versions_are_shown(settled: Program) -> None:
 
 
 def test_a_crd_of_another_version_is_reported(program: Program) -> None:
-    """With what to do; and one that is missing, which has its exit code."""
+    """The report has the fix. A missing CRD has its own exit code."""
     _, crd = program.playground.kubernetes.call("GET", CRD)
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["limit"]
     program.playground.kubernetes.call("PUT", CRD, crd)
@@ -90,7 +91,7 @@ def test_a_crd_of_another_version_is_reported(program: Program) -> None:
 
 
 def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(settled: Program, tmp_path: Path) -> None:
-    """Its own exit code each; without a call nothing can fail."""
+    """Each server has its own exit code. Without a call nothing can fail."""
     ended = settled.command("version", EUREKUBE_SYNC_EUREKA_URL="http://127.0.0.1:9/eureka")
     assert ended.code == ExitCode.EUREKA_UNREAD
     assert "as in this version" in ended.out
@@ -107,7 +108,7 @@ def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(settled:
 
 
 def test_real_reports_are_as_the_schema_in_the_docs_says(program: Program) -> None:
-    """Before anything is registered, then a line for each pass, and of a Eureka that is away."""
+    """They are from before the first registration, from each pass, and from an outage of Eureka."""
     program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
     first = program.run("--dry-run", "-o", "json")
     passes = program.run("--passes", "2", "--interval", "1s", "-o", "json", "--list-renewals")

@@ -1,4 +1,4 @@
-"""What a person sees at a terminal, narrow or wide, and what a pipe gets."""
+"""The output at a terminal, narrow or wide, and in a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG_URL_ERROR = Response(status=400, body=b"x" * 300)
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Eleven pods to register, and a broken syncer to tell of."""
+    """A world with eleven pods to register, and a broken syncer."""
     with rating(tmp_path_factory.mktemp("terminal"), pods=11) as program:
         program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
         yield program
@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_a_table_fits_its_terminal_and_breaks_no_id(world: Program, columns: int) -> None:
-    """Nothing is wider than the terminal, and each id can be copied in one piece."""
+    """No line is wider than the terminal, and each id can be copied in one piece."""
     code, shown = at_terminal(world, "run", "--dry-run", columns=columns)
     plain = ESCAPE.sub("", shown)
     assert code == ExitCode.OK
@@ -41,7 +41,7 @@ def test_a_table_fits_its_terminal_and_breaks_no_id(world: Program, columns: int
 
 
 def test_colours_are_for_terminals_that_want_them(world: Program) -> None:
-    """A terminal gets colours, NO_COLOR takes them away, a pipe has none."""
+    """A terminal gets colours unless NO_COLOR is set. A pipe gets none."""
     _, coloured = at_terminal(world, "run", "--dry-run", columns=120)
     _, asked_not_to = at_terminal(world, "run", "--dry-run", columns=120, NO_COLOR="1")
     assert "\x1b[32m" in coloured, "what comes is green"
@@ -50,7 +50,7 @@ def test_colours_are_for_terminals_that_want_them(world: Program) -> None:
 
 
 def test_a_pipe_gets_whole_lines(world: Program) -> None:
-    """One line a row and a sentence, none wrapped, no blanks at the end, whatever COLUMNS says."""
+    """A row or a sentence is one line, without spaces at the end, whatever COLUMNS says."""
     ended = world.run("--dry-run", COLUMNS="40")
     lines = ended.out.splitlines()
     assert len(lines) == 1 + 11 + 1 + 1
@@ -59,7 +59,7 @@ def test_a_pipe_gets_whole_lines(world: Program) -> None:
 
 
 def test_a_person_at_a_terminal_is_warned_that_leases_expire(tmp_path: Path) -> None:
-    """By hand, one pass is not enough, and the program says so; a CronJob's log need not hear it."""
+    """A person needs more than one pass. A CronJob's log has no such warning."""
     with rating(tmp_path) as program:
         _, shown = at_terminal(program, "run", columns=100)
         assert "leases expire in 10 minutes" in shown
@@ -67,7 +67,7 @@ def test_a_person_at_a_terminal_is_warned_that_leases_expire(tmp_path: Path) -> 
 
 
 def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
-    """A server's long answer is cut, and wrapped below its mark."""
+    """A long answer of a server is cut, and wrapped below its mark."""
 
     def refuse(request: Request, registry: Handler) -> Response:
         return LONG_URL_ERROR if request.method == "POST" else registry(request)
@@ -82,7 +82,7 @@ def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", ["run --passes 2 --interval 1s", "run -o json", "crd", "run --help", "demo"])
 def test_a_closed_pipe_is_no_error(world: Program, arguments: str) -> None:
-    """`| true` closes the pipe at once: exit 0, not a word on stderr, and the passes go on."""
+    """`| true` closes the pipe at once. The exit code is 0, stderr is empty, and the passes continue."""
     world.playground.calls.clear()
     reader, writer = os.pipe()
     os.close(reader)
@@ -103,7 +103,7 @@ def test_a_closed_pipe_is_no_error(world: Program, arguments: str) -> None:
 
 
 def test_a_closed_pipe_does_not_change_the_exit_code_of_validate(world: Program) -> None:
-    """`set -o pipefail; eurekube-sync validate - | head -0` must not be green."""
+    """`set -o pipefail; eurekube-sync validate - | head -0` must not succeed."""
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.run(
@@ -124,7 +124,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code_of_validate(world: Program)
     ("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("owner purge", ExitCode.USAGE)]
 )
 def test_a_closed_standard_input_is_an_empty_one(world: Program, arguments: str, code: ExitCode) -> None:
-    """As of a service that was started with none of it."""
+    """Some services are started without a standard input."""
     process = subprocess.run(
         ["sh", "-c", f'exec "$0" {arguments} <&-', BINARY],
         env=world.environment(),
@@ -137,7 +137,7 @@ def test_a_closed_standard_input_is_an_empty_one(world: Program, arguments: str,
 
 
 def test_a_full_disk_spoils_no_pass(world: Program) -> None:
-    """The report cannot be written: a warning says so, and the exit code is still the pass's."""
+    """The report cannot be written. A warning says so, and the exit code is still the pass's."""
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
             [BINARY, "run"], cwd=world.folder, env=world.environment(), stdout=full, stderr=subprocess.PIPE, check=False
@@ -149,7 +149,7 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
 @pytest.mark.parametrize("command", [["orphans"], ["owner", "purge", "--yes"], ["validate", "-"]], ids=" ".join)
 @pytest.mark.parametrize("library", ["click", "yaml"])
 def test_an_interrupt_in_the_first_second_is_one_word(world: Program, library: str, command: list[str]) -> None:
-    """While the libraries are imported, which takes long on a busy machine, nothing has begun."""
+    """The libraries are being imported, which takes long on a busy machine. Nothing else has begun."""
     folder = world.folder / f"slow-{library}" / library
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "__init__.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
@@ -164,7 +164,7 @@ def test_an_interrupt_in_the_first_second_is_one_word(world: Program, library: s
 
 
 def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:
-    """What nobody foresaw is exit 1 and one sentence, which says how to see more."""
+    """An unexpected error gives exit code 1 and one sentence, which says how to see more."""
     for variables, shows in (({}, False), ({"EUREKUBE_SYNC_DEBUG": "1"}, True)):
         with Path("/dev/full").open("w") as full:
             process = subprocess.run(

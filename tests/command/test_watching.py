@@ -1,4 +1,4 @@
-"""What the installed command shows of itself, and what it does not load while nobody asks."""
+"""Metrics, health and the status page of the installed command. They are not loaded if nobody asks for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
-    """At a free port, which the log names; the calls to both servers are counted."""
+    """The log names the free port. Calls to both servers are counted."""
     process = program.start("run", "--daemon", "--interval=1s", "--listen=127.0.0.1:0")
     assert process.stderr is not None
     found = re.search(r"listening on (http://\S+):", process.stderr.readline())
@@ -47,7 +47,7 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
 
 
 def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
-    """Also one that fails, which keeps the time of the last good pass."""
+    """A failed run does too, and its file keeps the time of the last good pass."""
     path = tmp_path / "sync.prom"
     assert program.run(f"--metrics-file={path}").code == 0
     good = [line for line in path.read_text().splitlines() if line.startswith("eurekube_sync_last_good")]
@@ -61,7 +61,7 @@ def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
 
 
 def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(program: Program, tmp_path: Path) -> None:
-    """When it ended, not when it began."""
+    """The time is that of its end, not of its beginning."""
     path = tmp_path / "sync.prom"
 
     def slow(request: Request) -> Response:
@@ -80,7 +80,7 @@ def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(program: Pr
 
 
 def test_an_address_that_is_taken_ends_it_at_once(program: Program) -> None:
-    """Before anything is written."""
+    """It ends before any write."""
     url = program.playground.eureka_url
     host = url.removeprefix("http://").partition("/")[0]
     done = program.run(f"--listen={host}")
@@ -90,7 +90,7 @@ def test_an_address_that_is_taken_ends_it_at_once(program: Program) -> None:
 
 
 def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(program: Program) -> None:
-    """They cost time and memory at each start of a CronJob."""
+    """They would cost time and memory at each start of a CronJob."""
     code = (
         "import sys; from eurekube_sync.cli.command_line import exit_code; code = exit_code(sys.argv[1:]);"
         "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), file=sys.stderr);"

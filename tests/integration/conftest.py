@@ -21,22 +21,22 @@ CRD_NAME = "eurekasyncers.eurekube.io"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first: at the end no worker waits long for another. Named first on the command line it does not
-    come first, where its folder is named as well."""
+    """Start with the longest file, so that no worker waits long for another at the end. Its name on the command line
+    would not do this if its folder is named as well."""
     items.sort(key=lambda item: item.path.name != "test_short_soak.py")
 
 
 @pytest.fixture
 def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """The CRD, established, without syncers; afterwards they are gone, finalizers or not."""
+    """The established CRD without syncers. Afterwards they are removed, with or without finalizers."""
     install_crd(kubernetes_world)
     yield
     remove_syncers(kubernetes_world)
 
 
 def install_crd(world: KubernetesWorld) -> None:
-    """The CRD, which may be there already, without a syncer. It stays from test to test: the API server takes 5 s to
-    delete it."""
+    """Install the CRD, if it is missing, without a syncer. It stays from test to test, because the API server takes 5 s
+    to delete it."""
     with contextlib.suppress(requests.HTTPError):
         world.request("POST", CRD_PATH, dict(load_crd()))
     wait_for_crd(world)
@@ -44,14 +44,14 @@ def install_crd(world: KubernetesWorld) -> None:
 
 
 def create_crd(world: KubernetesWorld) -> None:
-    """Creates the CRD anew, and waits until its objects can be listed."""
+    """Create the CRD again, and wait until its objects can be listed."""
     remove_crd(world)
     world.request("POST", CRD_PATH, dict(load_crd()))
     wait_for_crd(world)
 
 
 def wait_for_crd(world: KubernetesWorld) -> None:
-    """Until its objects can be listed."""
+    """Wait until its objects can be listed."""
 
     def served() -> bool:
         with contextlib.suppress(requests.HTTPError):
@@ -63,7 +63,7 @@ def wait_for_crd(world: KubernetesWorld) -> None:
 
 
 def remove_crd(world: KubernetesWorld) -> None:
-    """Deletes the CRD and every syncer, and waits until it is gone."""
+    """Delete the CRD and every syncer, and wait until they are gone."""
     with contextlib.suppress(requests.HTTPError):
         world.request("DELETE", f"{CRD_PATH}/{CRD_NAME}")
 
@@ -79,7 +79,7 @@ def remove_crd(world: KubernetesWorld) -> None:
 
 
 def remove_syncers(world: KubernetesWorld) -> None:
-    """Deletes every syncer, and waits until they are gone."""
+    """Delete every syncer, and wait until they are gone."""
 
     def gone() -> bool:
         items = world.request("GET", "/apis/eurekube.io/v1/eurekasyncers")["items"]
@@ -94,7 +94,7 @@ def remove_syncers(world: KubernetesWorld) -> None:
 
 
 def strip_finalizers(world: KubernetesWorld) -> None:
-    """Takes every finalizer off every syncer, as a person in a hurry does."""
+    """Remove every finalizer of every syncer, as a person in a hurry does."""
     for item in world.request("GET", "/apis/eurekube.io/v1/eurekasyncers")["items"]:
         meta = item["metadata"]
         with contextlib.suppress(requests.HTTPError):
@@ -107,7 +107,7 @@ def strip_finalizers(world: KubernetesWorld) -> None:
 
 @pytest.fixture
 def eureka(request: pytest.FixtureRequest) -> EurekaServer:
-    """A real Eureka server: fast, unless the test asks for another by indirect parametrisation."""
+    """A real Eureka server. It is a fast one, unless the test asks for another by indirect parametrisation."""
     server = request.getfixturevalue(getattr(request, "param", "eureka_fast"))
     assert isinstance(server, EurekaServer)
     return server
@@ -115,7 +115,7 @@ def eureka(request: pytest.FixtureRequest) -> EurekaServer:
 
 @pytest.fixture(autouse=True)
 def nothing_of_other_owners(request: pytest.FixtureRequest) -> None:
-    """What an earlier test left in the Eureka servers of this one goes."""
+    """Remove what an earlier test left in the Eureka servers of this one."""
     servers = [request.getfixturevalue(name) for name in ("eureka", "eureka_peers") if name in request.fixturenames]
     for server in (each for one in servers for each in (one if isinstance(one, tuple) else (one,))):
         Registry(url=server.url).clear(server.session())
@@ -123,7 +123,7 @@ def nothing_of_other_owners(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def registry(eureka: EurekaServer) -> Registry:
-    """What stands in it."""
+    """A reader of the Eureka server."""
     return Registry(url=eureka.url)
 
 
@@ -135,7 +135,7 @@ def program(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[Program]:
-    """The program as the cluster's administrator, under an owner name of the test's own."""
+    """The program as the cluster's administrator, with the test's own owner name."""
     fast = getattr(request, "param", None) is None and "eureka_stock" not in request.fixturenames
     with (
         CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file) as kubernetes,

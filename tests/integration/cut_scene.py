@@ -1,4 +1,5 @@
-"""Two real peers, all ways to and between them, and programs that live on from pass to pass: the scene of the cuts."""
+"""The scene of the cut tests: two real peers, all connections to and between them, and programs that make many
+passes."""
 
 from __future__ import annotations
 
@@ -36,23 +37,23 @@ _HEALED_SECONDS = 180
 
 @dataclass(kw_only=True)
 class Ours:
-    """One program, under an owner name of its own: it serves the syncer of its class."""
+    """A program with an owner name of its own. It serves the syncer of its class."""
 
     batch: str
-    """`--eureka-batch`. Not `auto`: it would see that the peers call each other elsewhere than we call them."""
+    """`--eureka-batch`. Not `auto`, which would notice that the peers use other addresses for each other than we do."""
     owner: str
     lease: int
-    """Seconds; twice that after a renewal."""
+    """In seconds. After a renewal it is twice as long."""
     world: World
     """It lists both peers in every pass."""
 
     @property
     def syncer_class(self) -> str:
-        """It has one for itself."""
+        """Its own class."""
         return self.owner
 
     def run(self) -> None:
-        """A good pass."""
+        """Make a good pass."""
         settings = PassSettings(
             owner=self.owner,
             scope=Scope(syncer_class=self.syncer_class),
@@ -63,13 +64,13 @@ class Ours:
         assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK, report
 
     def key(self, address: str) -> Key:
-        """What its instance at an address is called."""
+        """The key of its instance at an address."""
         return Key("SHOP", f"{self.owner}:{NAMESPACE}:shop:{address}:8080")
 
 
 @dataclass(kw_only=True)
 class Scene:
-    """Both peers, and what everybody does there."""
+    """Both peers, and all programs that use them."""
 
     peers: ProxiedPair
     us_to_first: Proxy
@@ -80,12 +81,12 @@ class Scene:
     strangers: Strangers
     desired: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
-    """Addresses that were desired once."""
+    """Addresses that were desired earlier."""
     before: dict[Key, dict[str, Any]] = field(default_factory=dict)
-    """The strangers as they stood at the second peer."""
+    """The instances of others, as the second peer had them."""
 
     def begin(self) -> None:
-        """All of ours stand on both peers, the strangers too."""
+        """Wait until both peers have our instances and those of others."""
         self.desired = list(ADDRESSES)
         set_endpoints(self.cluster, self.desired)
         for ours in self.programs:
@@ -100,7 +101,7 @@ class Scene:
         self.before = {key: instance_on(self.peers.second, key) for key in self.strangers.keys}
 
     def replace_one(self) -> None:
-        """A removal and a registration, at the next pass."""
+        """Ask for a removal and a registration in the next pass."""
         address, *others = self.desired
         self.gone.append(address)
         self.desired = [NEW, *others]
@@ -108,8 +109,8 @@ class Scene:
         set_endpoints(self.cluster, self.desired)
 
     def run(self, passes: int = 1) -> None:
-        """So many passes of all programs at the same time, each a good one, a second after the one before; what is
-        desired then is watched."""
+        """Make this many passes of all programs at the same time, a second apart. Each has to be good, and the desired
+        instances are watched."""
         for _ in range(passes):
             time.sleep(1)
             with ThreadPoolExecutor(len(self.programs)) as pool:
@@ -118,16 +119,17 @@ class Scene:
             self.watch.expect(self.keys())
 
     def run_for(self, seconds: float) -> None:
-        """Passes until so long is over."""
+        """Make passes until this time is over."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.run()
 
     def healed(self) -> None:
-        """Two passes after healing both hold exactly ours, nothing was lost meanwhile and no stranger has changed.
+        """Two passes after the connections work again, both peers have exactly our instances. Nothing was lost, and no
+        instance of others has changed.
 
-        A pass in which a peer of a busy machine answers late does not count: the peer is left alone for a while. Passes
-        go on meanwhile, for one that is left alone gets what it lacks only when it is asked again.
+        A pass in which a peer of a busy machine answers late does not count, because that peer is left alone for a
+        while. Further passes are made, because such a peer gets what it lacks only when it is asked again.
         """
         quick = 0
         deadline = time.monotonic() + _HEALED_SECONDS
@@ -145,7 +147,7 @@ class Scene:
         wait_until(
             alike,
             lambda: f"two passes after healing: {self.differences()}",
-            seconds=min(ours.lease for ours in self.programs),  # what nobody heals has not lapsed by then
+            seconds=min(ours.lease for ours in self.programs),  # an instance left behind has not expired by then
         )
         self.watch.check()
         assert not self.strangers.refused, self.strangers.refused[:3]
@@ -156,7 +158,7 @@ class Scene:
             assert unmoved(instance_on(self.peers.first, key)) == unmoved(before)
 
     def differences(self) -> list[str]:
-        """What the peers hold of ours otherwise than they should, by uncached reads."""
+        """The differences of the peers from our desired instances, by uncached reads."""
         wanted = {ours.key(address): "UP" for ours in self.programs for address in self.desired}
         unwanted = {ours.key(address): None for ours in self.programs for address in self.gone}
         return [
@@ -167,23 +169,23 @@ class Scene:
         ]
 
     def stand_on(self, server: EurekaServer, ours: Ours) -> int:
-        """How many of a program's are UP on one peer."""
+        """How many of a program's instances are UP on one peer."""
         registry = Registry(url=server.url)
         return sum(registry.status(*ours.key(address)) == "UP" for address in self.desired)
 
     def keys(self) -> list[Key]:
-        """What is desired."""
+        """The keys of the desired instances."""
         return [ours.key(address) for ours in self.programs for address in self.desired]
 
     @property
     def servers(self) -> tuple[EurekaServer, EurekaServer]:
-        """First and second."""
+        """The first and the second peer."""
         return self.peers.first, self.peers.second
 
 
 @contextmanager
 def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterator[World]:
-    """One process's worth of the program, with every renewal in time for short leases."""
+    """The program in one process, with renewals in time for short leases."""
     installation = Installation(
         eureka_url=",".join(urls),
         kubeconfig=str(kubeconfig),
@@ -200,20 +202,20 @@ def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterat
 
 
 def instance_on(server: EurekaServer, key: Key) -> dict[str, Any]:
-    """An instance by an uncached read."""
+    """An instance on one peer, by an uncached read."""
     found = Registry(url=server.url).instance(key.app, key.id)
     assert found is not None, f"{key.id} is not on {server.url}"
     return found
 
 
 def unrenewed(instance: dict[str, Any]) -> dict[str, Any]:
-    """An instance without what its own renewals change."""
+    """An instance without the fields that its own renewals change."""
     lease = {name: value for name, value in instance["leaseInfo"].items() if name != "lastRenewalTimestamp"}
     return {**instance, "leaseInfo": lease}
 
 
 def unmoved(instance: dict[str, Any]) -> dict[str, Any]:
-    """An instance without what a peer adds when it is told of it: when it came, and by which action."""
+    """An instance without the fields that replication adds: when it came, and by which action."""
     lease = {name: instance["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")}
     moved = {"leaseInfo", "lastUpdatedTimestamp", "actionType"}
     return {name: value for name, value in instance.items() if name not in moved} | lease

@@ -1,4 +1,4 @@
-"""Apps of which the test itself writes the endpoints: a Service without selector, its one slice, and its syncer."""
+"""Apps whose endpoints the test writes: a Service without a selector, its only slice, and its syncer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.servers.world import KubernetesWorld
 
 
 def make_namespace(world: KubernetesWorld, name: str) -> None:
-    """A namespace that may be there."""
+    """Create a namespace, if it does not exist."""
     with contextlib.suppress(requests.HTTPError):
         world.create_namespace(name)
 
 
 def make_app(world: KubernetesWorld, namespace: str, name: str, addresses: Sequence[str]) -> None:
-    """The Service `name`, labelled `app=name`, and a slice with these addresses at port 8080, all ready."""
+    """Create the Service `name`, labelled `app=name`, and a slice with these addresses at port 8080, all ready."""
     service = {
         "metadata": {"name": name, "labels": {"app": name}},
         "spec": {"ports": [{"name": "http", "port": 80}]},
@@ -34,14 +34,14 @@ def make_app(world: KubernetesWorld, namespace: str, name: str, addresses: Seque
 
 
 def remove_app(world: KubernetesWorld, namespace: str, name: str) -> None:
-    """Service and slice, as far as they are there."""
+    """Remove the Service and the slice, if they exist."""
     for path in (f"/api/v1/namespaces/{namespace}/services/{name}", f"{slices_of(namespace)}/{name}-1"):
         with contextlib.suppress(requests.HTTPError):
             world.request("DELETE", path)
 
 
 def make_syncer(world: KubernetesWorld, namespace: str, name: str, app: str, **spec: Any) -> dict[str, Any]:
-    """A syncer that selects the app's Service."""
+    """Create a syncer that selects the app's Service."""
     body = {
         "apiVersion": "eurekube.io/v1",
         "kind": "EurekaSyncer",

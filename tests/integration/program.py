@@ -1,4 +1,4 @@
-"""The program as a process, with every call it makes counted on its way to the servers."""
+"""The program as a process. Every call to the servers is counted on its way."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NUDGE_SECONDS = 5.0
 _RUNS_UNTIL_NUDGE = 4
 _RUN_SECONDS = 300.0
 _STATE_SECONDS = 400.0
-"""Until a state is reached by runs: more than the 180 s for which a list can be wrong where nobody nudges."""
+"""The time for runs to reach a state. A list that nobody nudges can be wrong for 180 s."""
 _PIPE_BYTES = 1 << 20
-"""What a process may say before somebody reads: one whose pipe is full stands still."""
+"""The output that a process may write before somebody reads it. With a full pipe it would block."""
 _PASSED_ON = ("accept", "authorization", "content-type", "user-agent", "discoveryidentity-name")
 
 
 class Moment(NamedTuple):
-    """A call with when it came and when its answer went back, by `time.monotonic`."""
+    """A call with the times of its arrival and of its answer, by `time.monotonic`."""
 
     asked: float
     answered: float
@@ -42,12 +42,13 @@ class Moment(NamedTuple):
 
 
 class CountingProxy:
-    """Forwards to one server and remembers each call; a context manager. Hangs up when the server is down."""
+    """Forwards calls to one server and remembers each of them. It is a context manager, and hangs up when the server is
+    down."""
 
     def __init__(
         self, upstream: str, *, ca_file: Path | None = None, before: Callable[[Request], None] | None = None
     ) -> None:
-        """`before` is called with each call that is about to be forwarded, in its thread."""
+        """`before` gets each call before it is forwarded, in the call's thread."""
         self._upstream = upstream.rstrip("/")
         self._before = before
         self._session = requests.Session()
@@ -58,11 +59,11 @@ class CountingProxy:
         self._server = LoopbackServer(self._forward)
         self.calls: list[Request] = []
         self.moments: list[Moment] = []
-        """Each call that was answered; never cleared."""
+        """Each answered call, which `clear` keeps."""
 
     @property
     def url(self) -> str:
-        """Its own address."""
+        """The proxy's own address."""
         return self._server.url
 
     def methods(self) -> Counter[str]:
@@ -70,7 +71,7 @@ class CountingProxy:
         return Counter(call.method for call in self.calls)
 
     def clear(self) -> None:
-        """Count from nothing."""
+        """Restart the count."""
         self.calls.clear()
 
     def _forward(self, request: Request) -> Response:
@@ -119,13 +120,13 @@ class Program:
     owner: str
     options: tuple[str, ...] = ()
     batch: str = "off"
-    """--eureka-batch; off, so that a call is an instance."""
+    """`--eureka-batch`. It is off, so that each call is for one instance."""
     registry: Registry | None = None
-    """The server; without it nobody nudges it."""
+    """The server, which is nudged only if it is given."""
     seen: list[str] = field(default_factory=list)
 
     def run(self, *options: str, timeout: float = _RUN_SECONDS) -> subprocess.CompletedProcess[str]:
-        """One `run`; the calls are counted anew. Never raises on an exit code."""
+        """Make one `run`. The calls are counted from zero, and no exit code raises an error."""
         process = self.start(*options)
         try:
             out, err = process.communicate(timeout=timeout)
@@ -137,7 +138,7 @@ class Program:
         return done
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        """A `run` that goes on; the calls are counted anew."""
+        """Start a `run` that goes on. The calls are counted from zero."""
         kubeconfig = write_kubeconfig(self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token)
         self.kubernetes.clear()
         self.eureka.clear()
@@ -159,14 +160,14 @@ class Program:
         )
 
     def good(self, *options: str) -> dict[str, Any]:
-        """One `run` that has to end with exit code 0; gives its report."""
+        """Make one `run`, which has to exit with 0; returns its report."""
         done = self.run("-o", "json", *options)
         assert done.returncode == 0, done.stdout + done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
     def run_until(self, reached: Callable[[], bool]) -> int:
-        """Runs back to back, each in a process of its own, until the state is reached; gives the number of runs."""
+        """Make runs, each in a process of its own, until the state is reached; returns their number."""
         deadline = time.monotonic() + _STATE_SECONDS
         runs = 0
         while True:
@@ -182,12 +183,12 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """Looks into a Eureka server from outside, past its caches."""
+    """Reads a Eureka server from outside, by uncached reads."""
 
     url: str
 
     def status(self, app: str, id_: str) -> str | None:
-        """The effective status of an instance; None when it is not there."""
+        """The effective status of an instance. None means that it is not there."""
         instance = self.instance(app, id_)
         return str(instance["status"]) if instance else None
 
@@ -203,11 +204,12 @@ class Registry:
         return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
     def clear(self, session: requests.Session) -> None:
-        """Cancels all that bears an owner's mark, and waits until the list tells so: beside another test's owner, whose
-        syncers have the same names, a program would be refused.
+        """Cancel every instance with an owner's mark, and wait until the list shows that. A program beside another
+        owner of the same syncers would be refused.
 
-        The list may not show yet what a test registered last. Eureka has no list in its cache for a region of which
-        it never heard, so the one that it makes for it shows all."""
+        The list may not yet show what a test registered last. Eureka caches no list for an unknown region, so a list
+        for one shows everything.
+        """
 
         def marked(**params: str) -> list[tuple[str, str]]:
             answer = session.get(f"{self.url}/apps", params=params, timeout=30)
@@ -229,8 +231,8 @@ class Registry:
         return sorted(i["hostName"] for listed in apps for i in listed["instance"] if i["status"] == "UP")
 
     def list_follows(self, app: str, ids: Iterable[str]) -> None:
-        """Waits until the list of all tells of these instances of an app what uncached reads tell: status, metadata and
-        when they were last changed, or that they are not there. A renewal does not show in it."""
+        """Wait until the list of all agrees with uncached reads about these instances of an app: status, metadata, time
+        of the last change, or absence. A renewal is not visible in it."""
         wanted = tuple(ids)
 
         def differences() -> list[str]:
@@ -242,9 +244,10 @@ class Registry:
         self.wait_for_list(lambda: not differences(), lambda: f"the list differs in {differences()}")
 
     def wait_for_list(self, reached: Callable[[], bool], tell: str | Callable[[], str], *, app: str = "NUDGE") -> None:
-        """Waits until a list, which is as old as the server's cache, shows something.
+        """Wait until a list, which is as old as the server's cache, shows something.
 
-        After a while the server is nudged; `app` where the list is that of an app, or of its VIP."""
+        After a while the server is nudged. `app` is for the list of an app, or of its VIP.
+        """
         nudged = time.monotonic()
 
         def nudging() -> bool:
@@ -257,14 +260,14 @@ class Registry:
         wait_until(nudging, tell)
 
     def nudge(self, app: str = "NUDGE") -> None:
-        """A write that leaves nothing. A list that was made while instances came and went can be wrong until the next
-        one, or for 180 s (`responseCacheAutoExpirationInSeconds`): what empties a cache does not reach what is just
-        being loaded into it."""
+        """Make a write that changes nothing in the end. A list that was loaded while instances changed can be wrong
+        until the next one, or for 180 s (`responseCacheAutoExpirationInSeconds`). Emptying a cache does not reach what
+        is being loaded into it."""
         self.register(app, "nudge", "192.0.2.9")
         requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
     def register(self, app: str, id_: str, ip: str) -> None:
-        """Registers a stranger's instance, with a long lease."""
+        """Register an instance of others, with a long lease."""
         body = {
             "instance": {
                 "instanceId": id_,
@@ -286,6 +289,6 @@ class Registry:
 
 
 def _told(instance: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Of an instance what a list shows as soon as it is made anew."""
+    """The parts of an instance that a new list shows at once."""
     names = ("status", "overriddenStatus", "metadata", "lastDirtyTimestamp")
     return {name: instance.get(name) for name in names} if instance else None

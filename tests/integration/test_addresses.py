@@ -1,4 +1,4 @@
-"""Addresses that come and go, and metadata from pods that may not be read: the program on real servers."""
+"""Changing addresses, and metadata from pods that may not be read: the program on real servers."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
 
 
 def create_syncer(world: KubernetesWorld, name: str, **spec: Any) -> None:
-    """A syncer of the Service of its name."""
+    """Create a syncer of the Service with its name."""
     head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name}}
     world.request("POST", SYNCERS, {**head, "spec": {"selector": {"service": name}, **spec}})
 
 
 def ready(world: KubernetesWorld, name: str) -> tuple[str, str, str]:
-    """The syncer's condition Ready: value, reason and message."""
+    """Value, reason and message of the syncer's condition Ready."""
     conditions = world.request("GET", f"{SYNCERS}/{name}")["status"]["conditions"]
     (found,) = [one for one in conditions if one["type"] == "Ready"]
     return found["status"], found["reason"], found["message"]
 
 
 def balance(world: KubernetesWorld, *entries: dict[str, str]) -> None:
-    """What a cloud's controller writes."""
+    """Set the load balancer's addresses, as a cloud's controller does."""
     status = {"loadBalancer": {"ingress": list(entries) or None}}
     world.request("PATCH", f"{CORE}/services/shop/status", {"status": status})
 
@@ -57,7 +57,8 @@ def balance(world: KubernetesWorld, *entries: dict[str, str]) -> None:
 def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """Pending is a condition and exit code 0; instances are renewed while the address is away, and follow it then."""
+    """A pending address is a condition, with exit code 0. Instances are renewed while the address is away, and follow
+    it when it is back."""
     world.create_service(NAMESPACE, "shop", ports={"http": 80}, type="LoadBalancer")
     world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop"}, node=NODE, ips=["10.1.0.1"])
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
@@ -92,9 +93,9 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     registry.list_follows("SHOP", [first, second])
     world.set_ready(NAMESPACE, "shop-1", False)
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "NotReady"})
-    asking = ("--brake-count=0", "--brake-percent=1")  # a person has to, however long it takes; no second pass may
+    asking = ("--brake-count=0", "--brake-percent=1")  # a person has to approve, and no second pass may
     done = program.run("-o", "json", *asking)
-    assert done.returncode == 31, done.stdout + done.stderr  # all that we own would turn DOWN: the brake asks
+    assert done.returncode == 31, done.stdout + done.stderr  # all our instances would turn DOWN, so the brake holds
     program.good(*asking, "--approve", ready(world, "shop")[2].rpartition(" ")[2])
     assert [registry.status("SHOP", id_) for id_ in (first, second)] == ["DOWN", "DOWN"]
 
@@ -102,7 +103,7 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
 def test_pods_that_may_not_be_read_take_no_metadata_away(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """With the shipped rights labels become metadata; without the right to list pods the instance stays as it is."""
+    """With the shipped rights labels become metadata. Without the right to list pods the instance stays as it is."""
     world.create_service(NAMESPACE, "shop", ports={"http": 8080})
     world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop", "version": "2.1"}, node=NODE, ips=["10.1.0.1"])
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})

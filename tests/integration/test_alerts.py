@@ -1,4 +1,4 @@
-"""The alert rules, by Prometheus' own tool: they are well made, and each fires when it should."""
+"""The alert rules, checked by Prometheus' own tool: they are well formed, and each fires when it should."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULES = ROOT / "cronjob" / "monitoring" / "rules.yml"
 
 
 def tool(*arguments: str | Path, stdin: str = "", folder: Path = ROOT) -> str:
-    """What promtool says; it has to find nothing."""
+    """The output of promtool, which must report no error."""
     done = subprocess.run(
         [promtool(), *arguments], input=stdin, capture_output=True, text=True, cwd=folder, timeout=120, check=False
     )
@@ -31,19 +31,19 @@ def tool(*arguments: str | Path, stdin: str = "", folder: Path = ROOT) -> str:
 
 
 def test_the_rules_are_well_made() -> None:
-    """Names, templates and queries."""
+    """This covers names, templates and queries."""
     assert "8 rules found" in tool("check", "rules", RULES)
 
 
 def test_each_alert_fires_when_it_should(tmp_path: Path) -> None:
-    """And not before."""
+    """It does not fire before that."""
     for file in (RULES, ROOT / "tests" / "cases" / "alerts.yml"):
         shutil.copy(file, tmp_path)
     assert "SUCCESS" in tool("test", "rules", "alerts.yml", folder=tmp_path)
 
 
 def test_the_metrics_are_named_as_prometheus_advises() -> None:
-    """promtool's lint, of all that a pass can show."""
+    """promtool's lint covers every metric that a pass can show."""
     world = FakeWorld()
     world.cluster.apply(syncer(), service(), piece(endpoint(1)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)

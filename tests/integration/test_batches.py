@@ -1,4 +1,4 @@
-"""Batches to two real peers: how many calls they take, and that each peer comes to hold what the other does."""
+"""Batches to two real peers: how many calls they need, and that both peers have the same instances in the end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OWNER = "batches"
 
 @pytest.fixture
 def servers(eureka_peers: tuple[EurekaServer, EurekaServer]) -> tuple[EurekaServer, EurekaServer]:
-    """Two peers; every test leaves both running."""
+    """Two peers. Every test leaves both running."""
     return eureka_peers
 
 
@@ -49,7 +49,7 @@ def servers(eureka_peers: tuple[EurekaServer, EurekaServer]) -> tuple[EurekaServ
 def program(
     kubernetes: KubernetesServers, *urls: str, mode: str, sweep_interval: float | None = None
 ) -> Iterator[World]:
-    """The program, living on from pass to pass; each renews all."""
+    """The program in one process for many passes, each of which renews everything."""
     installation = Installation(
         eureka_url=",".join(urls),
         kubeconfig=str(kubernetes.kubeconfig),
@@ -62,7 +62,7 @@ def program(
 
 
 def run(world: World, owner: str = OWNER) -> PassReport:
-    """A pass, a second after the last."""
+    """Make a pass, a second after the last."""
     time.sleep(1)
     report = reconcile(world, PassSettings(owner=owner, registry_cache=3))
     assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK, report
@@ -70,7 +70,7 @@ def run(world: World, owner: str = OWNER) -> PassReport:
 
 
 def batch_sizes(proxy: CountingProxy) -> list[int]:
-    """How many items each batch had, the question of one left out."""
+    """The number of items of each batch, without the probe of one."""
     batches = [call.body for call in proxy.calls if call.path.endswith("/peerreplication/batch/")]
     sizes = [len(json.loads(body)["replicationList"]) for body in batches]
     return sorted(size for size in sizes if size > 1)
@@ -81,7 +81,7 @@ def test_300_renewals_are_two_calls_to_each_peer(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """Registered in batches on both, renewed in two calls each, and cancelled without one DELETE."""
+    """They are registered in batches on both peers, renewed in two calls each, and cancelled without a DELETE."""
     addresses = give_endpoints(kubernetes_world, 300)
     create_syncer(kubernetes_world)
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def test_an_id_that_others_have_on_the_second_peer_alone_is_not_registered(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """Whatever its status. No list of the first peer shows it, and a heartbeat of one that is UNKNOWN is a 404."""
+    """Its status does not matter. No list of the first peer shows it, and a renewal of an UNKNOWN one is a 404."""
     addresses = give_endpoints(kubernetes_world, 3)
     create_syncer(kubernetes_world)
     ids = [f"taken-{mode}:safety:shop:{address}:8080" for address in addresses]
@@ -142,7 +142,7 @@ def test_with_auto_a_peer_that_restarts_empty_gets_all_instances_again(
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,
 ) -> None:
-    """Within two passes, by uncached reads; an instance of others on the other peer is as it was."""
+    """It takes two passes, by uncached reads. An instance of others on the other peer does not change."""
     first, second = servers
     addresses = give_endpoints(kubernetes_world, 300)
     create_syncer(kubernetes_world)
@@ -155,7 +155,7 @@ def test_with_auto_a_peer_that_restarts_empty_gets_all_instances_again(
         assert batching is not None
         assert batching.on, batching.why
         second.kill()
-        addresses = give_endpoints(kubernetes_world, 298)  # two are cancelled on one peer alone
+        addresses = give_endpoints(kubernetes_world, 298)  # two are cancelled on one peer only
         run(world)
         second.start()
         run(world)
@@ -177,7 +177,8 @@ def test_a_change_that_one_peer_missed_reaches_it(
     kubernetes_world: KubernetesWorld,
     younger: int,
 ) -> None:
-    """A batch cannot tell it; what differs is renewed singly, and the servers exchange the younger copy."""
+    """A batch cannot bring it there. An instance that differs is renewed singly, and the servers exchange the younger
+    copy."""
     addresses = give_endpoints(kubernetes_world, 3)
     create_syncer(kubernetes_world)
     owner = f"younger-{younger}"
@@ -200,7 +201,7 @@ def test_a_change_that_one_peer_missed_reaches_it(
         registries[younger].list_follows("SHOP", [id_])
 
         def agree() -> bool:
-            """A pass leaves alone what this process wrote less than `registry_cache` ago."""
+            """A pass does not touch what this process wrote less than `registry_cache` ago."""
             run(world, owner)
             return len(set(ages())) == 1
 
@@ -216,7 +217,7 @@ def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """A batch would bring it UP. A single renewal is replicated, and the first peer then gives its own copy."""
+    """A batch would make it UP. A single renewal is replicated, and the first peer then sends its own copy."""
     (address,) = give_endpoints(kubernetes_world, 1)
     create_syncer(kubernetes_world)
     first, second = servers
@@ -242,8 +243,8 @@ def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
 
 
 def test_a_peer_replicates_no_batch(servers: tuple[EurekaServer, EurekaServer]) -> None:
-    """An instance that is registered in a batch is on that server alone, also after a heartbeat: so a batch goes to
-    every server."""
+    """An instance that is registered in a batch is on that server only, even after a renewal. So a batch goes to every
+    server."""
     first, second = servers
     options = ConnectionOptions(address=EurekaAddress.parse(first.url))
     with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as client:
@@ -262,7 +263,7 @@ def test_a_peer_replicates_no_batch(servers: tuple[EurekaServer, EurekaServer]) 
         )
         for item in (replication.register(Dated(wanted, 1)), replication.heartbeat(key)):
             assert client.replicate([item]) == [200]
-        # Peers are told in order: when they know of what came later, all else that they are told has come, too.
+        # Peers are told in order. When they have what came later, they also have everything before it.
         Registry(url=first.url).register("LATER", "later:1", "192.0.2.9")
         wait_until(lambda: Registry(url=second.url).status("LATER", "later:1") == "UP", "the peer was not told")
         held = [Registry(url=server.url).status(*key) for server in servers]

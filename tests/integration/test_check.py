@@ -1,4 +1,4 @@
-"""`check` on real servers: each planted fault is found, and nothing in a healthy set-up with the shipped rights."""
+"""`check` on real servers: it finds each planted fault, and nothing in a healthy set-up with the shipped rights."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _SHIPPED = Path(__file__).parents[2] / "cronjob" / "base" / "rights.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class Set:
-    """A set-up in which nothing is wrong, and the installation's account."""
+    """A set-up without a fault, and the installation's account."""
 
     scene: Scene
     program: Program
     token: str
 
     def check(self, environment: Mapping[str, str]) -> tuple[int, list[dict[str, Any]]]:
-        """The exit code, and what it found that is not ok."""
+        """The exit code, and the findings that are not ok."""
         kubeconfig = write_kubeconfig(self.program.folder / "check", url=self.program.kubernetes.url, token=self.token)
         ended = subprocess.run(
             [Path(sys.executable).with_name("eurekube-sync"), "check", "--lock", LOCK, "-o", "json"],
@@ -61,7 +61,7 @@ class Set:
 
 @pytest.fixture
 def healthy(program: Program, registry: Registry, kubernetes_world: KubernetesWorld) -> Iterator[Set]:
-    """With the rights that are shipped, and no other."""
+    """The set-up with exactly the shipped rights."""
     world = kubernetes_world
     for name in (NAMESPACE, OPERATORS):
         world.create_namespace(name)
@@ -135,7 +135,7 @@ def _account(world: KubernetesWorld) -> Iterator[list[tuple[str, dict[str, Any]]
 
 
 def test_planted_faults_are_found_and_nothing_else(healthy: Set) -> None:
-    """Nothing before, between and after them; each with its word and grade."""
+    """Without a fault nothing is found. Each fault has its reason and grade."""
     assert healthy.check({}) == (ExitCode.OK, [])
     for fault in FAULTS:
         _is_found(healthy, fault)

@@ -1,8 +1,9 @@
-"""Two real peers and what lies between: one is killed in mid-pass, replication is cut, one lags, we are cut from one.
+"""Two real peers with faults between them: one is killed during a pass, replication is cut, one is slow, or we are cut
+from one.
 
-Two programs go through it at the same time, one with batches and one without, unless one is cut in mid-pass.
-Each time a watch reads both peers all the time, past their caches: whatever happens, no UP instance of ours may be gone
-from both. Instances of another owner, renewed at the second peer all the while, have to stay as they are.
+Two programs run at the same time, one with batches and one without, except where the cut is during a pass. Each time a
+watch reads both peers without pause, by uncached reads. None of our UP instances may be gone from both. Instances of
+another owner, renewed at the second peer, must stay as they are.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd", "shop")]
 
 LEASE = 10
-"""Seconds; twice that after a renewal."""
+"""In seconds. After a renewal it is twice as long."""
 LONG_LEASE = 60
-"""No ghost lapses by itself before it was looked for."""
+"""No instance may expire by itself before the test looks for it."""
 WATCH_SECONDS = 0.5
-"""What is gone from both stays so until the next pass, a second later at the soonest."""
+"""An instance that is gone from both stays so until the next pass, at least a second later."""
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def peers(toxiproxy: Toxiproxy) -> Iterator[ProxiedPair]:
-    """Two peers; after each test both run and are healed."""
+    """Two peers. After each test both run, and their connections work."""
     with proxied_eureka_pair(toxiproxy) as pair:
         yield pair
 
@@ -54,7 +55,7 @@ def modes() -> tuple[str, ...]:
 
 @pytest.fixture
 def lease() -> int:
-    """Of all leases."""
+    """The duration of all leases."""
     return LEASE
 
 
@@ -68,7 +69,8 @@ def scene(
     modes: tuple[str, ...],
     lease: int,
 ) -> Iterator[Scene]:
-    """All ways healthy, ours and strangers on both peers, under owner names of the test's own."""
+    """All connections work, and both peers have our instances and those of others. The owner names are the test's
+    own."""
     config = write_kubeconfig(
         tmp_path / "kubeconfig",
         url=kubernetes_servers.url,
@@ -109,8 +111,8 @@ def scene(
 
 @pytest.mark.parametrize("modes", [("off",), ("on",)], ids=lambda modes: f"batch-{modes[0]}")
 def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_path: Path) -> None:
-    """It answers the list and some renewals of a pass, or the question for batches, and not the rest: the pass ends
-    well on the other."""
+    """The peer answers the list and some renewals of a pass, or the probe for batches, and nothing more. The pass ends
+    well with the other peer."""
     (ours,) = scene.programs
     killer = KillerOf(scene.peers.first, spare=5 if ours.batch == "off" else 1)
     with (
@@ -131,7 +133,7 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
             scene.run()
             return scene.peers.first.pid is None
 
-        wait_until(was_killed, "no pass writes to the first peer")  # a busy one answers late, and is left alone a while
+        wait_until(was_killed, "no pass writes to the first peer")  # a busy peer answers late and is left alone
         assert to_first.methods()["GET"] >= 1, "the pass had its list from it"
         assert killer.spared == killer.spare, "and what came before the kill"
         assert scene.stand_on(scene.peers.second, ours) == len(scene.desired)
@@ -146,8 +148,8 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
 
 
 def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
-    """What the second peer is not told of lapses there, unless batches tell it; once healed, both hold all, and what
-    came meanwhile."""
+    """Instances that only the first peer renews expire on the second, unless batches reach it. When replication works
+    again, both have all instances, and the changes made meanwhile."""
     single, batched = scene.programs
     scene.peers.to_first.drop()
     scene.peers.to_second.drop()
@@ -169,7 +171,7 @@ def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
 
 @pytest.mark.parametrize("lagging", ["first", "second"])
 def test_a_peer_answers_late(scene: Scene, lagging: str) -> None:
-    """Its answers come late to us and, later than it waits for them, to the other peer, until two leases are over."""
+    """It answers us late, and the other peer later than that one waits. This lasts for two leases."""
     first = lagging == "first"
     for way in (scene.us_to_first, scene.peers.to_first) if first else (scene.us_to_second, scene.peers.to_second):
         way.lag(0.4)
@@ -185,7 +187,7 @@ def test_a_peer_answers_late(scene: Scene, lagging: str) -> None:
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 @pytest.mark.parametrize("cut", ["first", "second"])
 def test_the_program_is_cut_from_one_peer(scene: Scene, cut: str) -> None:
-    """The other one tells it of a removal and of a registration."""
+    """A removal and a registration reach it by replication from the other peer."""
     way = scene.us_to_first if cut == "first" else scene.us_to_second
     way.drop()
     scene.run(2)
@@ -198,7 +200,7 @@ def test_the_program_is_cut_from_one_peer(scene: Scene, cut: str) -> None:
 
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
-    """A cancel meanwhile leaves a ghost there; it goes once healed."""
+    """An instance that is cancelled meanwhile stays there. It is cancelled when the connection works again."""
     ways = (scene.us_to_second, scene.peers.to_second, scene.peers.to_first)
     for way in ways:
         way.drop()
@@ -213,19 +215,19 @@ def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
 
 
 class KillerOf:
-    """Once armed, kills a server in the midst of the writes of a pass."""
+    """Kills a server in the middle of a pass's writes, when it is armed."""
 
     def __init__(self, server: EurekaServer, *, spare: int) -> None:
-        """`spare`: so many writes get through."""
+        """`spare` is the number of writes that still get through."""
         self._server = server
         self._lock = threading.Lock()
         self.spare = spare
         self.armed = threading.Event()
         self.spared = 0
-        """Writes that were let through."""
+        """The number of writes that got through."""
 
     def before(self, request: Request) -> None:
-        """For each call that is about to be forwarded."""
+        """It is called for each call before it is forwarded."""
         if request.method == "GET":
             return
         with self._lock:
@@ -239,8 +241,8 @@ class KillerOf:
 
 
 def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
-    """A stranger that is on one peer is not lost; cancelled on both it is, and it is said which. One that registers
-    again is noticed."""
+    """An instance on one peer is not lost. Cancelled on both it is, and the watch names it. A new registration is
+    noticed."""
     with (
         Watch(peers.second, peers.first) as watch,
         Strangers(peers.second, count=2, every=60, duration=60, owner="seen") as strangers,
@@ -267,13 +269,13 @@ def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
 
 
 def a_round(watch: Watch) -> None:
-    """Waits until all was looked at after this moment."""
+    """Wait until every instance was read after this moment."""
     rounds = watch.rounds
     wait_until(lambda: watch.rounds >= rounds + 2, "nobody looks any more")
 
 
 def delete(server: EurekaServer, key: Key, *, replicated: bool = False) -> None:
-    """Cancels an instance; `replicated`: as if the other peer had told of it, so that it is not told."""
+    """Cancel an instance. `replicated` makes it look as if the other peer sent it, so that it is not sent on."""
     headers = {"x-netflix-discovery-replication": "true"} if replicated else {}
     with server.session() as session:
         session.delete(f"{server.url}/apps/{key.app}/{key.id}", headers=headers, timeout=30).raise_for_status()

@@ -1,4 +1,5 @@
-"""Deletions on real servers: of a namespace, abandoned, of a syncer that is created again, with a successor."""
+"""Deletions on real servers: of a namespace, of an abandoned syncer, of one that is created again, and of one with a
+successor."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ def ids(program: Program, app: str = "cart", namespace: str = NAMESPACE) -> list
 
 
 def states(registry: Registry, program: Program, app: str = "cart") -> list[str | None]:
-    """Their statuses, by uncached reads."""
+    """The statuses of both instances, by uncached reads."""
     return [registry.status(app.upper(), id_) for id_ in ids(program, app)]
 
 
 def exists(world: KubernetesWorld, path: str) -> bool:
-    """Whether an object is there."""
+    """Whether an object exists."""
     try:
         world.request("GET", path)
     except requests.HTTPError as error:
@@ -53,7 +54,8 @@ def exists(world: KubernetesWorld, path: str) -> bool:
 
 @contextmanager
 def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> Iterator[list[str]]:
-    """Reads without pause, uncached: at every moment one of each group's instances is UP. Gives the gaps it saw."""
+    """Reads uncached without pause, and expects an UP instance of each group at every moment. Gives the gaps that it
+    saw."""
     gaps: list[str] = []
     stop = threading.Event()
     rounds = 0
@@ -62,7 +64,7 @@ def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> 
         nonlocal rounds
         while not stop.is_set():
             for group in wanted:
-                # A move between two reads is no gap: what was looked at first is looked at again.
+                # A move between two reads is no gap, so the first instance is read again.
                 if not any(registry.status(*key) == "UP" for key in (*group, group[0])):
                     gaps.append(f"{group}")
             rounds += 1
@@ -80,8 +82,8 @@ def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> 
 def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_along(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Its pods terminate first (since 1.33, and only then does the rest go), then Services, slices and the syncer;
-    events are refused there, and no pass fails for it. At the end neither the namespace nor an instance is left."""
+    """Its pods terminate first (since 1.33 nothing else ends before), then Services, slices and the syncer. Events are
+    refused there, which fails no pass. At the end neither the namespace nor an instance is left."""
     world, name = kubernetes_world, "cleaner-going"
     make_namespace(world, name)
     if not exists(world, "/api/v1/nodes/cleaner-node"):
@@ -101,9 +103,9 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
     world.request("DELETE", f"/api/v1/namespaces/{name}")
     world.wait_for_slices(name, "cart", dict.fromkeys(ADDRESSES, "Terminating"))
     held = program.run()
-    assert held.returncode == 31, held.stdout + held.stderr  # it is all that we own, and nobody has deleted the syncer
+    assert held.returncode == 31, held.stdout + held.stderr  # it is all that we own, and the syncer still exists
     for number in range(len(ADDRESSES)):
-        world.delete_pod(name, f"cart-{number}")  # as their kubelet would
+        world.delete_pod(name, f"cart-{number}")  # their kubelet would do this
     wait_until(
         lambda: "deletionTimestamp" in world.request("GET", f"{syncers_of(name)}/cart")["metadata"],
         "the namespace controller did not come to the syncer",
@@ -118,7 +120,8 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
 def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
     program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The condition and an event say what it waits for, another one how long the instances live, which stay."""
+    """The condition and an event say what it waits for. After that another event says how long the instances live,
+    which stay."""
     world = kubernetes_world
     make_syncer(world, NAMESPACE, "cart", "cart")
     program.good()
@@ -142,8 +145,8 @@ def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
 def test_a_syncer_that_is_created_again_keeps_its_instances(
     program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Deleted by force and created again between two passes: another UID, a finalizer of its own, and nothing sent to
-    Eureka but renewals."""
+    """It is deleted by force and created again between two passes. It has another UID and a finalizer of its own, and
+    Eureka gets only renewals."""
     world = kubernetes_world
     first = make_syncer(world, NAMESPACE, "cart", "cart")
     program.good()
@@ -166,8 +169,8 @@ def test_a_syncer_that_is_created_again_keeps_its_instances(
 def test_a_successor_takes_over_without_a_gap(
     app: str, program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Under the same ids and under others: read uncached without pause, each pod is UP all the time. A finalizer of
-    somebody else stays on the old one."""
+    """The successor has the same ids or others. Uncached reads without pause find each pod UP all the time. The old
+    syncer keeps a finalizer of others."""
     world = kubernetes_world
     make_syncer(world, NAMESPACE, "old", "cart")
     program.good()
@@ -197,7 +200,8 @@ def test_a_successor_takes_over_without_a_gap(
 def test_register_and_delete_within_the_servers_cache_leaves_nothing_behind(
     content: str, program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The stock server's list is up to 30 s old and does not show what was registered; the Service may go, too."""
+    """The default server's list is up to 30 s old, and does not show the registration. The Service may be deleted
+    too."""
     world = kubernetes_world
     assert registry.listed(program.owner) == {}  # fills the cache
     make_syncer(world, NAMESPACE, "cart", "cart")

@@ -1,4 +1,4 @@
-"""`explain` and `status` on real servers, asked by a developer: rights in one namespace, and no login for Eureka."""
+"""`explain` and `status` on real servers. A developer asks, with rights in one namespace and no login for Eureka."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Set:
     token: str
 
     def command(self, *arguments: str, as_developer: bool) -> subprocess.CompletedProcess[str]:
-        """With the developer's token and no Eureka, or as the operator."""
+        """Run it with the developer's token and without a Eureka, or as the operator."""
         token = self.token if as_developer else self.program.token
         path = self.program.folder / ("developer" if as_developer else "operator")
         kubeconfig = write_kubeconfig(path, url=self.program.kubernetes.url, token=token)
@@ -81,7 +81,7 @@ def found(
     ids = [f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080" for app in ("orders", "bills") for n in (1, 2)]
 
     def follow() -> None:
-        """What was just written to Eureka is in the list that the next command reads."""
+        """Wait until the list has what was just written to Eureka."""
         for app in ("ORDERS", "BILLS", "ODERS"):
             registry.list_follows(app, [*ids, SELF_REGISTERED])
 
@@ -105,7 +105,7 @@ def found(
 
 
 def _developer(world: KubernetesWorld, namespace: str) -> str:
-    """The token of an account that may read this namespace and nothing else."""
+    """The token of an account that may read only this namespace."""
     world.create_service_account(namespace, "developer")
     role: dict[str, Any] = {"metadata": {"name": "developer", "namespace": namespace}, "rules": _RULES}
     world.request("POST", f"{_RBAC}/{namespace}/roles", role)
@@ -118,7 +118,7 @@ def _developer(world: KubernetesWorld, namespace: str) -> str:
 
 
 def test_both_commands_name_the_true_cause(found: Set) -> None:
-    """To the developer in his namespace, and to the operator with Eureka as well."""
+    """The developer sees it for his namespace, and the operator with Eureka as well."""
     situation, namespace = found.situation, found.namespace
     what = situation.what.format(namespace)
 

@@ -1,5 +1,5 @@
-"""Every row of the table of fields once more: a real API server, the real controllers of slices and Endpoints, a real
-Eureka. `tests/cases/fields.yaml` is the table."""
+"""The table of fields with a real API server, the real controllers of slices and Endpoints, and a real Eureka.
+`tests/cases/fields.yaml` is the table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
 
 @pytest.fixture(scope="module")
 def kubeconfig(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The administrator's."""
+    """The administrator's kubeconfig."""
     path = tmp_path_factory.mktemp("fields") / "kubeconfig"
     servers = kubernetes_servers
     write_kubeconfig(path, url=servers.url, token=servers.admin_token, ca_file=Path(servers.ca_file))
@@ -50,7 +50,8 @@ def kubeconfig(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.T
 def test_a_field_does_what_its_row_says(
     number: int, row: Row, installed: KubernetesWorld, kubeconfig: str, eureka_fast: EurekaServer
 ) -> None:
-    """Objects in, instances out, once the controllers have had their turn; and Eureka gives each instance back."""
+    """The row has objects and the resulting instances, once the controllers are done. Eureka returns each instance as
+    it was sent."""
     namespace = f"fields-{number}"
     clock = SystemClock()
 

@@ -1,4 +1,4 @@
-"""A tenant's token on the real API server: no road leads to a name that the Namespace does not grant."""
+"""A tenant's token on the real API server: there is no way to a name that the Namespace does not grant."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.servers
 
 NS, BANK = "tenant", "bank"
 VICTIM, NODE, CLOUD = "10.24.0.9", "192.168.24.1", "169.254.169.254"
-"""The last one gives a cloud's credentials."""
+"""The last one hands out a cloud's credentials."""
 RBAC = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NS}"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
 PATHS = {
@@ -47,18 +47,18 @@ RULES = [
     {"apiGroups": [""], "resources": ["services", "pods", "endpoints"], "verbs": ["*"]},
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["*"]},
 ]
-"""More than Kubernetes' role `admin` gives: slices as well."""
+"""These are more rights than Kubernetes' role `admin` gives, because they include slices."""
 
 
 @pytest.fixture
 def tenant(
     kubernetes_servers: KubernetesServers, kubernetes_world: KubernetesWorld, crd: None
 ) -> Iterator[KubernetesWorld]:
-    """All rights in one namespace, which grants the app `rating`."""
+    """A tenant with all rights in one namespace, which grants the app `rating`."""
     world = kubernetes_world
     for name, app, address in ((NS, "rating", "10.24.0.1"), (BANK, "payment", VICTIM)):
         make_namespace(world, name)
-        grant(world, name, app, address)  # the slices are made by hand
+        grant(world, name, app, address)  # the test writes the slices
     world.create_service_account(NS, "tenant")
     role: dict[str, Any] = {"metadata": {"name": "tenant", "namespace": NS}, "rules": RULES}
     world.request("POST", f"{RBAC}/roles", role)
@@ -81,14 +81,14 @@ def tenant(
 
 
 def grant(world: KubernetesWorld, name: str, apps: str | None, hosts: str | None) -> None:
-    """What a Namespace grants; None takes it back."""
+    """Set the grants of a Namespace; None removes one."""
     annotations = {ALLOWED_APPS: apps, ALLOWED_HOSTS: hosts}
     world.request("PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"annotations": annotations}})
 
 
 @pytest.fixture
 def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """The policy that is shipped, and in force; afterwards it refuses nothing any more, as the next test needs."""
+    """The shipped policy, in force. Afterwards it refuses nothing, as the next test needs."""
     found = list(yaml.safe_load_all((CRONJOB / "admission" / "policy.yaml").read_text()))
     for document in found:
         kubernetes_world.request("POST", PATHS[document["kind"]], document)
@@ -108,7 +108,7 @@ def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 
 def syncer(name: str, **spec: Any) -> dict[str, Any]:
-    """One that selects the tenant's Service."""
+    """A syncer that selects the tenant's Service."""
     return {
         "apiVersion": "eurekube.io/v1",
         "kind": "EurekaSyncer",
@@ -118,17 +118,17 @@ def syncer(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def own_service(tenant: KubernetesWorld) -> None:
-    """The app's name comes from the Service."""
+    """The Service gives the app's name."""
     make_app(tenant, NS, "payment", ["10.24.0.1"])
 
 
 def external_name(tenant: KubernetesWorld) -> None:
-    """A Service that is a name elsewhere."""
+    """A Service of type ExternalName."""
     patch_service(tenant, {"type": "ExternalName", "externalName": "evil.example.com"})
 
 
 def external_ip(tenant: KubernetesWorld) -> None:
-    """A Service with the victim's address."""
+    """A Service with the victim's address as an external address."""
     patch_service(tenant, {"externalIPs": [VICTIM]})
 
 
@@ -177,7 +177,8 @@ AT_ADMISSION = ("app", "app in capitals", "VIP", "one VIP of two", "secure VIP",
 def test_a_tenant_cannot_register_what_is_not_granted(
     road: str, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The victim's instance stays UP, nothing of the tenant is registered, and his syncer's condition says why."""
+    """The victim's instance stays UP, and nothing of the tenant is registered. The condition of the tenant's syncer
+    says why."""
     prepare, spec = ROADS[road]
     if prepare:
         prepare(tenant)
@@ -200,8 +201,8 @@ def test_a_tenant_cannot_register_what_is_not_granted(
 def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
     suspend: bool, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """An older syncer, whose slice says that a pod of its own namespace has the victim's address: it is registered
-    under the granted name at most. The victim's pod is registered all the same, and stays when its Service is gone."""
+    """The slice of an older syncer says that a pod of its own namespace has the victim's address. It is registered
+    under the granted name at most. The victim's pod is registered too, and stays when its Service is gone."""
     pod = {"kind": "Pod", "namespace": NS, "name": "forged", "uid": "6f9b3f0e-0000-4000-8000-000000000000"}
     ends = [{"addresses": [VICTIM], "conditions": {"ready": True}, "targetRef": pod}]
     tenant.request("PATCH", f"{slices_of(NS)}/rating-1", {"endpoints": ends})
@@ -224,7 +225,7 @@ def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
 def test_granted_names_are_served(
     tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """A tenant cannot grant himself more. An instance whose grant is removed later stays registered, and an event says
+    """A tenant cannot grant itself more. An instance whose grant is removed later stays registered, and an event says
     so."""
     with pytest.raises(requests.HTTPError, match="403"):
         grant(tenant, NS, "*", "*")
@@ -240,8 +241,8 @@ def test_granted_names_are_served(
 def test_the_policy_refuses_at_admission(
     tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
 ) -> None:
-    """What the spec alone shows, in words that name the annotation. What is granted is taken, and so is any change but
-    that of the spec of a syncer that is older than the policy."""
+    """It refuses what the spec alone shows, in words that name the annotation. It accepts what is granted. It also
+    accepts any change of an older syncer that leaves the spec as it is."""
     grant(kubernetes_world, NS, "rating", None)
     for road in AT_ADMISSION:
         _, spec = ROADS[road]
@@ -275,15 +276,16 @@ GRANTED_HOSTS = {
     "shop.*.example.com,b**": "shop.eu.example.com shop.a.b.example.com b.a bcd",
     NETWORK[0]: "10.1.2.3 10.2.0.1 169.254.169.254",
 }
-"""What a Namespace may grant, and what a tenant then writes into `service.hostname`."""
+"""Grants of a Namespace, and the value that a tenant then writes into `service.hostname`."""
 NO_HOST_NAMES = "::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1%eth0 [::1] 169.254.169.254. LOCALHOST"
-"""What the CRD takes from nobody."""
+"""Values that the CRD accepts from nobody."""
 
 
 def test_the_policy_is_never_laxer_than_the_program(
     tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
 ) -> None:
-    """Both judge each host alike, but for one that only a network grants: the policy cannot reckon with these."""
+    """Both judge each host in the same way. The exception is a host that only a network grants, because the policy
+    cannot calculate with networks."""
     differ = []
     for number, (granted, hosts) in enumerate(GRANTED_HOSTS.items()):
         probe = f"probe-{number}.example.org"
@@ -298,7 +300,7 @@ def test_the_policy_is_never_laxer_than_the_program(
 
 
 def taken(tenant: KubernetesWorld, host: str) -> bool:
-    """Whether the API server would take a syncer with this host."""
+    """Whether the API server accepts a syncer with this host."""
     spec = {"mode": "service", "port": 443, "appName": "rating", "service": {"hostname": host}}
     try:
         tenant.request("POST", f"{syncers_of(NS)}?dryRun=All", syncer("asked", **spec))
@@ -310,7 +312,7 @@ def taken(tenant: KubernetesWorld, host: str) -> bool:
 
 
 def served(granted: str, host: str) -> bool:
-    """Whether the program would register it."""
+    """Whether the program registers it."""
     spec: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": host}}
     desired = claim_all(view([made_syncer(**spec)], [service()], [piece(endpoint(1))]), NAMING, Scope())
     claim = desired.claims[REF]

@@ -1,4 +1,4 @@
-"""Nothing but `keepalive` runs, and a real Eureka evicts, and holds strangers."""
+"""Only `keepalive` runs, beside a real Eureka that evicts and has instances of others."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 LEASE = 25
-"""Seconds; twice that after a renewal, which leaves a busy machine 20 s over the 30 s between two."""
+"""In seconds. Twice as long after a renewal, so a busy machine has 20 s more than the 30 s between two."""
 
 
 @pytest.fixture
 def registry(eureka: EurekaServer) -> Registry:
-    """What stands in it."""
+    """Instances in the registry."""
     return Registry(url=eureka.url)
 
 
 @pytest.fixture
 def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
-    """Two instances with short leases, registered by `run`, which is gone, like its cluster."""
+    """Two instances with short leases. The `run` that registered them is gone, and so is its cluster."""
     with rating(tmp_path) as found:
         found.eureka_url = eureka.url
         done = found.run()
         assert done.code == 0, done.out + done.err
-        found.kubeconfig()  # it points where nobody listens any more
+        found.kubeconfig()  # nothing listens at its address any more
     for id_ in IDS:
         shorten(registry, id_)
     assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
@@ -48,7 +48,8 @@ def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterato
 
 
 def shorten(registry: Registry, id_: str) -> None:
-    """The same instance with a lease that this test can outlast: `run` gives none so short."""
+    """Register the same instance with a short lease, so that it could expire during this test. `run` gives longer
+    ones."""
     found = registry.instance("RATING", id_)
     assert found is not None
     body = {**found, "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": LEASE}}
@@ -57,7 +58,7 @@ def shorten(registry: Registry, id_: str) -> None:
 
 
 def register(registry: Registry, app: str, id_: str, *, duration: int, owner: str) -> dict[str, Any]:
-    """An instance of another owner, with a lease of its own; gives what stands."""
+    """Register an instance of another owner with its own lease; returns it as Eureka has it."""
     body = {
         "instanceId": id_,
         "hostName": "192.0.2.7",
@@ -77,8 +78,8 @@ def register(registry: Registry, app: str, id_: str, *, duration: int, owner: st
 
 
 def renewed_until_it_does(process: subprocess.Popen[str], registry: Registry) -> None:
-    """Keeps the leases until a keepalive has told of its first pass: on a busy machine a process takes its time to
-    begin, and what has lapsed by then nobody can renew."""
+    """Renew the leases until a keepalive reports its first pass. A process starts slowly on a busy machine, and nobody
+    can renew an expired lease."""
     assert process.stdout is not None
     told = [process.stdout]
 
@@ -91,8 +92,8 @@ def renewed_until_it_does(process: subprocess.Popen[str], registry: Registry) ->
 
 
 def test_leases_outlive_cluster_and_operator(program: Program, registry: Registry) -> None:
-    """For longer than even a renewed lease lasts ours are UP; a stranger's lease has lapsed, another's was never
-    renewed."""
+    """Ours stay UP for longer than even a renewed lease lasts. One instance of others has expired, and another was
+    never renewed."""
     kubeconfig = str(program.folder / "changed-kubeconfig")
     process = program.start("keepalive", "--daemon", "--interval", "1s", KUBECONFIG=kubeconfig)
     renewed_until_it_does(process, registry)

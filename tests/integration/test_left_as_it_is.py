@@ -1,4 +1,5 @@
-"""`policy` and `suspend` on real servers: what is left past its syncer and for how long, and what a pause changes."""
+"""`policy` and `suspend` on real servers: which instances stay after their syncer and for how long, and what a
+suspension changes."""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ def create(world: KubernetesWorld, **spec: object) -> None:
 
 
 def ids_of(program: Program, addresses: list[str]) -> list[str]:
-    """What their instances are called."""
+    """The ids of the instances at these addresses."""
     return [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses]
 
 
 def is_gone(world: KubernetesWorld) -> bool:
-    """Whether the syncer's finalizer is off."""
+    """Whether the syncer is gone."""
     return not world.request("GET", SYNCERS)["items"]
 
 
@@ -41,7 +42,7 @@ def is_gone(world: KubernetesWorld) -> bool:
 def test_a_policy_holds_past_its_deleted_syncer(
     policy: str, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The finalizer goes without a single cancel; what stood is DOWN, marked, and not renewed."""
+    """The finalizer is removed without a cancel. The instances are DOWN, marked, and not renewed."""
     world = kubernetes_world
     ids = ids_of(program, give_endpoints(world, COUNT))
     create(world, policy=policy)
@@ -68,8 +69,8 @@ def test_a_policy_holds_past_its_deleted_syncer(
 def test_a_suspended_syncer_changes_nothing(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Other endpoints change nothing. A process that just began brings back nothing that Eureka lost: the end of the
-    suspension does. A deletion is carried out."""
+    """Other endpoints change nothing. A new process registers nothing that Eureka lost, and the end of the suspension
+    does. A deletion takes place."""
     world = kubernetes_world
     addresses = give_endpoints(world, COUNT)
     create(world)

@@ -1,5 +1,5 @@
-"""The links that people and tools follow from a real Eureka lead to the app: those of its dashboard, and those that
-Spring Boot Admin makes of an instance."""
+"""Links of a real Eureka lead to the app: those of its dashboard, and those that Spring Boot Admin makes from an
+instance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMESPACE = "links"
 
 
 def answering(name: str) -> LoopbackServer:
-    """A server that says its name and the path."""
+    """A server that answers with its name and the path."""
     return LoopbackServer(lambda request: Response(status=200, body=f"{name} {request.path}".encode()))
 
 
@@ -39,7 +39,7 @@ def world(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
 def test_every_link_leads_to_the_app(
     program: Program, registry: Registry, eureka: EurekaServer, world: KubernetesWorld
 ) -> None:
-    """The app listens on one port and its actuator on another, both where callers reach them by a host name."""
+    """The app and its actuator listen on two ports. Callers reach both by a host name."""
     with answering("app") as app, answering("actuator") as actuator:
         port, management = (urlsplit(server.url).port for server in (app, actuator))
         make_syncer(
@@ -59,11 +59,11 @@ def test_every_link_leads_to_the_app(
 
         assert said(instance["homePageUrl"]) == "app /shop"
         assert said(instance["healthCheckUrl"]) == "actuator /actuator/health"
-        # As its DefaultServiceInstanceConverter does, from the host name and the metadata `management.port`.
+        # Its DefaultServiceInstanceConverter does this with the host name and the metadata `management.port`.
         admin = f"http://{instance['hostName']}:{instance['metadata']['management.port']}/actuator"
         assert said(f"{admin}/loggers") == "actuator /actuator/loggers"
 
 
 def said(url: str) -> str:
-    """What is there."""
+    """The text at the link's target."""
     return requests.get(url, timeout=60).text

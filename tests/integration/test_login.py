@@ -1,4 +1,4 @@
-"""The program between real servers where Eureka asks for a login, over TLS, by a certificate of a private authority."""
+"""The program between real servers. Eureka asks for a login, over TLS, with a certificate of a private authority."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def eureka(authority: Authority) -> Iterator[EurekaServer]:
-    """In place of the open server of the other suites: one with basic authentication, over TLS."""
+    """A Eureka with basic authentication over TLS, in place of the open server of other tests."""
     certificate, key = authority.issue("localhost")
     tls = ServerTls(certificate=certificate, private_key=key, ca_file=authority.ca_file)
     with EurekaServer(basic_auth=(USER, PASSWORD), tls=tls, access_log=True) as server:
@@ -51,7 +51,7 @@ def eureka(authority: Authority) -> Iterator[EurekaServer]:
 
 @pytest.fixture
 def password_file(tmp_path: Path) -> Path:
-    """A mounted secret, with a newline at its end."""
+    """A mounted secret with a newline at its end."""
     path = tmp_path / "password"
     path.write_text(f"{PASSWORD}\n")
     return path
@@ -59,7 +59,7 @@ def password_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def logged_in(program: Program, eureka: EurekaServer, authority: Authority, password_file: Path) -> Program:
-    """The program with the right login and the right authority, past the counting proxy."""
+    """The program with the right login and authority, behind the counting proxy."""
     program.options += (
         f"--eureka-url={eureka.url}",
         f"--eureka-username={USER}",
@@ -71,7 +71,7 @@ def logged_in(program: Program, eureka: EurekaServer, authority: Authority, pass
 
 @pytest.fixture
 def pods(kubernetes_world: KubernetesWorld) -> None:
-    """Service and syncer `login`, with two ready pods."""
+    """The Service and the syncer `login`, with two ready pods."""
     world = kubernetes_world
     with contextlib.suppress(requests.HTTPError):
         world.create_node("login-node")
@@ -93,7 +93,7 @@ def pods(kubernetes_world: KubernetesWorld) -> None:
 
 
 def statuses(eureka: EurekaServer, owner: str) -> list[str | None]:
-    """Of both instances, past the server's cache; None for one that is not there."""
+    """The statuses of both instances, by uncached reads. None stands for a missing one."""
     assert eureka.tls is not None
     found: list[str | None] = []
     for number in (1, 2):
@@ -110,7 +110,7 @@ def statuses(eureka: EurekaServer, owner: str) -> list[str | None]:
 
 
 def lists_since(eureka: EurekaServer, moment: float) -> list[int]:
-    """The statuses with which the program's lists were answered since then, as the server's access log tells."""
+    """The statuses of the answers to the program's lists since then, from the server's access log."""
     return [
         call.status
         for call in eureka.calls()
@@ -121,7 +121,7 @@ def lists_since(eureka: EurekaServer, moment: float) -> list[int]:
 def test_the_story_with_a_login_over_tls(
     logged_in: Program, eureka: EurekaServer, pods: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Registered, renewed, DOWN, UP, cancelled, as without a login; the password is in nothing that is said."""
+    """The story is the same as without a login, and no output has the password."""
     world, program = kubernetes_world, logged_in
     world.request("POST", SYNCERS, SYNCER)
     program.good("-v")
@@ -146,7 +146,8 @@ def test_the_story_with_a_login_over_tls(
 def test_a_wrong_login_or_tls_setting_removes_nothing(
     logged_in: Program, eureka: EurekaServer, pods: None, kubernetes_world: KubernetesWorld, tmp_path: Path
 ) -> None:
-    """A wrong password, no login, a wrong authority, none, and plain HTTP: each its exit code and one sentence."""
+    """The settings are a wrong password, no login, a wrong authority, none, and plain HTTP. Each has its exit code and
+    one sentence."""
     world, program = kubernetes_world, logged_in
     world.request("POST", SYNCERS, SYNCER)
     program.good()
@@ -181,7 +182,7 @@ def test_a_wrong_login_or_tls_setting_removes_nothing(
 def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
     logged_in: Program, eureka: EurekaServer, pods: None, password_file: Path, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The server comes back empty with another password; two passes after the file has it all is registered again."""
+    """The server comes back empty with another password. Two passes after the file has it, all is registered again."""
     kubernetes_world.request("POST", SYNCERS, SYNCER)
     logged_in.good()
     interval, started = 2, time.time()
@@ -197,7 +198,7 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
             wait_until(
                 lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"], "nothing is registered with the new password"
             )
-            # A renewal may find the new password before the next list does, and registers what the server lost.
+            # A renewal may use the new password before the next list does, and registers what the server lost.
             wait_until(lambda: 200 in lists_since(eureka, written), "no list was read with the new password")
             assert daemon.poll() is None
             assert 200 in lists_since(eureka, written)[:2]
@@ -212,7 +213,7 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
 
 @contextlib.contextmanager
 def running(program: Program, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A daemon, ended by SIGTERM; what it said is the last of `seen`."""
+    """A daemon, which SIGTERM ends. Its output is the last of `seen`."""
     started: Any = program.start(*options)
     try:
         yield started

@@ -1,4 +1,4 @@
-"""An app moves from the data centre to the cluster, in shares: what a Spring-like caller of a real Eureka sees."""
+"""An app moves from the data centre to the cluster in shares: what a Spring-like caller of a real Eureka sees."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ PODS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """A service with Spring's Eureka client and load balancer: it looks the VIP up, and calls the host names of what is
-    UP, one after the other."""
+    """A service with Spring's Eureka client and load balancer. It looks up the VIP, and calls the host names of UP
+    instances in turn."""
 
     url: str
     vip: str
 
     def hosts(self) -> list[str]:
-        """What it would call, from the server's list, which is as old as its cache."""
+        """The hosts that it would call, from the server's list, which is as old as its cache."""
         answer = requests.get(f"{self.url}/vips/{self.vip}", headers={"Accept": "application/json"}, timeout=30)
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return [instance["hostName"] for instance in instances if instance["status"] == "UP"]
 
     def share(self, prefix: str, calls: int = 360) -> float:
-        """The part of so many calls that goes to hosts that begin so."""
+        """The part of its calls that goes to hosts with this prefix."""
         chosen = itertools.islice(itertools.cycle(self.hosts()), calls)
         return sum(host.startswith(prefix) for host in chosen) / calls
 
@@ -62,8 +62,8 @@ def world(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
 
 
 def test_an_app_moves_in_shares(program: Program, registry: Registry, world: KubernetesWorld) -> None:
-    """10 %, 50 % and 100 % are what a round robin sees, within one instance; a data centre that shrinks takes nothing
-    of the cluster's out, and a lowered share does."""
+    """A round robin sees 10 %, 50 % and 100 %, within one instance. A smaller data centre removes no instance of the
+    cluster, and a lowered share does."""
     app = program.owner.upper()
     vip = program.owner
     caller = Caller(url=registry.url, vip=vip)
@@ -77,8 +77,8 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
     world.request("POST", SYNCER.rpartition("/")[0], body)
 
     def list_follows() -> None:
-        """The server's list is as old as its cache: wait until it tells what stands. The program reads the whole of
-        it, the caller the VIP's, and each has a cache of its own."""
+        """Wait until the server's cached lists are up to date. The program reads the list of all, the caller reads the
+        VIP's, and each has its own cache."""
         registry.wait_for_list(
             lambda: sorted(caller.hosts()) == sorted(_hosts(registry, app, every)) == registry.listed_hosts(app),
             lambda: f"the VIP's list shows {caller.hosts()}, that of all {registry.listed_hosts(app)}",
@@ -86,7 +86,7 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
         )
 
     def step(limit: Any) -> str:
-        """The person sets the limit and looks at the dry run; two passes run, and the caller has fetched anew."""
+        """Set the limit, look at the dry run and make two passes. Then the caller reads the list again."""
         list_follows()
         world.request("PATCH", SYNCER, {"spec": {"limit": limit}})
         dry = program.good("--dry-run")
@@ -96,7 +96,7 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
         return next(str(message) for message in dry["messages"] if "share" in message)
 
     def sees(expected: float) -> None:
-        """Within one instance of all that the caller goes round."""
+        """The caller sees this share, within one instance."""
         share = caller.share("10.2.")
         assert abs(share - expected) <= 1 / len(caller.hosts()), f"{share:.1%} and not {expected:.0%}"
 
@@ -129,6 +129,6 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
 
 
 def _hosts(registry: Registry, app: str, ids: Iterable[str]) -> list[str]:
-    """The host names that stand UP of these, each read by itself: the lists are as old as the server's cache."""
+    """The host names of the UP instances among these, by uncached reads."""
     found = [registry.instance(app, id_) for id_ in ids]
     return [one["hostName"] for one in found if one and one["status"] == "UP"]

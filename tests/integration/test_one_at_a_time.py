@@ -1,4 +1,4 @@
-"""Two daemons and one lock, on real servers: one works, and the other replaces it when it is killed or stands still."""
+"""Two daemons and one lock, on real servers: one works, and the other takes over when it is killed or stopped."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ pytestmark = pytest.mark.servers
 
 NS = "lock"
 LEASE = 300
-"""Seconds: the duration of an instance's lease. Twice that passes after a renewal before it expires."""
+"""The duration of an instance's lease, in seconds. After a renewal it is twice as long."""
 READS = {"GET", "HEAD"}
 
 
 @dataclass
 class Copy:
-    """One daemon, with proxies of its own, so that each call has an author."""
+    """One daemon with proxies of its own, so that each call can be assigned to it."""
 
     program: Program
     process: subprocess.Popen[str] | None = None
     pause: Callable[[Request], bool] = lambda _: False
-    """At which call to Eureka it is to be stopped."""
+    """Whether the process is to be stopped at this call to Eureka."""
     paused: bool = False
 
     def start(self, *options: str) -> None:
-        """Begins."""
+        """Start the daemon."""
         self.process = self.program.start("--daemon", "--interval=1s", f"--lock={NS}/shop", *options)
 
     def on_call(self, request: Request) -> None:
-        """Stops the process where it was asked to: the call waits for its answer meanwhile."""
+        """Stop the process at the chosen call, whose answer it then waits for."""
         if self.process is not None and not self.paused and self.pause(request):
             self.paused = True
             self.process.send_signal(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """The opposite."""
+        """Let the process continue."""
         assert self.process is not None
         self.pause = lambda _: False
         self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """At once, without a word."""
+        """Kill the process."""
         assert self.process is not None
         self.process.kill()
         self.process.communicate()
         self.process = None
 
     def end(self) -> tuple[int, str]:
-        """By SIGTERM; the exit code and what was logged."""
+        """End it by SIGTERM; returns the exit code and the log."""
         assert self.process is not None
         self.process.terminate()
         _, err = self.process.communicate(timeout=60)
@@ -73,7 +73,7 @@ class Copy:
         return code, err
 
     def writes(self) -> list[str]:
-        """To Eureka."""
+        """The calls to Eureka that write."""
         return [f"{call.method} {call.path}" for call in self.program.eureka.calls if call.method not in READS]
 
 
@@ -85,7 +85,7 @@ def copies(
     crd: None,
     tmp_path: Path,
 ) -> Iterator[list[Copy]]:
-    """Two of them, not started, and one app with two addresses."""
+    """Two copies that have not started, and one app with two addresses."""
     make_namespace(kubernetes_world, NS)
     make_app(kubernetes_world, NS, "rating", ["10.0.0.1", "10.0.0.2"])
     make_syncer(kubernetes_world, NS, "rating", "rating")
@@ -123,13 +123,13 @@ def lease(world: KubernetesWorld) -> dict[str, Any]:
 
 
 def id_of(address: str) -> str:
-    """Of an instance."""
+    """The id of the instance at an address."""
     return f"locked:{NS}:rating:{address}:8080"
 
 
 def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
-    """Killed: the other renews long before a lease expires. Stopped in the middle of a pass, and woken when the other
-    one works: it writes nothing."""
+    """One copy is killed, and the other one renews long before a lease expires. Then one is stopped during a pass, and
+    wakes when the other one works: it writes nothing."""
     first, second = copies
     ids = [id_of("10.0.0.1"), id_of("10.0.0.2")]
     first.start()
@@ -145,7 +145,7 @@ def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kuber
     assert time.monotonic() - killed < LEASE / 4
     assert all(registry.status("RATING", id_) == "UP" for id_ in ids)
 
-    # The second is stopped within a pass that has something to register and, by the time it wakes, to renew.
+    # The second is stopped during a pass with a registration. When it wakes, renewals are due too.
     first.start()
     wait_until(lambda: len(first.program.kubernetes.calls) > 3, "the first did not look at the lock")
     ids.append(id_of("10.0.0.3"))
@@ -163,7 +163,7 @@ def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kuber
     written = {(call.method, call.path) for call in second.program.kubernetes.calls if call.method not in READS}
     assert written <= {("PATCH", f"/apis/coordination.k8s.io/v1/namespaces/{NS}/leases/shop")}
 
-    # The first ends as it should: the second, which waits again, has the lock at once.
+    # The first ends normally. The second, which waits again, has the lock at once.
     code, err = first.end()
     assert (code, "Traceback" in err) == (0, False)
     released = time.monotonic()
@@ -183,8 +183,7 @@ def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kuber
 
 
 def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
-    """A run of single passes leaves the work to the daemon; a dry run, and one that approves, do not ask for the
-    lock."""
+    """A run of single passes leaves the work to the daemon. A dry run, and one that approves, need no lock."""
     daemon, other = copies
     daemon.start()
     wait_until(lambda: registry.status("RATING", id_of("10.0.0.1")) == "UP", "the daemon did not register")
@@ -197,14 +196,14 @@ def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes
     assert other.program.eureka.calls == []
     assert other.program.run("--dry-run", lock).returncode == 0
     approving = other.program.run("--approve=0123456789ab", lock)
-    assert approving.returncode == ExitCode.REMOVAL_HELD  # nothing of that name is held
+    assert approving.returncode == ExitCode.REMOVAL_HELD  # no such removals are held
     assert not [call for call in other.program.kubernetes.calls if "leases" in call.path]
     assert daemon.process is not None
     assert daemon.process.poll() is None
 
 
 def test_without_the_kubernetes_api_instances_are_renewed(copies: list[Copy], registry: Registry) -> None:
-    """Nobody knows who has the lock then, and no lease may expire for that."""
+    """Nobody knows who has the lock, and no lease may expire for that."""
     first, _ = copies
     lock = f"--lock={NS}/away"
     done = first.program.run(lock)

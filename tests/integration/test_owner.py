@@ -1,4 +1,5 @@
-"""The `owner` commands on a real Eureka: who renews is seen, callers see no gap, and leases end when it was said."""
+"""The `owner` commands on a real Eureka: renewals are noticed, callers see no gap, and leases end at the reported
+time."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
 
 @pytest.fixture
 def registry(eureka: EurekaServer) -> Iterator[Registry]:
-    """What stands in it; empty before and after."""
+    """The instances in the registry, which is empty before and after."""
     found = Registry(url=eureka.url)
     empty(found)
     yield found
@@ -35,7 +36,7 @@ def registry(eureka: EurekaServer) -> Iterator[Registry]:
 
 
 def empty(registry: Registry) -> None:
-    """Cancels all that is listed, until the list is empty."""
+    """Cancel every listed instance, until the list is empty."""
 
     def is_empty() -> bool:
         apps = applications(registry.url)
@@ -49,7 +50,7 @@ def empty(registry: Registry) -> None:
 
 @pytest.fixture
 def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
-    """Two pods and their syncer; nothing is registered yet."""
+    """Two pods and their syncer. Nothing is registered yet."""
     with rating(tmp_path) as found:
         found.eureka_url = eureka.url
         yield found
@@ -63,12 +64,12 @@ def applications(url: str) -> list[dict[str, Any]]:
 
 
 def owner(program: Program, *arguments: str) -> Ended:
-    """An `owner` command."""
+    """Run an `owner` command."""
     return program.command("owner", *arguments, stdin="")
 
 
 def register_themselves(registry: Registry) -> None:
-    """Both pods, as their Eureka client does it."""
+    """Register both pods as their Eureka client does."""
     for number, id_ in enumerate(THEIRS, start=1):
         body = {
             "instanceId": id_,
@@ -91,7 +92,7 @@ def register_themselves(registry: Registry) -> None:
 
 @contextmanager
 def renewed(registry: Registry, *ids: str) -> Iterator[None]:
-    """Their clients renew them, at the beginning and at the end, too."""
+    """Their clients renew them, also at the beginning and at the end."""
     over = threading.Event()
 
     def renew() -> None:
@@ -114,8 +115,8 @@ def renewed(registry: Registry, *ids: str) -> Iterator[None]:
 
 
 class Reader:
-    """A caller that looks all the time, in the lists, which are cached, and past the caches: whoever is not there under
-    the old id any more has to be there under the new one. `missing` is what it did not find."""
+    """A caller that reads all the time, cached lists and uncached. An instance that has left the old id must be under
+    the new one. `missing` has those that it did not find."""
 
     def __init__(self, registry: Registry, addresses: set[str]) -> None:
         self._url = registry.url
@@ -125,7 +126,7 @@ class Reader:
         self._threads = [threading.Thread(target=self._read_lists), threading.Thread(target=self._read_each)]
         self.looks = 0
         self.owners: dict[str, set[str]] = {}
-        """Whose instances each list showed last."""
+        """The owners of the instances in each list, when it was last read."""
         self.missing: list[set[str]] = []
 
     def _read_each(self) -> None:
@@ -158,7 +159,7 @@ class Reader:
 
 
 def test_instances_of_others_are_refused_if_renewed_and_adopted_if_not(program: Program, registry: Registry) -> None:
-    """As the server's own stamps tell; the instance is then the same but for its id and marks, and `run` keeps it."""
+    """The server's own times show it. An adopted instance changes only its id and marks, and `run` keeps it."""
     register_themselves(registry)
     before = registry.instance("RATING", THEIRS[1])
     assert before is not None
@@ -182,7 +183,7 @@ def test_instances_of_others_are_refused_if_renewed_and_adopted_if_not(program: 
 
 
 def test_an_instance_out_of_service_stays_so_when_it_is_adopted(program: Program, registry: Registry) -> None:
-    """A person's override goes along to the new id, and outlives the next `run`."""
+    """A person's override moves to the new id, and survives the next `run`."""
     register_themselves(registry)
     url = f"{registry.url}/apps/RATING/{THEIRS[0]}/status"
     requests.put(url, params={"value": "OUT_OF_SERVICE"}, timeout=30).raise_for_status()
@@ -198,7 +199,7 @@ def test_an_instance_out_of_service_stays_so_when_it_is_adopted(program: Program
 def test_a_rename_under_a_reader_leaves_no_instance_out(
     eureka: EurekaServer, registry: Registry, tmp_path: Path
 ) -> None:
-    """Twenty instances, two lists read all the time; then the new owner is in sync."""
+    """There are twenty instances, and two lists are read all the time. Afterwards the new owner is in sync."""
     with rating(tmp_path, pods=PODS) as program:
         program.eureka_url = eureka.url
         assert program.run().code == ExitCode.OK
@@ -222,7 +223,7 @@ def test_a_rename_under_a_reader_leaves_no_instance_out(
 
 
 def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
-    """Its renewals are seen; when it has ended they are not."""
+    """The daemon's renewals are noticed. When it has ended there are none."""
     daemon = program.start("run", "--daemon", "--interval", "1s", "--registry-cache", "2s")
     try:
         wait_until(
@@ -242,7 +243,7 @@ def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: R
 
 
 def test_a_purge_removes_our_instances_and_leaves_those_of_others(program: Program, registry: Registry) -> None:
-    """By uncached reads, at once."""
+    """Uncached reads show this at once."""
     registry.register("BILLING", "dc-17:billing:8080", "192.0.2.17")
     assert program.run().code == ExitCode.OK
     registry.list_follows("RATING", IDS)
@@ -258,13 +259,13 @@ def test_a_purge_removes_our_instances_and_leaves_those_of_others(program: Progr
 
 @pytest.fixture
 def pair(eureka_peers: tuple[EurekaServer, EurekaServer]) -> tuple[EurekaServer, EurekaServer]:
-    """They replicate to each other; every test leaves both running, and without these instances."""
+    """They replicate to each other. Every test leaves both running, and without these instances."""
     return eureka_peers
 
 
 @pytest.fixture
 def peered(pair: tuple[EurekaServer, EurekaServer], tmp_path: Path) -> Iterator[Program]:
-    """Two pods, which `run` has registered on both peers."""
+    """Two pods that `run` has registered on both peers."""
     with rating(tmp_path) as found:
         found.eureka_url = ",".join(server.url for server in pair)
         assert found.run().code == ExitCode.OK
@@ -273,13 +274,13 @@ def peered(pair: tuple[EurekaServer, EurekaServer], tmp_path: Path) -> Iterator[
 
 
 def on_both(pair: tuple[EurekaServer, EurekaServer], expected: dict[str, str]) -> None:
-    """Waits until each list shows exactly these of the app."""
+    """Wait until each list shows exactly these instances of the app."""
     for server in pair:
         list_shows(server, expected)
 
 
 def list_shows(server: EurekaServer, expected: dict[str, str]) -> None:
-    """Waits until the list of one shows exactly these of the app."""
+    """Wait until the list of one peer shows exactly these instances of the app."""
 
     def listed() -> dict[str, str]:
         apps = [app for app in applications(server.url) if app["name"] == "RATING"]
@@ -289,7 +290,7 @@ def list_shows(server: EurekaServer, expected: dict[str, str]) -> None:
 
 
 def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
-    """Also what stands on the second one alone, of which the first knows nothing."""
+    """This includes an instance on the second peer only, of which the first one does not know."""
     stray = "demo:rating:rating:10.0.0.9:8080"
     there = Registry(url=pair[1].url).instance("RATING", IDS[0])
     assert there is not None
@@ -303,7 +304,7 @@ def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaSe
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "3 cancelled"), ended.out + ended.err
     first, second = (Registry(url=server.url) for server in pair)
     assert [first.status("RATING", id_) for id_ in (*IDS, stray)] == [None] * 3
-    wait_until(  # what was registered a moment ago goes there as it came, by replication
+    wait_until(  # replication brings recent registrations there in their order
         lambda: [second.status("RATING", id_) for id_ in (*IDS, stray)] == [None] * 3,
         "the second one still has some",
     )
@@ -311,7 +312,7 @@ def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaSe
 
 
 def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
-    """Each stands under the new id on both, and under the old one on neither."""
+    """Each instance is under the new id on both peers, and under the old one on neither."""
     ended = owner(peered, "rename", "demo", "next", *WATCH)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     renamed = [id_.replace("demo:", "next:", 1) for id_ in IDS]
@@ -331,7 +332,8 @@ def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[
 def test_a_purge_reports_a_peer_that_is_down(
     peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int
 ) -> None:
-    """By name and with exit 30; the other one is purged. It comes back, copies the other, and a purge is whole."""
+    """It names the peer and exits with 30, and the other peer is purged. When the peer is back, it copies the other,
+    and a purge is complete."""
     pair[away].kill()
     try:
         ended = owner(peered, "purge", "--yes")

@@ -1,4 +1,5 @@
-"""Two real peers that replicate to each other: one dies, one comes back empty, both are down, one holds a ghost."""
+"""Two real peers that replicate to each other: one dies, one comes back empty, both are down, or one has an extra
+instance."""
 
 from __future__ import annotations
 
@@ -32,32 +33,32 @@ from tests.servers.world import KubernetesWorld, write_kubeconfig
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd", "shop")]
 
 CALL_SECONDS = 30
-"""More than a busy peer takes: one that answers later is left alone for a while, and so not brought level."""
+"""A busy peer answers sooner. A later one is left alone for a while, and does not get what it lacks."""
 HANG_SECONDS = 4
-"""The same where a peer hangs, and each is waited for in full."""
+"""The same for a peer that hangs, where each call waits for its timeout."""
 UNREPLICATED = {"x-netflix-discovery-replication": "true"}
-"""What peers send to each other: such a write is not handed on (PeerAwareInstanceRegistryImpl.replicateToPeers)."""
+"""Peers send it to each other. Such a write is not sent on (PeerAwareInstanceRegistryImpl.replicateToPeers)."""
 
 
 @pytest.fixture
 def servers(eureka_peers: tuple[EurekaServer, EurekaServer]) -> tuple[EurekaServer, EurekaServer]:
-    """Two peers; every test leaves both running."""
+    """Two peers. Every test leaves both running."""
     return eureka_peers
 
 
 @dataclass(kw_only=True)
 class Pair:
-    """Both peers, and the program: as a process, or as one that lives on from pass to pass."""
+    """Both peers, and the program: as a process, or in one process for many passes."""
 
     first: EurekaServer
     second: EurekaServer
     program: Program
     world: World
-    """That of the one that lives on; it lists every peer in every pass."""
+    """The world of the lasting program, which lists every peer in every pass."""
     cluster_uid: str
 
     def run(self) -> ExitCode:
-        """One more pass of the one that lives on, a second after the last."""
+        """Make one more pass of the lasting program, a second after the last."""
         time.sleep(1)
         self.report = reconcile(self.world, PassSettings(owner=self.program.owner, registry_cache=3))
         return of_report(self.report, fail_on_held=True, detailed=False)
@@ -67,19 +68,19 @@ class Pair:
         return {f"{self.program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses}
 
     def both_hold(self, addresses: list[str]) -> None:
-        """Waits until both lists show exactly ours at these addresses, all UP."""
+        """Wait until both lists show exactly our instances at these addresses, all UP."""
         wanted = dict.fromkeys(self.ids(addresses), "UP")
         for server in (self.first, self.second):
             lists_exactly(Registry(url=server.url), self.program.owner, wanted)
 
     def up_somewhere(self, addresses: list[str]) -> bool:
-        """Whether each is UP on one running peer at least, by uncached reads."""
+        """Whether each is UP on at least one running peer, by uncached reads."""
         running = [Registry(url=server.url) for server in (self.first, self.second) if server.pid is not None]
         return all(any(peer.status("SHOP", id_) == "UP" for peer in running) for id_ in self.ids(addresses))
 
 
 def lists_exactly(registry: Registry, owner: str, wanted: dict[str, str]) -> None:
-    """Waits until a list shows exactly these ids of the owner with these statuses."""
+    """Wait until a list shows exactly these ids of the owner with these statuses."""
 
     def differences() -> list[str]:
         found = registry.listed(owner)
@@ -90,7 +91,7 @@ def lists_exactly(registry: Registry, owner: str, wanted: dict[str, str]) -> Non
 
 @pytest.fixture
 def call_seconds() -> int:
-    """`--call-timeout` of the one that lives on."""
+    """`--call-timeout` of the lasting program."""
     return CALL_SECONDS
 
 
@@ -103,7 +104,7 @@ def pair(
     call_seconds: int,
     request: pytest.FixtureRequest,
 ) -> Iterator[Pair]:
-    """Both peers and the program, under an owner name of the test's own."""
+    """Both peers and the program, with the test's own owner name."""
     first, second = servers
     urls = f"{first.url},{second.url}/"
     with (
@@ -134,7 +135,8 @@ def pair(
 
 
 def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """Passes go on with the other one, and end with 0; once back, both hold exactly ours, and no UP one was missing."""
+    """Passes with the other peer continue and exit with 0. When the peer is back, both have exactly our instances, and
+    no UP one was missing."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK
@@ -144,7 +146,7 @@ def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: Kubernet
     for _ in range(2):
         assert pair.run() is ExitCode.OK
         assert pair.up_somewhere(addresses)
-    pair.program.good()  # a process that remembers nothing
+    pair.program.good()  # a process without memory
     addresses = give_endpoints(kubernetes_world, 6)
     assert pair.run() is ExitCode.OK
     assert pair.up_somewhere(addresses)
@@ -154,7 +156,7 @@ def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: Kubernet
         assert pair.run() is ExitCode.OK
         assert pair.up_somewhere(addresses)
     pair.both_hold(addresses)
-    pair.program.good()  # it takes the first again
+    pair.program.good()  # it uses the first again
     assert pair.up_somewhere(addresses)
     pair.both_hold(addresses)
 
@@ -164,7 +166,7 @@ def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: Kubernet
 
 
 def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """The exit code is 20 and each peer is named; when both are back, empty, both come to hold exactly ours."""
+    """The exit code is 20, and each peer is named. When both are back, empty, both get exactly our instances."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     pair.program.good()
@@ -188,14 +190,14 @@ def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> N
 
 @pytest.mark.parametrize("call_seconds", [HANG_SECONDS])
 def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """One that takes calls and answers none costs a pass two timeouts, when it is used as when it is swept."""
+    """A peer that takes calls without answering costs a pass two timeouts: when it is used, and when it is swept."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK
     pair.both_hold(addresses)
     begun = time.monotonic()
     assert pair.run() is ExitCode.OK
-    healthy = time.monotonic() - begun  # of this machine at this moment
+    healthy = time.monotonic() - begun  # the time of this machine at this moment
 
     pair.first.pause()
     try:
@@ -203,7 +205,7 @@ def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
             addresses = give_endpoints(kubernetes_world, len(addresses) + 1)
             begun = time.monotonic()
             assert pair.run() is ExitCode.OK
-            # Two timeouts, and less than another one for all else, or what else takes several times as long as before.
+            # This is two timeouts, and for all else less than another one, or several times as long as before.
             assert time.monotonic() - begun < 2 * HANG_SECONDS + max(HANG_SECONDS, 5 * healthy)
             held = Registry(url=pair.second.url)
             assert {held.status("SHOP", id_) for id_ in pair.ids(addresses)} == {"UP"}
@@ -214,7 +216,7 @@ def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
 
 
 def test_an_undesired_instance_on_one_peer_is_cancelled(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """An undesired instance of ours that only the second peer has is cancelled there; another owner's beside it
+    """Only the second peer has the instance, which is ours, and it is cancelled there. An instance of another owner
     stays."""
     addresses = give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
@@ -245,7 +247,7 @@ def test_an_undesired_instance_on_one_peer_is_cancelled(pair: Pair, kubernetes_w
 
 
 def register_on(server: EurekaServer, id_: str, metadata: dict[str, str], *, status: str = "UP") -> None:
-    """Registers an instance on this peer alone, with a long lease."""
+    """Register an instance on this peer only, with a long lease."""
     body = {
         "instance": {
             "instanceId": id_,

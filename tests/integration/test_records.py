@@ -1,4 +1,4 @@
-"""What `kubectl get` saved, and what a pass recorded, beside the real servers that they came from."""
+"""Saved output of `kubectl get` and a recorded pass, compared with the real servers that they came from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_saved_objects_give_the_same_plan_and_a_record_shows_a_removal(
     kubernetes_servers: KubernetesServers,
     tmp_path: Path,
 ) -> None:
-    """JSON and YAML of the real kubectl; the record answers when both servers are out of reach."""
+    """The real kubectl writes JSON and YAML. The record answers while both servers are out of reach."""
     saved = []
     for kinds, form in (("eurekasyncers,services", "json"), ("endpointslices", "yaml")):
         file = tmp_path / f"saved.{form}"
@@ -79,7 +79,7 @@ def test_saved_objects_give_the_same_plan_and_a_record_shows_a_removal(
 
 
 def replayed(records: Path, *arguments: str) -> list[dict[str, Any]]:
-    """The passes that `replay` tells of, without any server."""
+    """The passes that `replay` shows, without a server."""
     done = subprocess.run(
         [Path(sys.executable).with_name("eurekube-sync"), "replay", str(records), *arguments, "-o", "json"],
         env={**os.environ, "KUBECONFIG": "/nowhere/none"},

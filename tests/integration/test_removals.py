@@ -1,5 +1,5 @@
-"""What may go, on real servers: two of three apps deleted at once, a namespace with four. And what is held: the
-deletion of 30 apps; 60 pods that turn unready, while a dead pod of another app goes."""
+"""Removals on real servers. Two of three apps, or a namespace with four, may go at once. Held are the deletion of 30
+apps, and 60 pods that become unready, while a dead pod of another app is removed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TWO_MINUTES = 120.0
 
 @dataclass
 class Shop:
-    """Apps with pods that the test runs itself, as their kubelet."""
+    """Apps whose pods the test controls, as their kubelet does."""
 
     world: KubernetesWorld
     registry: Registry
     owner: str
     pods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    """Addresses, by namespace and app; the pod of the n-th is `app-n`."""
+    """Addresses by namespace and app. The pod of the n-th address is `app-n`."""
 
     def deploy(self, namespace: str, app: str, pods: int) -> None:
-        """Its Service, its syncer and so many ready pods."""
+        """Create a Service, a syncer and this many ready pods."""
         with contextlib.suppress(requests.HTTPError):
             self.world.create_node(NODE)
         with contextlib.suppress(requests.HTTPError):
@@ -48,21 +48,21 @@ class Shop:
         self.world.request("POST", syncers(namespace), {**syncer, "spec": {"selector": {"app": app}}})
 
     def ids(self, namespace: str, app: str) -> list[str]:
-        """Of its instances, dead or not."""
+        """The ids of the app's instances, of dead pods too."""
         return [f"{self.owner}:{namespace}:{app}:{address}:8080" for address in self.pods[namespace, app]]
 
     def up(self, namespace: str, app: str) -> int:
-        """How many of its instances are UP, by uncached reads."""
+        """How many of the app's instances are UP, by uncached reads."""
         return sum(self.registry.status(app.upper(), id_) == "UP" for id_ in self.ids(namespace, app))
 
     def registered(self, program: Program) -> None:
-        """One pass, and the list that the next one is given shows all of it."""
+        """Make one pass, and wait until the list shows all of its registrations."""
         program.good()
         for namespace, app in self.pods:
             self.registry.list_follows(app.upper(), self.ids(namespace, app))
 
     def kubelet(self, namespace: str) -> None:
-        """The pods that terminate there are gone."""
+        """End the terminating pods of a namespace."""
         for pod in self.world.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
             if "deletionTimestamp" in pod["metadata"]:
                 self.world.delete_pod(namespace, pod["metadata"]["name"])
@@ -79,13 +79,13 @@ class Shop:
 
 
 def syncers(namespace: str, name: str = "") -> str:
-    """Where syncers are."""
+    """The path of a namespace's syncers."""
     return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
 
 
 @pytest.fixture
 def shop(program: Program, registry: Registry, kubernetes_world: KubernetesWorld) -> Iterator[Shop]:
-    """No app yet; afterwards its namespaces go."""
+    """A world without apps. Afterwards its namespaces are deleted."""
     shop = Shop(kubernetes_world, registry, program.owner)
     yield shop
     for namespace in {namespace for namespace, _ in shop.pods}:
@@ -96,7 +96,7 @@ def shop(program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 
 @contextlib.contextmanager
 def daemon(program: Program) -> Iterator[None]:
-    """The program, pass after pass, as it is deployed; its second look is the default's."""
+    """The program as it is deployed, pass after pass, with the default second look."""
     process = program.start("--daemon", "--interval=5s")
     try:
         yield
@@ -109,7 +109,7 @@ def daemon(program: Program) -> Iterator[None]:
 
 
 def test_two_of_three_apps_are_deleted_at_once(program: Program, shop: Shop) -> None:
-    """Their syncers and instances are gone within two minutes, though the pods live; the third app stays."""
+    """Their syncers and instances are gone within two minutes, although the pods are alive. The third app stays."""
     for app in ("one", "two", "three"):
         shop.deploy("removals-a", app, 2)
     with daemon(program):
@@ -126,7 +126,7 @@ def test_two_of_three_apps_are_deleted_at_once(program: Program, shop: Shop) -> 
 
 
 def test_a_namespace_with_four_apps_is_deleted(program: Program, shop: Shop) -> None:
-    """It is gone within two minutes, with its instances; the app of another namespace stays."""
+    """It is gone within two minutes, with its instances. The app of another namespace stays."""
     for app in ("one", "two", "three", "four"):
         shop.deploy("removals-b", app, 2)
     shop.deploy("removals-c", "five", 2)
@@ -143,7 +143,8 @@ def test_a_namespace_with_four_apps_is_deleted(program: Program, shop: Shop) -> 
 
 
 def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> None:
-    """`kubectl delete esync --all -A`: every instance stays UP, and every syncer says why. With an approval they go."""
+    """After `kubectl delete esync --all -A` every instance stays UP, and every syncer says why. An approval removes
+    them."""
     for number in range(30):
         shop.deploy("removals-d", f"app{number}", 1)
     shop.registered(program)
@@ -166,7 +167,7 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
 
 
 def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(program: Program, shop: Shop) -> None:
-    """The other app does not wait. One pod of the sixty ends, and its instance is removed as well."""
+    """The other app does not wait. One of the sixty pods ends, and its instance is removed as well."""
     shop.deploy("removals-e", "big", 60)
     shop.deploy("removals-e", "other", 3)
     shop.registered(program)

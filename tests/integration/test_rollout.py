@@ -1,7 +1,7 @@
 """A rolling update of 20 pods, 3 at a time, on a real API server: what callers find in a real Eureka at every moment.
 
-The test is the Deployment's controller and the kubelet: a pod is ready when its containers are and, if it has our
-readiness gate, when that is open; the next three go when all that are left are ready.
+The test acts as the Deployment's controller and the kubelet. A pod is ready when its containers are, and its readiness
+gate is open, if it has one. The next three end when all remaining pods are ready.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Deployment:
     gated: bool
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     living: dict[int, float] = field(default_factory=dict)
-    """Pods that exist, with the moment they were made."""
+    """Existing pods, with the time of their creation."""
     gone: dict[int, float] = field(default_factory=dict)
-    """Pods that are deleted, with the moment."""
+    """Deleted pods, with the time of their deletion."""
 
     def create(self) -> int:
-        """A pod whose containers are ready."""
+        """Create a pod whose containers are ready."""
         number = next(self.numbers)
         spec: dict[str, Any] = {"readinessGates": [{"conditionType": GATE}]} if self.gated else {}
         self.world.create_pod(
@@ -77,13 +77,13 @@ class Deployment:
         return number
 
     def delete(self, number: int) -> None:
-        """The pod is gone from the moment that this is called."""
+        """Delete the pod. It counts as gone from the moment of this call."""
         self.living.pop(number)
         self.gone[number] = time.monotonic()
         self.world.delete_pod(NAMESPACE, f"rating-{number}")
 
     def kubelet(self) -> bool:
-        """Sets Ready where it is due; whether all pods are ready."""
+        """Set Ready where it is due. Returns whether all pods are ready."""
         all_ready = True
         for pod in self.world.request("GET", PODS)["items"]:
             true = {c["type"] for c in pod["status"].get("conditions", ()) if c["status"] == "True"}
@@ -94,13 +94,14 @@ class Deployment:
         return all_ready
 
     def wait(self) -> None:
-        """Until all pods are ready."""
+        """Wait until all pods are ready."""
         wait_until(self.kubelet, "the pods did not become ready")
 
 
 @dataclass
 class Watch:
-    """Reads every instance uncached, over and over: how many are UP whose pods exist, and how long dead ones stand."""
+    """Reads every instance uncached, without pause: how many existing pods are UP, and how long dead ones stay
+    registered."""
 
     registry: Registry
     deployment: Deployment
@@ -108,18 +109,18 @@ class Watch:
     fewest: int = COUNT
     looks: int = 0
     seen: list[tuple[float, frozenset[int], int]] = field(default_factory=list)
-    """Each look: when it began, the pods that lived all the while, how many were UP."""
+    """Each look: its start, the pods that existed until its end, and how many were UP."""
     last_seen: dict[int, float] = field(default_factory=dict)
-    """Of each dead pod the last moment that its instance was found."""
+    """The last time at which the instance of each dead pod was found."""
     listed: dict[int, float] = field(default_factory=dict)
-    """When a pod was first found ready in the slices: with the gate, when its containers are."""
+    """The time at which each pod was first found ready in the slices. With the gate, its containers are ready."""
     unlisted: dict[int, float] = field(default_factory=dict)
-    """When a dead one was first found to be in none."""
+    """The time at which each dead pod was first found in no slice."""
     stopped: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
 
     def watch(self) -> None:
-        """Until it is stopped."""
+        """Look until it is stopped."""
         try:
             while not self.stopped.is_set():
                 self.look()
@@ -128,11 +129,11 @@ class Watch:
             raise
 
     def look(self) -> None:
-        """One look. A pod that goes while we read was there when we began, and is counted as it was."""
+        """Make one look. A pod that is deleted during it counts as existing."""
         began = time.monotonic()
         living, gone = dict(self.deployment.living), dict(self.deployment.gone)
         up = sum(self._status(number) == "UP" for number in living)
-        if not set(living) - set(self.deployment.living):  # else some of what we read went in between
+        if not set(living) - set(self.deployment.living):  # otherwise a pod was deleted during the reads
             self.fewest = min(self.fewest, up)
             self.seen.append((began, frozenset(living), up))
         for number in gone:
@@ -142,7 +143,7 @@ class Watch:
         self.looks += 1
 
     def watch_slices(self) -> None:
-        """What a pass could know at best, until it is stopped."""
+        """Record what a pass could know at best, until it is stopped."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
         while not self.stopped.is_set():
             dead = set(self.deployment.gone)
@@ -162,12 +163,12 @@ class Watch:
 
 
 def a_pass_ends(daemon: subprocess.Popen[str]) -> None:
-    """Waits until it reports on one."""
+    """Wait until the daemon reports a pass."""
     assert daemon.stdout is not None
     pipe = daemon.stdout.fileno()
 
     def said() -> int:
-        """Bytes, none of which was read yet."""
+        """The number of bytes that nobody has read yet."""
         return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     before = said()
@@ -175,7 +176,7 @@ def a_pass_ends(daemon: subprocess.Popen[str]) -> None:
 
 
 def a_look(watch: Watch) -> None:
-    """Waits until all was looked at after this moment."""
+    """Wait until every instance was read after this moment."""
     looks = watch.looks
     wait_until(lambda: watch.looks >= looks + 2, "nobody looks any more")
 
@@ -184,9 +185,9 @@ def a_look(watch: Watch) -> None:
 def test_a_rolling_update_of_20_pods_3_at_a_time(
     program: Program, registry: Registry, world: KubernetesWorld, gated: bool
 ) -> None:
-    """With the gate at least 17 instances are UP at every moment, of pods that exist; without it, as many as the
-    passes allow, one of which is held up. In both, no instance outlives its pod by more than an interval and the pass
-    in it, once the slices tell."""
+    """With the gate at least 17 instances of existing pods are UP at every moment. Without it, there are as many as the
+    passes allow, one of which is delayed. No instance outlives its pod, as the slices show it, by more than an interval
+    and a pass."""
     deployment = Deployment(world=world, gated=gated)
     world.request(
         "POST",
@@ -209,7 +210,7 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
         wait_until(
             lambda: all(watch._status(number) == "UP" for number in deployment.living), "the pods were not registered"
         )
-        # A pass cancels what the list shows it.
+        # A pass cancels only what the list shows.
         registry.list_follows(
             "RATING", [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080" for number in deployment.living]
         )
@@ -217,8 +218,8 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
             watcher.start()
         old = sorted(deployment.living)
         if not gated:
-            a_pass_ends(daemon)  # what a call in its midst would come to after so long is another story
-            daemon.send_signal(signal.SIGSTOP)  # as long as the passes of a busy machine
+            a_pass_ends(daemon)  # a call that is stopped halfway is no part of this test
+            daemon.send_signal(signal.SIGSTOP)  # as long as a pass on a busy machine
         for start in range(0, COUNT, BATCH):
             step = time.monotonic()
             for number in old[start : start + BATCH]:
@@ -231,7 +232,7 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
                 wait_until(lambda: watch.fewest <= COUNT - 2 * BATCH, "nobody missed the pods that were replaced")
                 daemon.send_signal(signal.SIGCONT)
             if not gated:
-                time.sleep(max(0.0, INTERVAL / 2 - (time.monotonic() - step)))  # pods that start quickly, not at once
+                time.sleep(max(0.0, INTERVAL / 2 - (time.monotonic() - step)))  # pods start quickly, but not at once
         wait_until(
             lambda: (
                 set(deployment.gone) <= set(watch.unlisted)
@@ -254,7 +255,7 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     longest = max((seen - deployment.gone[number] for number, seen in watch.last_seen.items()), default=0.0)
     gaps = [later.read - earlier.read for earlier, later in itertools.pairwise(passes)]
     measured = f"fewest UP {watch.fewest}, longest dead {longest:.1f} s, a pass each {max(gaps):.1f} s at most"
-    # The pass that could read that a pod is gone is the one that cancels it: an interval and that pass at most.
+    # The first pass that could read the pod's end cancels it, within an interval and that pass.
     for number, seen in watch.last_seen.items():
         assert seen <= _done_after(watch.unlisted[number], passes), f"pod {number}; {measured}"
     lag = max(watch.unlisted[number] - gone for number, gone in deployment.gone.items())
@@ -262,7 +263,7 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     if gated:
         assert watch.fewest >= COUNT - BATCH, measured
     else:
-        # So does the pass that could read that a pod is ready register it.
+        # The first pass that could read that a pod is ready registers it.
         for at, living, up in watch.seen:
             due = [n for n in living if n in watch.listed and _done_after(watch.listed[n], passes) <= at]
             assert up >= len(due), f"{up} UP and {len(due)} due; {measured}"
@@ -271,16 +272,16 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of the daemon, as its calls tell."""
+    """One pass of the daemon, as its calls show it."""
 
     read: float
-    """When the slices were asked for."""
+    """The time of the request for the slices."""
     wrote: float
-    """When its last registration or cancel was answered; `read` if it made none."""
+    """The time of the answer to its last registration or cancel. It is `read` if there was none."""
 
 
 def _passes(program: Program) -> list[Pass]:
-    """Each lists the slices once."""
+    """The daemon's passes. Each of them lists the slices once."""
     reads = sorted(one.asked for one in list(program.kubernetes.moments) if "endpointslices" in one.call.path)
     calls = [one.answered for one in list(program.eureka.moments) if one.call.method in ("POST", "DELETE")]
     ends = [*reads[1:], float("inf")]
@@ -291,5 +292,5 @@ def _passes(program: Program) -> list[Pass]:
 
 
 def _done_after(moment: float, passes: list[Pass]) -> float:
-    """When the first pass ended that read the slices after the moment."""
+    """The end of the first pass that read the slices after this moment."""
     return next((one.wrote for one in passes if one.read > moment), float("inf"))

@@ -1,5 +1,5 @@
-"""What must not be removed, on real servers: the CRD goes with our finalizers on its objects; a right is taken away;
-the API server hangs; all pods turn unready at once."""
+"""What must not be removed, on real servers, although the CRD is deleted, a right is taken away, the API server hangs,
+or all pods become unready."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAMESPACE = "safety"
 SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
 TIMEOUTS = ("--call-timeout=10s", "--pass-timeout=20s")
-"""A busy machine's Eureka has to answer within the first; the cluster gets a share of the second."""
+"""Eureka on a busy machine has to answer within the first. The cluster gets a part of the second."""
 
 
 @pytest.fixture
 def shop(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """A namespace with a Service without selector, whose slices the test writes itself."""
+    """A namespace with a Service without a selector, whose slices the test writes."""
     world = kubernetes_world
     with contextlib.suppress(requests.HTTPError):
         world.create_namespace(NAMESPACE)
@@ -49,14 +49,14 @@ def shop(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 
 def give_endpoints(world: KubernetesWorld, count: int, *, ready: bool = True) -> list[str]:
-    """Writes the one slice of the Service anew with this many endpoints; gives their addresses."""
+    """Write the only slice of the Service with this many endpoints; returns their addresses."""
     addresses = [f"10.20.{number // 250}.{number % 250 + 1}" for number in range(count)]
     set_endpoints(world, addresses, ready=ready)
     return addresses
 
 
 def set_endpoints(world: KubernetesWorld, addresses: list[str], *, ready: bool = True) -> None:
-    """Writes the one slice of the Service anew with these endpoints."""
+    """Write the only slice of the Service with these endpoints."""
     with contextlib.suppress(requests.HTTPError):
         world.request("DELETE", f"{SLICES}/shop-1")
     body = {
@@ -69,7 +69,7 @@ def set_endpoints(world: KubernetesWorld, addresses: list[str], *, ready: bool =
 
 
 def create_syncer(world: KubernetesWorld) -> None:
-    """The namespace's one syncer."""
+    """Create the namespace's only syncer."""
     body = {
         "apiVersion": "eurekube.io/v1",
         "kind": "EurekaSyncer",
@@ -86,19 +86,19 @@ def up_ids(program: Program, registry: Registry, addresses: list[str]) -> int:
 
 
 def list_follows(program: Program, registry: Registry, addresses: list[str]) -> None:
-    """Waits until the list of all tells of the instances at these addresses what stands."""
+    """Wait until the list of all agrees with uncached reads about the instances at these addresses."""
     registry.list_follows("SHOP", [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses])
 
 
 def condition(world: KubernetesWorld, kind: str) -> tuple[str, str, str]:
-    """Status, reason and message of one condition of the namespace's syncer."""
+    """Status, reason and message of a condition of the namespace's syncer."""
     conditions = world.request("GET", f"{SYNCERS}/shop")["status"]["conditions"]
     found = next(one for one in conditions if one["type"] == kind)
     return (found["status"], found["reason"], found["message"])
 
 
 def events(world: KubernetesWorld, reason: str) -> list[dict[str, Any]]:
-    """The events of this reason for the very syncer that is there now."""
+    """The events with this reason for the present syncer."""
     uid = world.request("GET", f"{SYNCERS}/shop")["metadata"]["uid"]
     found = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
     return [one for one in found if one["involvedObject"]["uid"] == uid and one["reason"] == reason]
@@ -108,8 +108,8 @@ def events(world: KubernetesWorld, reason: str) -> list[dict[str, Any]]:
 def test_a_deleted_crd_removes_nothing(
     count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """While the CRD is being deleted, after it is gone and when it is back empty, every instance stays UP and is
-    renewed. The condition and one event say why; with its syncer applied again all is in sync within two passes."""
+    """Every instance stays UP and is renewed while the CRD is being deleted, is gone, or is back empty. The condition
+    and one event say why. Two passes after its syncer is applied again, all is in sync."""
     world = kubernetes_world
     addresses = give_endpoints(world, count)
     create_syncer(world)
@@ -202,8 +202,8 @@ def test_a_list_that_times_out_removes_nothing(
     kubernetes_world: KubernetesWorld,
     kubernetes_servers: KubernetesServers,
 ) -> None:
-    """While slices alone do not come in time all is renewed, and the exit code, the condition and one event say why;
-    what happened meanwhile is done when they come again."""
+    """Only slices time out, and all instances are renewed. The exit code, the condition and one event say why. The
+    changes made meanwhile follow when slices can be listed again."""
     world = kubernetes_world
     healed = threading.Event()
 
@@ -244,12 +244,12 @@ def test_an_api_server_that_hangs_removes_nothing(
     kubernetes_servers: KubernetesServers,
     toxiproxy: Toxiproxy,
 ) -> None:
-    """Nothing comes through to the API server and nobody is told: all is renewed, and the exit code and a sentence say
-    why. The syncer cannot be told anything then, and its condition goes on saying what was true; afterwards it says
-    what is true again, and what happened meanwhile is done."""
+    """The API server gives no answer. All instances are renewed, and the exit code and a sentence say why. The
+    condition cannot be written, and keeps its old value until the server answers again. Then it is updated, and the
+    changes made meanwhile follow."""
     world = kubernetes_world
     proxy = toxiproxy.proxy(kubernetes_servers.url.removeprefix("https://"))
-    # The certificate names the address, which is the same, and no port.
+    # The certificate is for the address, which is the same, and for no port.
     path = write_kubeconfig(
         program.folder / "through-toxiproxy",
         url=f"https://{proxy.address}",
@@ -288,8 +288,8 @@ def test_an_api_server_that_hangs_removes_nothing(
 def test_fifty_pods_that_turn_unready_at_once_stay_up(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """As when the node controller is lost: all are renewed, exit code, condition and one event say why, and when they
-    are ready again nothing has to be done."""
+    """This happens when the node controller is lost. All instances are renewed, and exit code, condition and one event
+    say why. When the pods are ready again, there is nothing to change."""
     world = kubernetes_world
     addresses = give_endpoints(world, 50)
     create_syncer(world)

@@ -1,4 +1,4 @@
-"""Two installations with one owner's name at the same time, and one that may not look beyond its namespace."""
+"""Two installations with one owner at the same time, and one that may not read beyond its namespace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ APPS = tuple((f"scope-{number % 2}", f"app{number}") for number in range(6))
 
 @pytest.fixture
 def apps(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """Six apps in two namespaces, each with a syncer."""
+    """Six apps in two namespaces, with a syncer each."""
     for namespace in {namespace for namespace, _ in APPS}:
         make_namespace(kubernetes_world, namespace)
     for number, (namespace, app) in enumerate(APPS):
@@ -39,7 +39,7 @@ def apps(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 @pytest.fixture
 def other(program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer) -> Iterator[Program]:
-    """A second installation with the owner's name of the first, counted for itself."""
+    """A second installation with the same owner, whose calls are counted separately."""
     folder = program.folder / "other"
     folder.mkdir()
     with (
@@ -57,13 +57,13 @@ def other(program: Program, kubernetes_servers: KubernetesServers, eureka: Eurek
 
 
 def touched(program: Program) -> set[str]:
-    """The apps that got anything but a read since the last start."""
+    """The apps with any call but a read since the last start."""
     calls = [call.path for call in program.eureka.calls if call.method != "GET"]
     return {found[1].lower() for path in calls if (found := re.search(r"/apps/([^/]+)", path))}
 
 
 def both(program: Program, other: Program, divided: tuple[list[str], list[str]]) -> None:
-    """Two passes of both at the same time, a second apart."""
+    """Let both make two passes at the same time, a second apart."""
     running = [
         (one, one.start(*own, "--passes=2", "--interval=1s", "--eureka-batch=off"))
         for one, own in ((program, divided[0]), (other, divided[1]))
@@ -77,7 +77,7 @@ SHARDS = (["--shard=0/2"], ["--shard=1/2"])
 
 
 def of_first(dividing: str) -> set[str]:
-    """Which apps are the first installation's."""
+    """The apps of the first installation."""
     if dividing == "shards":
         return {app for namespace, app in APPS if Shard(index=0, count=2).holds(SyncerRef(namespace, app))}
     return {app for number, (_, app) in enumerate(APPS) if number % 2 == 0}
@@ -100,8 +100,8 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
     apps: None,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """At the same time, through registrations, renewals, a deletion and an orphan: no call of the one, a renewal
-    neither, concerns an instance of the other."""
+    """They work at the same time, with registrations, renewals, a deletion and an orphan. No call of the one concerns
+    an instance of the other, not even a renewal."""
     world, divided, first = kubernetes_world, DIVISIONS[dividing], of_first(dividing)
     second = {app for _, app in APPS} - first
     assert first
@@ -134,7 +134,7 @@ def names(world: KubernetesWorld, namespace: str) -> set[str]:
 
 
 def up(registry: Registry, program: Program) -> list[str]:
-    """The ids of all apps that are UP, by uncached reads."""
+    """The ids of all UP apps, by uncached reads."""
     keys = [
         (app.upper(), f"{program.owner}:{namespace}:{app}:10.22.{number}.{last}:8080")
         for number, (namespace, app) in enumerate(APPS)
@@ -156,7 +156,7 @@ def namespaced(namespace: str, *components: str) -> list[dict[str, Any]]:
 def test_a_role_in_each_namespace_is_enough(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """A whole life with the shipped Role, cluster-wide lists being denied."""
+    """Its whole life works with the shipped Role, while cluster-wide lists are denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
@@ -175,16 +175,16 @@ OPTIONAL = {
     "nodes": ["--drain-annotations=all"],
     "endpoints": ["--endpoints-source=endpoints"],
 }
-"""What needs the right, and no other that is missing."""
+"""The options that need this right, and no other missing one."""
 NEEDED = {"nodes": 0, "endpoints": 11}
-"""What a pass without it ends with: what a person drains is left unseen, and no rollout is stopped for it."""
+"""The exit code of a pass without the right. A missed drain does not fail a pass, so that no rollout stops."""
 
 
 @pytest.mark.parametrize("resource", OPTIONAL)
 def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
     resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """As the component in cronjob/rights grants it; without it the pass names what was denied."""
+    """The component in cronjob/rights grants it. Without it the pass names what was denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
@@ -203,7 +203,7 @@ def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
 def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Without the right, the instance on a drained node stays DOWN, others are registered, the exit code is 0, and the
+    """Without the right, the instance on a drained node stays DOWN. Others are registered, the exit code is 0, and the
     condition says why."""
     world = kubernetes_world
     namespace, app = APPS[0]
@@ -261,7 +261,7 @@ CRD = Right("apiextensions.k8s.io", "customresourcedefinitions", "get")
 def test_without_the_right_to_read_the_crd_only_deletions_wait(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """No Role can grant it: registrations go on, a deletion waits and says what it needs."""
+    """A Role cannot grant it. Registrations continue, and a deletion waits and names the right."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
@@ -279,7 +279,7 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
 def test_services_of_another_namespace_need_the_operators_permission(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Not served without --allow-namespace, served with it, under ids of the syncer's own namespace."""
+    """They need --allow-namespace. With it they are served, with ids of the syncer's own namespace."""
     world = kubernetes_world
     (own, _), (elsewhere, app) = APPS[0], APPS[1]
     make_syncer(world, own, "across", app, selector={"app": app, "namespace": elsewhere})

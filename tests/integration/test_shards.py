@@ -1,4 +1,4 @@
-"""The number of shards changes while processes of both numbers run: nothing is lost, and few syncers move."""
+"""The number of shards changes while processes of both numbers run. No instance is lost, and few syncers move."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ ADDRESSES = {app: f"10.23.{number}.1" for number, app in enumerate(APPS)}
 
 
 def shard_of(app: str, count: int) -> int:
-    """The one of so many that has it."""
+    """The shard of an app, among this many."""
     syncer = SyncerRef(NS, app)
     return next(index for index in range(count) if Shard(index=index, count=count).holds(syncer))
 
 
 def key(app: str) -> tuple[str, str]:
-    """Of its one instance."""
+    """The key of the app's only instance."""
     return app.upper(), f"{OWNER}:{NS}:{app}:{ADDRESSES[app]}:8080"
 
 
 def dated(registry: Registry, app: str) -> str:
-    """When its instance was last registered or changed."""
+    """The time of its instance's last registration or change."""
     instance = registry.instance(*key(app))
     assert instance is not None
     return str(instance["lastDirtyTimestamp"])
@@ -49,25 +49,25 @@ def dated(registry: Registry, app: str) -> str:
 
 @dataclass
 class Process:
-    """A daemon of one shard, with a proxy of its own, so that each call has an author."""
+    """A daemon of one shard, with a proxy of its own, so that each call can be assigned to it."""
 
     program: Program
     running: subprocess.Popen[str]
 
     def touched(self, method: str) -> set[str]:
-        """The apps that it wrote to by this method."""
+        """The apps that it called by this method."""
         paths = [call.path for call in self.program.eureka.calls if call.method == method]
         return {found[1].lower() for path in paths if (found := re.search(r"/apps/([^/]+)", path))}
 
     def end(self) -> None:
-        """By SIGTERM; its end has to be a good one."""
+        """End it by SIGTERM. It must exit well."""
         self.running.terminate()
         _, err = self.running.communicate(timeout=60)
         assert self.running.returncode == 0, err
 
 
 class Lookout:
-    """Reads every instance all the time, past the cache."""
+    """Reads every instance all the time, by uncached reads."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -137,8 +137,8 @@ def processes(
 def test_the_number_of_shards_changes_while_both_run(
     before: int, after: int, processes: Any, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The new ones renew what there is and register none of it again; only the shard that comes or goes moves apps;
-    and what changes meanwhile is registered once or twice, and stays."""
+    """The new processes renew all instances and register none again. Only the shard that is added or removed moves
+    apps. Instances that change meanwhile are registered once or twice, and stay."""
     moved = {app for app in APPS if shard_of(app, before) != shard_of(app, after)}
     assert 0 < len(moved) < len(APPS) / 2
     assert {max(shard_of(app, before), shard_of(app, after)) for app in moved} == {2}

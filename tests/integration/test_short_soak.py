@@ -1,4 +1,4 @@
-"""The soaks of `tests/soak`, as short as they still mean something, side by side: they mostly wait."""
+"""The soaks of `tests/soak`, as short as possible and side by side, because they mostly wait."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ Soaks = dict[str, Future[Figures]]
 
 @pytest.fixture(scope="module")
 def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaks]:
-    """All of them, begun at the same time, each with a Eureka, a namespace and a daemon of its own, which
-    serves no other."""
+    """All soaks, started at the same time. Each has its own Eureka, its own namespace and its own daemon."""
     servers = kubernetes_servers
 
     def world() -> KubernetesWorld:
@@ -42,9 +41,9 @@ def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPa
 
 
 def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
-    """30 of each: Spring Security checks the password of every call against a bcrypt hash, which takes it a tenth of a
-    second of processor: a pass takes seconds. So few calls at a time, each with time enough: one that is given up is
-    sent again, and would be seen as a second registration."""
+    """It has 30 instances of ours and 30 of others. Spring Security checks each password against a bcrypt hash, which
+    takes a tenth of a second, so a pass takes seconds. Few calls are made at a time, with enough time each. A call that
+    is given up is sent again, and would look like a second registration."""
     with (
         EurekaServer(
             stock_timings=True, access_log=True, basic_auth=(USER, PASSWORD), tls=server_tls(folder)
@@ -67,7 +66,7 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
 
 
 def killed(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
-    """On a server that evicts every second. The daemon has 40 s to come back in."""
+    """The server evicts every second. The daemon has 40 s to come back."""
     with EurekaServer(access_log=True) as server, Shops(world, "short-kill", count=50) as shops:
         return outage(
             server,
@@ -80,7 +79,7 @@ def killed(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> 
 
 
 def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
-    """On stock timings."""
+    """The servers have their default times."""
     with (
         EurekaServer(stock_timings=True, access_log=True) as server,
         Shops(world, "short-cron", count=100) as shops,
@@ -92,15 +91,16 @@ def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path
 def test_a_daemon_beside_instances_of_others_with_a_login_over_tls(
     soaks: Soaks, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On stock timings: registered once, renewed every 30 s, and strangers that fall silent are evicted."""
+    """With default times each instance is registered once, and renewed every 30 s. Silent instances of others are
+    evicted."""
     show(capsys, "A daemon beside strangers, with a login over TLS", soaks["beside_strangers"].result())
 
 
 def test_the_operator_is_killed_for_one_and_a_half_leases(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
-    """Leases of 140 s outlive 210 s without us, and nothing is registered again."""
+    """Leases of 140 s survive 210 s without us, and nothing is registered again."""
     show(capsys, "The daemon is killed", soaks["killed"].result())
 
 
 def test_a_cronjob_each_minute(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two processes with two passes each, a minute apart: the first registers, the second renews alone."""
+    """Two processes make two passes each, a minute apart. The first one registers, and the second one only renews."""
     show(capsys, "A CronJob each minute", soaks["each_minute"].result())

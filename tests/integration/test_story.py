@@ -1,4 +1,4 @@
-"""The article's story on real servers, told twice: with a fast server cache, and with the stock one of 30 s."""
+"""The article's story on real servers, twice: with a fast server cache, and with the default cache of 30 s."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYNCER = {
 
 @pytest.fixture
 def rating(kubernetes_world: KubernetesWorld) -> None:
-    """Service rating with two pods, beside it a headless and a metrics Service of the same pods."""
+    """The Service rating with two pods, and a headless and a metrics Service of the same pods."""
     world = kubernetes_world
     with contextlib.suppress(requests.HTTPError):
         world.create_node("story-node", zone="a")
@@ -49,7 +49,7 @@ def rating(kubernetes_world: KubernetesWorld) -> None:
 
 
 def create_pod(world: KubernetesWorld, number: int) -> None:
-    """A pod `rating-N` at 10.0.0.N, ready."""
+    """Create a ready pod `rating-N` at 10.0.0.N."""
     world.create_pod(
         NAMESPACE,
         f"rating-{number}",
@@ -69,8 +69,8 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
     kubernetes_world: KubernetesWorld,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Pods start, turn unready, end and are replaced, and Eureka follows; the syncer is deleted, and only our instances
-    are removed with it."""
+    """Pods start, become unready, end and are replaced, and Eureka follows. Then the syncer is deleted, and only our
+    instances are removed."""
     world = kubernetes_world
     ids = {n: f"{program.owner}:rating:rating:10.0.0.{n}:8080" for n in (1, 2, 3)}
     registry.register(APP, "dc:rating:1", "192.0.2.1")
@@ -93,7 +93,7 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
     assert "InSync" in table, table
     versions = _resource_versions(world)
 
-    # Back to back: the stock cache still hides what was registered a moment ago.
+    # The runs follow at once: the default cache still hides the latest registrations.
     program.good()
     assert program.eureka.methods().keys() <= {"GET", "PUT"}
     assert program.kubernetes.methods().keys() == {"GET"}

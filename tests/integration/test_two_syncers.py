@@ -1,5 +1,6 @@
-"""Two syncers that claim the same addresses, and a daemon between real servers: the older holds them, the younger is
-told. When the older leaves them the younger has them, and uncached reads find every one UP at every moment."""
+"""Two syncers claim the same addresses, between a daemon and real servers. The older one has them, and the younger one
+reports that. When the older one gives them up the younger one has them, and uncached reads find every instance UP at
+every moment."""
 
 from __future__ import annotations
 
@@ -35,18 +36,18 @@ def world(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
 
 @dataclass
 class Reader:
-    """Reads both addresses uncached, over and over, under each id that they may have."""
+    """Reads both addresses uncached, without pause, under each id that they may have."""
 
     registry: Registry
     owner: str
     namespaces: tuple[str, ...]
-    """Of the syncers, the one that leaves first: where its id is gone, the other's has to stand already."""
+    """The namespaces of the syncers, the leaving one first. If its id is gone, the other one's must exist."""
     stopped: threading.Event = field(default_factory=threading.Event)
     looks: int = 0
     faults: list[str] = field(default_factory=list)
 
     def read(self) -> None:
-        """Until it is stopped."""
+        """Read until it is stopped."""
         while not self.stopped.is_set():
             for address in ADDRESSES:
                 found = self.found(address)
@@ -62,13 +63,13 @@ class Reader:
         return None
 
     def holders(self) -> set[str]:
-        """Whose the addresses are."""
+        """The syncers that have the addresses."""
         there = [self.found(address) for address in ADDRESSES]
         return {found["metadata"]["eurekube.syncer"] if found else "nobody's" for found in there}
 
 
 def until(reached: Callable[[], bool], what: str) -> None:
-    """Waits for it. Raises AssertionError after a while."""
+    """Wait for it. Raises AssertionError after a while."""
     deadline = time.monotonic() + SECONDS
     while not reached():
         assert time.monotonic() < deadline, f"not within {SECONDS:g} s: {what}"
@@ -76,14 +77,14 @@ def until(reached: Callable[[], bool], what: str) -> None:
 
 
 def condition(world: KubernetesWorld, namespace: str, name: str, kind: str) -> tuple[str, str, str]:
-    """Value, reason and message of a syncer's condition; all empty while there is none."""
+    """Value, reason and message of a syncer's condition. All are empty while there is none."""
     status = world.request("GET", f"{syncers_of(namespace)}/{name}").get("status", {})
     found = [one for one in status.get("conditions", ()) if one["type"] == kind]
     return (found[0]["status"], found[0]["reason"], found[0].get("message", "")) if found else ("", "", "")
 
 
 def is_gone(world: KubernetesWorld, name: str) -> bool:
-    """Whether the syncer's finalizer let it go."""
+    """Whether the syncer is gone."""
     return name not in {item["metadata"]["name"] for item in world.request("GET", syncers_of(HOME))["items"]}
 
 
@@ -92,8 +93,8 @@ def is_gone(world: KubernetesWorld, name: str) -> bool:
 def test_the_younger_syncer_takes_over_without_a_gap(
     leaving: str, where: str, program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """In one namespace both write the same id, and it changes hands; from another one the new id is UP before the old
-    one is cancelled."""
+    """In one namespace both write the same id, and its syncer changes. From another namespace, the new id is UP before
+    the old one is cancelled."""
     elsewhere = where != HOME
     daemon = program.start("--daemon", "--interval=1s", f"--allow-namespace={ELSEWHERE}:{HOME}")
     reader = Reader(registry, program.owner, (HOME, where) if elsewhere else (HOME,))

@@ -1,7 +1,7 @@
-"""The advice of `check`, followed, makes a rolling update in which a Spring application outside loses no call; unheeded
-it loses some. Caches are those of Spring and of Eureka as they come: 30 s, 30 s and 35 s.
+"""A rolling update with the advice of `check` loses no call of a Spring application outside. Without the advice it
+loses some. The caches of Spring and of Eureka have their defaults: 30 s, 30 s and 35 s.
 
-The test is the Deployment's controller and the kubelet: a pod answers until its `preStop` has slept.
+The test acts as the Deployment's controller and the kubelet: a pod answers until its `preStop` has slept.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _ENDS = 2.0
 
 @dataclass
 class Pods:
-    """All pods, behind one address: a call names its pod as the host."""
+    """All pods, behind one address. A call names its pod as the host."""
 
     world: KubernetesWorld
     names: dict[str, str] = field(default_factory=dict)
-    """By address: who answers there now."""
+    """The pod that answers at each address."""
     _ends: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, request: Request) -> Response:
-        """A pod that is gone answers nothing."""
+        """A pod that is gone gives no answer."""
         name = self.names.get(request.headers.get("host", "").partition(":")[0])
         if name is None:
             raise ConnectionResetError
@@ -63,7 +63,7 @@ class Pods:
         return f"10.9.{7 if app == HEEDED else 8}.{number}"
 
     def end(self, app: str, number: int, sleeps: float) -> None:
-        """As a Deployment ends a pod: it answers until its preStop has slept, and is gone then."""
+        """End a pod as a Deployment does. It answers until its preStop has slept, and is then gone."""
         name, address = f"{app}-{number}", self.address(app, number)
         self.world.delete_pod(NAMESPACE, name, grace_seconds=round(sleeps) + 30)
 
@@ -83,10 +83,10 @@ class Pods:
 
 @pytest.fixture
 def pods(kubernetes_world: KubernetesWorld) -> Iterator[Pods]:
-    """A Service and a syncer for each arm."""
+    """A Service and a syncer for each of the two apps."""
     world = kubernetes_world
     world.create_namespace(NAMESPACE)
-    with contextlib.suppress(requests.HTTPError):  # another test may have made it
+    with contextlib.suppress(requests.HTTPError):  # another test may have created it
         world.create_node(NODE)
     for app in (HEEDED, UNHEEDED):
         world.create_service(NAMESPACE, app, ports={"http": 8080})
@@ -105,7 +105,7 @@ def _syncer(world: KubernetesWorld, app: str) -> None:
 
 
 def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
-    """What `check` says of the drain time of each syncer: the lines to add, by syncer; none where all is well."""
+    """The advice of `check` about the drain time, by syncer: the lines to add, or none."""
     kubeconfig = write_kubeconfig(program.folder / "check", url=program.kubernetes.url, token=program.token)
     ended = subprocess.run(
         [
@@ -135,7 +135,8 @@ def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
 def test_the_advice_followed_loses_no_call_and_unheeded_loses_some(
     program: Program, registry: Registry, eureka: EurekaServer, kubernetes_world: KubernetesWorld, pods: Pods
 ) -> None:
-    """Both arms at once, by one caller: one pod has the lines that `check` prints, the other has not."""
+    """One caller calls both apps at once. The pods of one have the lines that `check` prints, and the others have
+    not."""
     for app in (HEEDED, UNHEEDED):
         _syncer(kubernetes_world, app)
         pods.create(app, 1, {})

@@ -1,4 +1,4 @@
-"""The cluster that answers may be another one by now, or not say which it is: what a pass still does then."""
+"""The API that answers may belong to another cluster, or may not say which: what a pass still does."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ IDS = ["another", "silent", "forbidden"]
 
 
 def turn(world: FakeWorld, uid: Source[str]) -> None:
-    """From now on the API answers so to a process that knows its cluster."""
+    """Make the API give this UID to a process that already knows its cluster."""
     world.cluster.remembered = Complete(data=CLUSTER)
     world.cluster.uid = uid
 
 
 def told(uid: Source[str], end: str = "our instances are only renewed") -> str:
-    """The sentence of a pass."""
+    """The message of a pass."""
     if isinstance(uid, Unknown):
         why = f"it is unknown whether the Kubernetes API still serves the same cluster: {uid.message}; {end}"
     else:
@@ -50,12 +50,12 @@ def told(uid: Source[str], end: str = "our instances are only renewed") -> str:
 
 
 def code(report: PassReport) -> ExitCode:
-    """What the pass ends with."""
+    """The exit code of a pass."""
     return of_report(report, fail_on_held=False, detailed=False)
 
 
 def renewals(world: FakeWorld) -> int:
-    """How many were sent, one by one or in batches."""
+    """How many renewals were sent, one by one or in batches."""
     sent = [call.split() for call in world.wire.calls if call.startswith("renew")]
     return sum(int(what) if verb == "renew_batch" else 1 for verb, what in sent)
 
@@ -65,8 +65,9 @@ def renewals(world: FakeWorld) -> int:
 def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
     numbers: tuple[int, ...], uid: Source[str], ends_with: ExitCode
 ) -> None:
-    """A daemon's kubeconfig or a name leads elsewhere by now, perhaps to a cluster made of the same manifests: its
-    lists are true, and say nothing of ours. Nothing is added, removed or written there until it is known."""
+    """A daemon's kubeconfig or a name leads elsewhere now, perhaps to a cluster made of the same manifests. Its lists
+    are true, but do not describe our instances. Nothing is added, removed or written there until the cluster is
+    known."""
     world = article()
     world.run()
     before = ours(world)
@@ -89,8 +90,8 @@ def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_a_deletion_keeps_its_finalizer(uid: Source[str], ends_with: ExitCode) -> None:
-    """Nothing of ours would change in Eureka, and the other cluster's clean-up would be cut short; an abandoned one
-    neither."""
+    """Eureka would not change, and the other cluster's clean-up would be cut short. An abandoned syncer keeps its
+    finalizer too."""
     for annotated in ({}, {ABANDON_ANNOTATION: "true"}):
         world = FakeWorld()
         deleted = world.clock.now() - 100
@@ -102,7 +103,8 @@ def test_a_deletion_keeps_its_finalizer(uid: Source[str], ends_with: ExitCode) -
 
 @pytest.mark.parametrize("uid", [ANOTHER, SILENT], ids=["another", "silent"])
 def test_nothing_is_added_while_eureka_cannot_be_read(uid: Source[str]) -> None:
-    """Pods would be registered on a 404, unseen. What is wanted and stands is renewed, though by no process before."""
+    """Pods would be registered after a 404, without a look at Eureka. Wanted instances are renewed, even by a new
+    process."""
     world = article()
     world.run()
     before = ours(world)
@@ -117,7 +119,7 @@ def test_nothing_is_added_while_eureka_cannot_be_read(uid: Source[str]) -> None:
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[str], ends_with: ExitCode) -> None:
-    """The other cluster's syncer looks like ours but for what was written into it."""
+    """The other cluster's syncer looks like ours, except for its status."""
     world = article()
     world.run()
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], status=None)
@@ -135,7 +137,7 @@ def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 @pytest.mark.parametrize("lacking", ["finalizer", "lease"])
 def test_no_lost_instance_or_finalizer_is_restored(lacking: str, uid: Source[str], ends_with: ExitCode) -> None:
-    """Neither a finalizer on what is there, nor an instance that Eureka lost: its list does not show that yet."""
+    """Neither a finalizer nor an instance that Eureka lost is restored. The list does not show the loss yet."""
     world = article(cache=30)
     world.run()
     world.later(30)
@@ -155,7 +157,7 @@ def test_no_lost_instance_or_finalizer_is_restored(lacking: str, uid: Source[str
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
-    """Its pod is another cluster's, and would be called ready for an instance of a pod in ours."""
+    """Its pod belongs to another cluster. It would become ready because of an instance of a pod in ours."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -172,8 +174,8 @@ def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
 def test_long_writes_are_followed_by_another_check_of_the_cluster(
     seconds: int, uid: Source[str], ends_with: ExitCode
 ) -> None:
-    """The address leads elsewhere while two instances are registered: their syncer's status is not written there.
-    Writes that take but a moment cost no second question."""
+    """The address leads elsewhere while two instances are registered, and their syncer's status is not written there.
+    Short writes are followed by no second check."""
     world = article()
     asked = [world.cluster.uid]
     turn(world, Complete(data=CLUSTER))
@@ -194,7 +196,7 @@ def test_long_writes_are_followed_by_another_check_of_the_cluster(
 
 
 def test_a_pass_without_changes_does_not_check_the_cluster() -> None:
-    """A daemon at rest sends lists and renewals alone."""
+    """A daemon without changes sends only lists and renewals."""
     world = article()
     world.run()
     turn(world, ANOTHER)
@@ -204,8 +206,8 @@ def test_a_pass_without_changes_does_not_check_the_cluster() -> None:
 
 
 def test_no_lease_is_renewed_twice_and_none_of_another_installation() -> None:
-    """In a pass that begins to doubt its cluster, the instances of its own class, and those that changed over to it,
-    are renewed once each."""
+    """The pass begins to doubt its cluster. It renews the instances of its own class, and those that changed over to
+    it, once each."""
     world = FakeWorld()
     world.registry.put(foreign())
     for name, number, class_ in (("mine", 1, "edge"), ("theirs", 2, "inner"), ("moved", 3, "inner")):
@@ -242,7 +244,7 @@ def test_an_instance_that_was_just_cancelled_is_not_renewed() -> None:
 
 
 def test_the_check_of_the_cluster_has_time_of_its_own() -> None:
-    """Slow reads of what is to be registered take all of their stage, and no pass would register anything."""
+    """Slow uncached reads use up their whole stage. Without time for the check no pass would register anything."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     slow(world, ("read_instance", "absent_batch"), 1.2)

@@ -1,4 +1,4 @@
-"""Many leases are renewed evenly between the passes of a daemon, each when it is 30 s old."""
+"""Renewals between passes: a daemon spreads many leases evenly, and renews each when it is 30 s old."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = 120
 
 @dataclass
 class Daemon:
-    """A daemon of many pods whose passes take `busy` seconds each, on a clock that stands while nothing waits."""
+    """A daemon of many pods. Its passes take `busy` seconds each, and its clock moves only when something waits."""
 
     interval: float = 10
     busy: float = 0
@@ -37,7 +37,7 @@ class Daemon:
     batch: int | None = None
     call_seconds: float = 0
     renewed: list[tuple[float, str]] = field(default_factory=list)
-    """When, and the key or the size of the batch."""
+    """The time, and the key or the size of the batch."""
     begun: list[float] = field(default_factory=list)
     reports: list[PassReport] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Daemon:
         return self.reports[-1]
 
     def run(self, passes: int, *, even: bool = True) -> None:
-        """So many passes, and the time after each."""
+        """Make this many passes, each with the time after it."""
         left = len(self.begun) + passes
 
         def tell(report: PassReport, _code: ExitCode) -> None:
@@ -93,14 +93,14 @@ class Daemon:
         return sorted(key for key in self.registry.held if key.id.startswith(OWNER))
 
     def gaps(self) -> list[float]:
-        """Between two renewals of each, all together."""
+        """The times between two renewals of each lease, in one list."""
         times: dict[str, list[float]] = {}
         for at, one in self.renewed:
             times.setdefault(one, []).append(at)
         return [later - earlier for each in times.values() for earlier, later in pairwise(each)]
 
     def by_second(self) -> Counter[int]:
-        """How many were renewed in each second; of batches their items."""
+        """How many leases were renewed in each second. A batch counts its items."""
         found: Counter[int] = Counter()
         for at, one in self.renewed:
             found[int(at)] += int(one) if one.isdigit() else 1
@@ -108,7 +108,7 @@ class Daemon:
 
 
 def settled(daemon: Daemon) -> Daemon:
-    """After two periods, with nothing counted yet."""
+    """The daemon after two periods, with its counts cleared."""
     daemon.run(int(90 / daemon.interval) + 1)
     daemon.renewed.clear()
     return daemon
@@ -117,7 +117,8 @@ def settled(daemon: Daemon) -> Daemon:
 @pytest.mark.parametrize("batch", [None, 5])
 @pytest.mark.parametrize("interval", [7, 10, 12, 18, 30, 60])
 def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | None) -> None:
-    """Whatever the poll interval: 4 a second of 120, and no second has twice as many, or more than two batches."""
+    """The rate does not depend on the poll interval. It is 4 a second for 120 leases, never more than twice that, and
+    never more than two batches."""
     daemon = settled(Daemon(interval=interval, batch=batch))
     daemon.run(int(120 / interval) + 1)
     seconds = daemon.by_second()
@@ -129,7 +130,7 @@ def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | N
 @pytest.mark.parametrize("busy", [0, 4])
 @pytest.mark.parametrize("interval", [7, 10, 12, 18, 19.9, 30, 60])
 def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: float) -> None:
-    """Also where a pass takes a good part of the interval, in which nothing is renewed evenly."""
+    """This also holds where a pass takes a large part of the interval. No even renewals happen during a pass."""
     daemon = settled(Daemon(interval=interval, busy=busy))
     daemon.run(int(150 / interval) + 1)
     gaps = daemon.gaps()
@@ -140,7 +141,7 @@ def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: 
 @pytest.mark.parametrize("batch", [None, 50])
 @pytest.mark.parametrize("interval", [7, 10, 11.9, 12, 18, 19.9, 25, 30, 60])
 def test_a_single_lease_is_renewed_about_every_30_s(interval: float, batch: int | None) -> None:
-    """Also where no whole number of intervals is about 30 s: passes alone would renew after 36 s, or 40."""
+    """This also holds where no whole number of intervals is about 30 s. Passes alone would renew after 36 s or 40 s."""
     daemon = settled(Daemon(interval=interval, number=1, batch=batch))
     daemon.run(int(150 / interval) + 1)
     gaps = daemon.gaps()
@@ -148,7 +149,7 @@ def test_a_single_lease_is_renewed_about_every_30_s(interval: float, batch: int 
 
 
 def test_where_one_batch_holds_what_falls_due_a_pass_renews_it() -> None:
-    """One call from pass to pass: 40 of 120 leases each 10 s."""
+    """A single call each 10 s renews 40 of 120 leases."""
     daemon = settled(Daemon(batch=50))
     daemon.run(6)
     assert daemon.renewed
@@ -159,7 +160,7 @@ def test_where_one_batch_holds_what_falls_due_a_pass_renews_it() -> None:
 
 
 def test_a_pass_finds_nothing_that_is_due() -> None:
-    """So neither its reads nor its adds and removals wait for renewals."""
+    """Neither its reads nor its changes wait for renewals."""
     daemon = settled(Daemon())
     daemon.run(6)
     for report in daemon.reports[-6:]:
@@ -168,7 +169,7 @@ def test_a_pass_finds_nothing_that_is_due() -> None:
 
 
 def test_each_pass_reports_how_many_were_renewed_since_the_one_before() -> None:
-    """Else a person would read that none was."""
+    """Otherwise a person would read that no lease was renewed."""
     daemon = settled(Daemon())
     daemon.run(4)
     told = [int(one.removeprefix("in sync, ").removesuffix(" renewed")) for one in daemon.told[-3:]]
@@ -176,7 +177,8 @@ def test_each_pass_reports_how_many_were_renewed_since_the_one_before() -> None:
 
 
 def test_where_a_pass_takes_all_of_its_interval_it_renews_at_once_what_is_due() -> None:
-    """On time comes before even: no time is left between, and each lease is renewed by a pass, first thing."""
+    """To renew in time is more important than an even rate. No time is left between passes, so each pass renews
+    first."""
     daemon = settled(Daemon(busy=12))
     daemon.run(10)
     assert {at for at, _ in daemon.renewed} <= set(daemon.begun)
@@ -184,7 +186,8 @@ def test_where_a_pass_takes_all_of_its_interval_it_renews_at_once_what_is_due() 
 
 
 def test_a_slow_server_is_called_evenly_in_the_end() -> None:
-    """Each call takes 170 ms, those of a period two thirds of it: the first passes take longer than their interval."""
+    """Each call takes 170 ms, and the calls of a period take two thirds of it. Only the first passes exceed their
+    interval."""
     daemon = settled(Daemon(call_seconds=0.17))
     daemon.run(12)
     assert max(later - earlier for earlier, later in pairwise(daemon.begun[-12:])) < 10.5
@@ -193,7 +196,7 @@ def test_a_slow_server_is_called_evenly_in_the_end() -> None:
 
 
 def test_the_next_pass_first_renews_leases_that_were_not_renewed_in_time() -> None:
-    """The server gets slow: no call takes more of the next pass's time, which begins when it should."""
+    """The server becomes slow. Late calls take no time from the next pass, which begins when it should."""
     daemon = settled(Daemon())
     daemon.call_seconds = 0.4
     daemon.run(2)
@@ -204,28 +207,28 @@ def test_the_next_pass_first_renews_leases_that_were_not_renewed_in_time() -> No
 
 
 def test_few_leases_are_renewed_by_the_passes_alone() -> None:
-    """Nothing goes out between them, and each pass tells of its renewals."""
+    """Nothing is sent between the passes, and each pass reports its renewals."""
     daemon = Daemon(number=20)
     daemon.run(10)
     assert {at for at, _ in daemon.renewed} <= set(daemon.begun)
 
 
 def test_a_poll_interval_above_the_period_does_not_delay_few_leases() -> None:
-    """A pass each minute, and every lease is renewed every 30 s."""
+    """Each pass is a minute after the last, and every lease is renewed every 30 s."""
     daemon = settled(Daemon(number=20, interval=60))
     daemon.run(5)
     assert max(daemon.gaps()) <= 35
 
 
 def test_a_number_of_passes_renews_all_at_once() -> None:
-    """The process that comes after it would find leases of any age."""
+    """The next process would otherwise find leases of any age."""
     daemon = Daemon(interval=30)
     daemon.run(2, even=False)
     assert {at for at, _ in daemon.renewed} <= set(daemon.begun)
 
 
 def test_a_signal_ends_it_between_two_calls() -> None:
-    """Whatever was still to come."""
+    """The calls that remain are not made."""
     daemon = settled(Daemon())
     then = daemon.world.wire.then
 
@@ -239,7 +242,7 @@ def test_a_signal_ends_it_between_two_calls() -> None:
 
 
 def test_nothing_is_renewed_that_the_last_pass_cancelled() -> None:
-    """Not even though it was renewed a moment ago."""
+    """A renewal a moment before the cancel makes no difference."""
     daemon = settled(Daemon())
     assert any(":10.0.0.1:" in one.id for one in daemon.ours())
     pods(daemon.world, *(endpoint(n, address=f"10.0.{n // 250}.{n % 250 + 1}") for n in range(1, MANY)))
@@ -250,7 +253,8 @@ def test_nothing_is_renewed_that_the_last_pass_cancelled() -> None:
 
 
 def test_an_instance_that_expired_between_is_registered_again_by_the_next_pass() -> None:
-    """It is asked for once between, and first of all in the pass, which alone may register."""
+    """One renewal between the passes finds that it is gone. The pass tries it first, because only a pass may
+    register."""
     daemon = settled(Daemon())
     lost = daemon.ours()[::20]
     for one in lost:
@@ -269,7 +273,7 @@ def test_an_instance_that_expired_between_is_registered_again_by_the_next_pass()
 
 
 def test_an_instance_that_a_peer_lacks_is_registered_there_by_the_next_pass() -> None:
-    """A batch between the passes meets it; only a pass knows whether it is still desired."""
+    """A batch between the passes finds that it is missing. Only a pass knows whether it is still desired."""
     daemon = settled(Daemon(batch=250))
     daemon.registry.lacking.update(daemon.ours()[:5])
     daemon.run(5)
@@ -277,7 +281,7 @@ def test_an_instance_that_a_peer_lacks_is_registered_there_by_the_next_pass() ->
 
 
 def test_a_server_that_is_away_is_not_called_for_each_lease() -> None:
-    """After twenty calls in a row without an answer the rest is left to the pass."""
+    """After twenty calls in a row without an answer, the pass does the rest."""
     daemon = settled(Daemon())
     away = RegistryUnavailable("Eureka did not answer")
     daemon.registry.refuse = dict.fromkeys(daemon.registry.held, away)
@@ -287,7 +291,7 @@ def test_a_server_that_is_away_is_not_called_for_each_lease() -> None:
 
 
 def test_one_lease_that_is_refused_does_not_keep_the_others_waiting() -> None:
-    """It is an answer, and the pass tells of it."""
+    """A refusal is an answer, and the pass reports it."""
     daemon = settled(Daemon())
     bad = daemon.ours()[0]
     daemon.registry.refuse = {bad: RegistryRejected("400")}
@@ -297,7 +301,6 @@ def test_one_lease_that_is_refused_does_not_keep_the_others_waiting() -> None:
 
 
 def test_a_dry_run_renews_nothing_between() -> None:
-    """It changes nothing anywhere."""
     daemon = settled(Daemon())
     assert daemon.world.run(dry_run=True).to_renew == ()
 
@@ -322,7 +325,7 @@ def test_a_bug_between_two_passes_ends_no_daemon(caplog: pytest.LogCaptureFixtur
 
 
 def test_an_instance_that_some_servers_lack_is_due_again_in_the_next_pass() -> None:
-    """A renewal between two passes brings it to none of them: only a pass knows whether it is desired."""
+    """A renewal between passes cannot register it there, because only a pass knows whether it is desired."""
     daemon = Daemon(batch=10)
     daemon.run(4)
     ledger, clock = daemon.world.renewals, daemon.clock

@@ -1,4 +1,4 @@
-"""A CRD that goes takes all syncers along, and those come back one after the other: none that is late is an orphan."""
+"""A CRD that is installed again has no syncers yet. An instance whose syncer is created late is no orphan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APPS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
 def installed_anew(*, after: float = 600) -> FakeWorld:
-    """A daemon's world in which five apps stand, and the CRD was just installed again, without a syncer."""
+    """A daemon's world. Five apps are registered, and the CRD was just installed again, without a syncer."""
     world = FakeWorld()
     world.sightings = Sightings()
     for name, number in APPS.items():
@@ -33,7 +33,7 @@ def installed_anew(*, after: float = 600) -> FakeWorld:
 
 
 def create(world: FakeWorld, *names: str) -> None:
-    """As whoever deploys them does."""
+    """Create the syncers, as a deployment tool does."""
     for name in names:
         world.cluster.apply(syncer(name, selector={"app": name}, created=world.clock.now()))
 
@@ -44,7 +44,7 @@ def standing(world: FakeWorld) -> set[str]:
 
 
 def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
-    """Also the last one, minutes after the others, that alone would not be too much."""
+    """The last instance stays too, minutes after the others, although the limits of the brake would let it go."""
     world = installed_anew()
     for name in "abcd":
         create(world, name)
@@ -75,7 +75,7 @@ def test_at_the_address_of_another_apps_pod_nothing_waits_though_its_namespace_h
 
 
 def test_a_person_releases_instances_of_syncers_that_will_not_return() -> None:
-    """By the plan id, as whatever else is held."""
+    """A plan id releases them, like any other held removal."""
     world = installed_anew()
     create(world, *"abc")
     held = world.run().held
@@ -101,14 +101,14 @@ def test_a_hold_for_a_new_crd_hides_or_delays_no_other_removal() -> None:
 
 @pytest.mark.parametrize("written", ["before", "after"])
 def test_an_instance_written_after_the_new_crd_is_an_orphan_as_usual(written: str) -> None:
-    """Its syncer lived under the CRD that is there now, so that somebody deleted it."""
+    """Its syncer lived under the present CRD, so somebody deleted it."""
     world = installed_anew()
     create(world, *APPS)
     if written == "after":
         world.registry.held[key(5, app="e")] = replace(
             world.registry.held[key(5, app="e")], last_dirty_timestamp=int(world.clock.now() * 1000)
         )
-    del world.cluster.syncers[SyncerRef(NS, "e")]  # its finalizer was taken off by hand
+    del world.cluster.syncers[SyncerRef(NS, "e")]  # somebody removed its finalizer by hand
     for _ in range(3):
         world.run()
         world.later(15)
@@ -116,7 +116,7 @@ def test_an_instance_written_after_the_new_crd_is_an_orphan_as_usual(written: st
 
 
 def test_an_out_of_service_instance_stays_so_until_its_syncer_is_back() -> None:
-    """A cancel would forget it, and the syncer would register it UP."""
+    """A cancel would forget the override, and the syncer would register the instance as UP."""
     world = installed_anew()
     world.registry.override(key(5, app="e"), OUT)
     create(world, *"abcd")

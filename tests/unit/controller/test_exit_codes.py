@@ -1,4 +1,4 @@
-"""One table leads from what went wrong to the exit code."""
+"""Exit codes: one table maps each cause to its code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from eurekube_sync.model.sources import Cause, Server, Unknown
 
 BLOCKS_ONE_SYNCER = InvalidSyncer
 OURS = {Cause.CONFIGURATION, Cause.STOPPED, Cause.REFUSED, Cause.OWNER_CLASH, Cause.LOCK_LOST}
-"""The causes that are no server's."""
+"""Causes that belong to no server."""
 KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING}
 
 
 def test_each_cause_has_a_code_on_each_server_that_can_have_it() -> None:
-    """Nothing that is expected ends as an unexpected error."""
+    """No expected error ends as an unexpected one."""
     expected: set[tuple[Server | None, Cause | None]] = {(None, cause) for cause in OURS}
     expected |= {(Server.KUBERNETES, cause) for cause in {None, *Cause} - OURS}
     expected |= {(Server.EUREKA, cause) for cause in {None, *Cause} - OURS - KUBERNETES_ONLY}
@@ -35,13 +35,13 @@ def test_each_cause_has_a_code_on_each_server_that_can_have_it() -> None:
     ],
 )
 def test_each_error_that_may_end_the_program_has_a_code(kind: type[EurekubeError]) -> None:
-    """Its class alone says which."""
+    """The class of the error decides."""
     assert of_error(kind("why")) is not ExitCode.INTERNAL_ERROR
 
 
 @pytest.mark.parametrize(("server", "cause"), [key for key in CODES if all(key)])
 def test_a_source_that_a_command_needs_has_the_code_of_its_cause(server: Server, cause: Cause) -> None:
-    """As in a pass."""
+    """A pass uses the same codes."""
     error = SourceUnknown(server, Unknown(cause=cause, message="why"))
     assert (str(error), of_error(error)) == ("why", CODES[server, cause])
 

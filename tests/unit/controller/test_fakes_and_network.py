@@ -1,4 +1,4 @@
-"""Unit tests cannot reach a network, and these fakes follow the server's rules where the core leans on them."""
+"""Unit tests cannot reach a network, and the fakes follow the servers' rules that the program relies on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.worlds.fakes import Clock, Registry, Wire
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "127.0.0.1"])
 def test_a_unit_test_that_opens_a_socket_fails(host: str) -> None:
-    """Not even on this machine."""
+    """This includes sockets on this machine."""
     with socket.socket() as one, pytest.raises(RuntimeError, match="must not use the network"):
         one.connect((host, 9))
     with pytest.raises(RuntimeError, match="must not use the network"):
@@ -22,7 +22,7 @@ def test_a_unit_test_that_opens_a_socket_fails(host: str) -> None:
 
 @pytest.mark.loopback
 def test_a_marked_test_may_speak_to_this_machine_alone() -> None:
-    """As those of the embedded servers."""
+    """Tests of the embedded servers need it."""
     with socket.socket() as server, socket.socket() as one:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -37,7 +37,7 @@ def registry() -> Registry:
 
 
 def test_an_older_register_is_ignored(registry: Registry) -> None:
-    """With a 204; an equal one is taken."""
+    """Eureka answers it with 204. An equally old one is taken."""
     for timestamp, status, expected in ((5, UP, UP), (4, DOWN, UP), (5, DOWN, DOWN)):
         registry.register(instance(status=status), dirty_timestamp=timestamp)
         assert registry.held[key()].status is expected
@@ -50,7 +50,7 @@ def test_an_older_register_is_ignored(registry: Registry) -> None:
 def test_an_override_wins_over_all_but_down(
     registry: Registry, override: InstanceStatus, posted: InstanceStatus, expected: InstanceStatus
 ) -> None:
-    """DOWN is trusted first; the override stays, until a cancel forgets it."""
+    """Eureka trusts DOWN first. The override stays until a cancel forgets it."""
     registry.register(instance(), dirty_timestamp=1)
     registry.override(key(), override)
     registry.register(instance(status=posted), dirty_timestamp=2)
@@ -63,7 +63,7 @@ def test_an_override_wins_over_all_but_down(
 
 
 def test_a_renewal_of_an_unknown_status_is_a_404(registry: Registry) -> None:
-    """As after a DELETE of an override without a value."""
+    """A DELETE of an override without a value leaves that status."""
     registry.register(instance(), dirty_timestamp=1)
     registry.override(key(), InstanceStatus.UNKNOWN)
     assert not registry.renew(key())

@@ -29,7 +29,7 @@ def run(
     deadline: float = 120,
     scope: Scope | None = None,
 ) -> PassReport:
-    """One pass; the wire then holds its calls alone. It does nothing but renew."""
+    """Make one pass, which may only renew. Afterwards the wire holds this pass's calls."""
     world.wire.calls.clear()
     seen = EurekaWorld(
         registry=world.registry,
@@ -45,17 +45,17 @@ def run(
 
 
 def code(report: PassReport) -> ExitCode:
-    """Its exit code."""
+    """The exit code of a pass."""
     return of_report(report, fail_on_held=True, detailed=False)
 
 
 def of_cluster(one: ObservedInstance, uid: str) -> ObservedInstance:
-    """The same instance, of another cluster."""
+    """The same instance, registered by another cluster."""
     return changed(one, metadata={**one.metadata, CLUSTER_MARK: uid})
 
 
 def test_all_that_is_ours_is_renewed_whatever_its_status() -> None:
-    """Of every cluster and status; strangers and other owners are not touched."""
+    """Every cluster and every status counts. Instances without an owner and of other owners are not touched."""
     world = FakeWorld()
     other = stored(instance(3), metadata={**instance(3).metadata, OWNER_MARK: "other"})
     world.registry.put(stored(instance(1)), of_cluster(stored(instance(2, status=DOWN)), "elsewhere"), other, foreign())
@@ -74,7 +74,7 @@ def test_one_cluster_alone_can_be_chosen() -> None:
 
 
 def test_a_scope_renews_its_own_alone() -> None:
-    """By namespace and shard, which an instance's mark tells."""
+    """The scope is a namespace and a shard, and the mark in an instance shows its syncer."""
     there, elsewhere = instance(1), instance(2, ref=SyncerRef("shop", "cart"))
     shard = next(Shard(index=i, count=2) for i in range(2) if Shard(index=i, count=2).holds(SyncerRef("shop", "cart")))
     for scope in (Scope(namespaces=frozenset({"shop"})), Scope(namespaces=frozenset({"shop"}), shard=shard)):
@@ -87,7 +87,7 @@ def test_a_scope_renews_its_own_alone() -> None:
 
 
 def test_nothing_is_added() -> None:
-    """A lease that is gone stays gone, and an owner that nobody has is told."""
+    """A lost instance is not registered again, and a pass that finds no instance of its owner reports that."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(1)))
     run(world)
@@ -99,7 +99,7 @@ def test_nothing_is_added() -> None:
 
 
 def test_each_lease_is_renewed_every_30_s() -> None:
-    """The rule of `run` holds here, too."""
+    """`run` has the same rule."""
     world = FakeWorld()
     world.renewals = RenewalLedger(period=30, slack=5)
     world.registry.put(stored(instance(1)))
@@ -121,7 +121,7 @@ def test_a_dry_run_reads_only() -> None:
 
 
 def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
-    """Nothing was ever known of it, so nothing can be renewed."""
+    """A new process knows no instance, so it can renew none."""
     world = FakeWorld()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
     assert code(run(world)) == ExitCode.EUREKA_UNREAD
@@ -129,7 +129,7 @@ def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
 
 
 def test_while_eureka_cannot_be_listed_it_renews_what_it_renewed_before() -> None:
-    """As `run` does: a list that fails is no empty one, and its writes may work."""
+    """`run` does the same. A list that fails is not an empty list, and writes to Eureka may still work."""
     world = FakeWorld()
     world.registry.put(stored(instance(1)))
     run(world)
@@ -141,7 +141,7 @@ def test_while_eureka_cannot_be_listed_it_renews_what_it_renewed_before() -> Non
 
 
 def test_a_pass_ends_at_its_deadline() -> None:
-    """What was not tried is told, and the exit code with it."""
+    """The exit code says that some calls were not made."""
     world = FakeWorld()
     world.registry.put(stored(instance(1)))
     report = run(world, deadline=0)
@@ -149,7 +149,7 @@ def test_a_pass_ends_at_its_deadline() -> None:
 
 
 def test_out_of_service_stays_out_of_service() -> None:
-    """A person's override is renewed, and not brought back UP when it lapsed behind the list."""
+    """A person's override is renewed. It does not become UP if the lease expired after the list was made."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(1)))
     world.registry.override(key(1), OUT)

@@ -1,4 +1,4 @@
-"""The program dies, or a call fails, at every single call of a pass; two clean passes later all is as it should be."""
+"""The program dies, or a call fails, at every call of a pass. Two clean passes later the result is the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 def base(*, cache: float = 30) -> FakeWorld:
-    """Two syncers of three pods, settled, beside the data centre's own instance."""
+    """Two syncers of three pods and the data centre's own instance, after the first passes."""
     world = FakeWorld(cache=cache)
     world.registry.put(foreign())
     world.cluster.apply(
@@ -46,7 +46,7 @@ def base(*, cache: float = 30) -> FakeWorld:
 
 
 def settled(*, cache: float = 30) -> FakeWorld:
-    """The same, some passes later."""
+    """The world some passes later."""
     world = base(cache=cache)
     for _ in range(2):
         world.run()
@@ -58,12 +58,12 @@ def settled(*, cache: float = 30) -> FakeWorld:
 
 
 def first_pass() -> FakeWorld:
-    """Nothing of ours stands."""
+    """None of our instances is registered."""
     return base()
 
 
 def rollout() -> FakeWorld:
-    """One pod terminates, one comes, one is no longer ready, one is ready again."""
+    """One pod terminates, one is new, one is no longer ready, and one is ready again."""
     world = settled()
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(5)))
     world.run()
@@ -80,7 +80,7 @@ def deletion() -> FakeWorld:
 
 
 def deletion_at_its_end() -> FakeWorld:
-    """All is cancelled, the finalizer is about to go."""
+    """Every instance is cancelled, and the finalizer is removed next."""
     world = deletion()
     world.run()
     world.later(46)
@@ -96,7 +96,7 @@ def succession() -> FakeWorld:
 
 
 def lapse() -> FakeWorld:
-    """Eureka lost two instances; its list still shows them."""
+    """Eureka lost two instances, which its list still shows."""
     world = settled()
     world.registry.list_instances()
     for lost in (key(1), key(3, app="web")):
@@ -105,7 +105,7 @@ def lapse() -> FakeWorld:
 
 
 def renaming() -> FakeWorld:
-    """The app gets another name, under the same VIP."""
+    """The app gets another name under the same VIP."""
     world = settled()
     world.cluster.apply(syncer(appName="stars", vipAddress="rating", metadata={"a": "1"}))
     return world
@@ -123,7 +123,7 @@ def trouble() -> FakeWorld:
 
 
 def held() -> FakeWorld:
-    """All that we own would go."""
+    """All our instances would be removed."""
     world = settled()
     world.cluster.apply(piece(), piece(service="web"))
     return world
@@ -146,7 +146,7 @@ SCENES: dict[str, Callable[[], FakeWorld]] = {
 
 
 def fixpoint(world: FakeWorld) -> tuple[Any, ...]:
-    """All that must be the same: what stands and whose it is, the syncers, their finalizers and conditions."""
+    """The state that must be the same: the instances and their owners, the syncers, their finalizers and conditions."""
     instances = {
         one.key: changed(one, last_dirty_timestamp=0, last_renewal=0, metadata=dict(one.metadata))
         for one in world.registry.held.values()
@@ -163,7 +163,7 @@ def fixpoint(world: FakeWorld) -> tuple[Any, ...]:
 
 
 def finish(world: FakeWorld) -> tuple[Any, ...]:
-    """Two clean passes, and a third that sends renewals only."""
+    """Make two clean passes, and a third one that only renews."""
     for _ in range(2):
         world.later(46)
         world.run()
@@ -185,7 +185,7 @@ def points(scene: Callable[[], FakeWorld]) -> Iterator[tuple[int, When]]:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_a_pass_that_is_killed_anywhere_ends_where_it_would_have(name: str) -> None:
-    """Before and after every call to Eureka and to Kubernetes."""
+    """It is killed before and after every call to Eureka and to Kubernetes."""
     scene = SCENES[name]
     untouched = scene()
     untouched.run()
@@ -201,7 +201,8 @@ def test_a_pass_that_is_killed_anywhere_ends_where_it_would_have(name: str) -> N
 
 @pytest.mark.parametrize("name", SCENES)
 def test_a_pass_in_which_any_call_fails_ends_where_it_would_have(name: str) -> None:
-    """Each call fails once, before or after its effect, with its port's error: nothing goes that should stay."""
+    """Each call fails once with its port's error, before or after its effect. No instance is removed that should
+    stay."""
     scene = SCENES[name]
     untouched = scene()
     before = untouched.statuses()
@@ -219,14 +220,14 @@ def test_a_pass_in_which_any_call_fails_ends_where_it_would_have(name: str) -> N
 
 
 def gone(before: dict[str, str], now: dict[str, str]) -> set[str]:
-    """What callers lost."""
+    """The instances that callers lost."""
     return {name for name, status in before.items() if status == "UP" and now.get(name) != "UP"}
 
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("verb", ["renew", "register", "cancel", "write_status"])
 def test_a_call_that_fails_stops_no_other_of_its_kind(name: str, verb: str) -> None:
-    """A failed action is an outcome: every other one is tried."""
+    """A failed action is an outcome, and every other action is still tried."""
     scene = SCENES[name]
     untouched = scene()
     untouched.run()
@@ -241,7 +242,7 @@ def test_a_call_that_fails_stops_no_other_of_its_kind(name: str, verb: str) -> N
 
 
 def test_a_killed_first_pass_without_eurekas_list_is_completed_later() -> None:
-    """Registered while Eureka could not be read, killed on the way, finished when it can be read again."""
+    """The pass registers while Eureka cannot be read, and is killed. A later pass finishes when Eureka can be read."""
     untouched = base()
     untouched.run()
     expected = finish(untouched)

@@ -1,6 +1,6 @@
-"""One tenant has far more to do than a pass has time for: another's changes are made in the same pass all the same.
+"""One tenant has far more to do than a pass has time for. Another tenant's changes are still made in the same pass.
 
-Each call takes half a second of virtual time, so that a pass of 100 s makes 200.
+Each call takes half a second of virtual time, so a pass of 100 s makes 200 calls.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tests.unit.worlds.build import changed, endpoint, foreign, piece, service, 
 from tests.unit.worlds.fakes import FakeWorld
 
 TENANT, BANK = "a-tenant", "bank"
-"""The second comes last, by namespace, by app and by id."""
+"""The second namespace sorts last, and so do its apps and ids."""
 PAY = SyncerRef(BANK, "pay")
 SECONDS = 100.0
 MANY = 500
 
 
 def bank(*numbers: int) -> EndpointSlice:
-    """The bystander's pods."""
+    """The pods of the other tenant."""
     return piece(*(endpoint(number) for number in numbers), service="pay", namespace=BANK)
 
 
 def of_tenant(count: int, *, syncers: int = 1, **spec: Any) -> list[Any]:
-    """So many endpoints, each registered by one of the syncers; they share one Service where they are one."""
+    """This many endpoints, spread over the syncers, each with a Service of its own."""
     found: list[Any] = []
     for number in range(syncers):
         name = f"app-{number}"
@@ -42,7 +42,7 @@ def of_tenant(count: int, *, syncers: int = 1, **spec: Any) -> list[Any]:
 
 
 def world_of(*things: Any, batch: int | None) -> FakeWorld:
-    """Two pods of the bystander are registered, and what the tenant has; the brake is off."""
+    """Two pods of the other tenant and the busy tenant's objects are registered. The brake is off."""
     world = FakeWorld()
     world.registry.batch_size = batch
     world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
@@ -58,36 +58,36 @@ def world_of(*things: Any, batch: int | None) -> FakeWorld:
 
 
 def up_of(world: FakeWorld, namespace: str) -> set[str]:
-    """The addresses at which its instances are UP."""
+    """The addresses of the UP instances in a namespace."""
     return {one.instance.ip_addr for one in world.registry.held.values() if one.key.id.split(":")[1] == namespace}
 
 
 def no_load(world: FakeWorld) -> None:
-    """The tenant does nothing."""
+    """The tenant changes nothing."""
 
 
 def many_come(world: FakeWorld) -> None:
-    """The findings' play: 40,000 endpoints made a dead pod of a bystander wait for 20 minutes."""
+    """Many endpoints appear. With 40,000 of them another tenant's dead pod once waited for 20 minutes."""
     world.cluster.apply(*of_tenant(MANY))
 
 
 def many_come_of_many_syncers(world: FakeWorld) -> None:
-    """Each of them lacks its finalizer, and has a status to be written."""
+    """Many syncers appear. Each lacks its finalizer, and needs a status."""
     world.cluster.apply(*of_tenant(MANY, syncers=MANY))
 
 
 def many_change(world: FakeWorld) -> None:
-    """All that is registered is registered anew."""
+    """Every registered instance is to be registered again."""
     world.cluster.apply(*of_tenant(MANY, metadata={"a": "b"}))
 
 
 def many_go(world: FakeWorld) -> None:
-    """All but one."""
+    """All endpoints but one disappear."""
     world.cluster.apply(*of_tenant(1))
 
 
 def many_register_themselves(world: FakeWorld) -> None:
-    """Each pod has an instance of its own beside ours, under an id of which no two are alike."""
+    """Each pod has an instance of its own beside ours, each under an id of its own form."""
     world.cluster.apply(*of_tenant(MANY))
     for number in range(MANY):
         address = f"11.{number // 250}.{number % 250}.1"
@@ -104,8 +104,8 @@ LOADS = [no_load, many_come, many_come_of_many_syncers, many_change, many_go, ma
 def test_a_pod_of_another_namespace_is_replaced_in_the_same_pass(
     load: Callable[[FakeWorld], None], batch: int | None
 ) -> None:
-    """Its new pod is registered, another one gets new metadata, and then the dead one is cancelled, however little of
-    the tenant's is done."""
+    """Its new pod is registered, another one gets new metadata, and then the dead one is cancelled. Few of the busy
+    tenant's changes are made."""
     before = of_tenant(MANY) if load in (many_change, many_go) else []
     world = world_of(*before, batch=batch)
     load(world)
@@ -119,7 +119,7 @@ def test_a_pod_of_another_namespace_is_replaced_in_the_same_pass(
 
 @pytest.mark.parametrize("batch", [None, 5])
 def test_writes_to_kubernetes_for_another_namespace_are_done_in_the_same_pass(batch: int | None) -> None:
-    """A new syncer gets its finalizer and its status, and one that is deleted ends."""
+    """A new syncer gets its finalizer and its status. The deletion of another one ends."""
     world = world_of(batch=batch)
     many_come_of_many_syncers(world)
     cart = SyncerRef(BANK, "cart")
@@ -135,15 +135,15 @@ def test_writes_to_kubernetes_for_another_namespace_are_done_in_the_same_pass(ba
     assert status is not None
     assert status.ready == "1/1"
     assert any(event.syncer == cart for event in world.cluster.events), "of good news only some is told in a pass"
-    for _ in range(2):  # a deletion waits until a list, too, shows that nothing is left
+    for _ in range(2):  # a deletion waits until a list also shows that nothing is left
         world.run(deadline=SECONDS)
     assert PAY not in world.cluster.syncers
 
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_rollout_of_another_namespace_continues(suspend: bool) -> None:
-    """Its gate opens in the same pass, before many of the tenant's, and however many statuses change. The gate of a
-    suspended syncer needs no look at Eureka."""
+    """Its gate opens in the same pass, before many of the busy tenant's and despite many changed statuses. The gate of
+    a suspended syncer needs no read of Eureka."""
     world = world_of(batch=None)
     many = of_tenant(MANY, syncers=MANY, readinessGate=True, suspend=suspend)
     world.cluster.apply(syncer("pay", namespace=BANK, selector={"app": "pay"}, readinessGate=True), *many)

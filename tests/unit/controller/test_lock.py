@@ -1,4 +1,4 @@
-"""The lock: at most one copy works at a time, whatever happens to machines, clocks and the API."""
+"""The lock: at most one copy works at a time, despite failures of machines, clocks and the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 
 
 @dataclass
 class Machine:
-    """A clock of its own: where it begins, how fast it goes, and what time of day it believes."""
+    """A machine with a clock of its own: its start, its speed and its time of day."""
 
     real: Clock
     offset: float = 0
@@ -47,7 +47,7 @@ class Machine:
 
 
 class Pair:
-    """Two copies on two machines, and the object."""
+    """Two copies on two machines, and the lock's object."""
 
     def __init__(self, *, skew: float = 0, offset: float = 0, rate: float = 1) -> None:
         self.real = Clock(0)
@@ -66,7 +66,7 @@ def unavailable() -> None:
 
 
 def test_the_first_one_takes_it_and_the_other_waits() -> None:
-    """The object is made by who comes first; the other says who that is."""
+    """The first copy creates the object. The other one reports who has the lock."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -75,7 +75,7 @@ def test_the_first_one_takes_it_and_the_other_waits() -> None:
 
 
 def test_a_holder_that_renews_keeps_it() -> None:
-    """For hours, with one write each time and no read."""
+    """It does so for hours, with one write each time and no read."""
     pair = Pair()
     for _ in range(2000):
         pair.a.attempt()
@@ -89,7 +89,7 @@ def test_a_holder_that_renews_keeps_it() -> None:
 
 
 def test_a_killed_holder_is_replaced_when_its_time_is_over() -> None:
-    """Not sooner than the duration, and not later than one look after it."""
+    """The takeover comes after the duration, and at most one look later."""
     pair = Pair()
     pair.a.attempt()
     waited = 0.0
@@ -103,7 +103,7 @@ def test_a_killed_holder_is_replaced_when_its_time_is_over() -> None:
 
 
 def test_a_holder_stops_before_another_one_may_begin() -> None:
-    """An API that is silent for the holder alone: it stops seconds before the other takes over."""
+    """The API fails for the holder alone, which stops seconds before the other copy takes over."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -117,7 +117,7 @@ def test_a_holder_stops_before_another_one_may_begin() -> None:
 
 
 def test_a_released_lock_is_taken_at_once() -> None:
-    """A normal end leaves nobody waiting."""
+    """A normal end leaves no copy waiting."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -128,7 +128,7 @@ def test_a_released_lock_is_taken_at_once() -> None:
 
 
 def test_who_does_not_hold_it_releases_nothing() -> None:
-    """One that lost it, or never had it, writes nothing when it ends."""
+    """A copy that lost the lock, or never had it, writes nothing when it ends."""
     pair = Pair()
     pair.b.release()
     assert pair.store.calls == []
@@ -140,7 +140,7 @@ def test_who_does_not_hold_it_releases_nothing() -> None:
 
 
 def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The lock ends by itself, and the process ends as it would."""
+    """The lock expires by itself, and the process ends as usual."""
     pair = Pair()
     pair.a.attempt()
     pair.store.trouble = unavailable
@@ -150,7 +150,7 @@ def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_paused_holder_that_wakes_finds_another_holder() -> None:
-    """It does not hold it in the moment it wakes, and learns who does."""
+    """It does not hold the lock when it wakes, and learns who does."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -164,7 +164,7 @@ def test_a_paused_holder_that_wakes_finds_another_holder() -> None:
 
 
 def test_a_paused_holder_whom_nobody_replaced_goes_on() -> None:
-    """Nobody wrote in between, so nobody else worked."""
+    """Nobody wrote to the object meanwhile, so nobody else worked."""
     pair = Pair()
     pair.a.attempt()
     pair.later(3600)
@@ -175,7 +175,7 @@ def test_a_paused_holder_whom_nobody_replaced_goes_on() -> None:
 
 @pytest.mark.parametrize("skew", [-86_400.0, 86_400.0])
 def test_the_time_of_day_of_two_machines_may_differ(skew: float) -> None:
-    """Nothing is decided by the times in the object."""
+    """No decision depends on the times in the object."""
     pair = Pair(skew=skew, offset=12_345)
     pair.a.attempt()
     pair.b.attempt()
@@ -188,10 +188,10 @@ def test_the_time_of_day_of_two_machines_may_differ(skew: float) -> None:
 
 
 def test_two_that_race_for_a_free_lock() -> None:
-    """One wins; the other reads again, and knows who."""
+    """One copy wins. The other one reads again, and learns who holds the lock."""
     pair = Pair()
     pair.store.record = LockRecord(holder="", version="0")
-    pair.b.attempt()  # so that b has read it before
+    pair.b.attempt()  # so that b has read the object before
     pair.b.release()
     once = iter([None])
 
@@ -206,7 +206,7 @@ def test_two_that_race_for_a_free_lock() -> None:
 
 
 def test_one_that_is_always_too_late_does_not_know_who_has_it() -> None:
-    """Three lost races end the try."""
+    """It gives up after three lost races."""
     store = Store(record=LockRecord(holder="", version="0"))
     clock = Clock(0)
     lock = Lock(store, clock, NAME, "a")
@@ -225,7 +225,7 @@ def test_one_that_is_always_too_late_does_not_know_who_has_it() -> None:
 
 
 def test_a_renewal_whose_answer_was_lost_counts_when_it_is_read() -> None:
-    """The object has another version then, and still our name."""
+    """The object has another version then, and still this copy's name."""
     pair = Pair()
     pair.a.attempt()
     pair.store.back = unavailable
@@ -239,7 +239,7 @@ def test_a_renewal_whose_answer_was_lost_counts_when_it_is_read() -> None:
 
 
 def test_a_deleted_lock_is_made_again() -> None:
-    """By its holder, at the next renewal."""
+    """The holder creates it at its next renewal."""
     pair = Pair()
     pair.a.attempt()
     pair.store.record = None
@@ -249,7 +249,8 @@ def test_a_deleted_lock_is_made_again() -> None:
 
 
 def test_a_lock_that_cannot_be_read_is_unknown() -> None:
-    """At the start at once; a holder when it has to stop; one that waits after as long as a holder may be silent."""
+    """A new copy says so at once. A holder says so when it has to stop, and a waiting copy after the lock's
+    duration."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -273,7 +274,7 @@ def test_a_lock_that_cannot_be_read_is_unknown() -> None:
 
 
 def test_a_holder_that_nobody_renewed_is_unknown() -> None:
-    """As after a pause, before it looks again."""
+    """This is so after a pause, before it reads the object again."""
     pair = Pair()
     pair.a.attempt()
     pair.later(60)
@@ -283,7 +284,7 @@ def test_a_holder_that_nobody_renewed_is_unknown() -> None:
 
 
 def test_an_error_without_a_cause_is_no_answer_that_makes_sense() -> None:
-    """Its exit code is that of an unread API."""
+    """Its exit code is that of a Kubernetes API that cannot be read."""
     pair = Pair()
 
     def refused() -> None:
@@ -297,7 +298,7 @@ def test_an_error_without_a_cause_is_no_answer_that_makes_sense() -> None:
 
 
 def test_the_last_good_pass_is_written_with_the_next_renewal_and_stays() -> None:
-    """No call of its own; the next holder's renewals leave it."""
+    """It needs no call of its own. The renewals of the next holder leave it as it is."""
     pair = Pair()
     pair.a.attempt()
     pair.a.passed(GOOD)
@@ -313,7 +314,7 @@ def test_the_last_good_pass_is_written_with_the_next_renewal_and_stays() -> None
 
 
 def test_a_pass_that_ends_while_the_lock_is_renewed_is_written_by_the_next_renewal() -> None:
-    """It must not be taken for the one that was just written."""
+    """It must not be confused with the pass that was just written."""
     pair = Pair()
     pair.a.attempt()
     newer = replace(GOOD, at=8.0)
@@ -327,7 +328,7 @@ def test_a_pass_that_ends_while_the_lock_is_renewed_is_written_by_the_next_renew
 
 
 def test_a_copy_that_waits_knows_the_last_good_pass() -> None:
-    """As the object says; none before it is read."""
+    """It reads it from the object, and knows of none before."""
     pair = Pair()
     assert pair.b.last_good is None
     pair.a.attempt()
@@ -338,7 +339,7 @@ def test_a_copy_that_waits_knows_the_last_good_pass() -> None:
 
 
 def test_a_release_records_the_last_good_pass() -> None:
-    """One call for both."""
+    """One call does both."""
     pair = Pair()
     pair.a.attempt()
     pair.a.passed(GOOD)
@@ -351,7 +352,7 @@ def test_a_release_records_the_last_good_pass() -> None:
 
 
 def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
-    """And that it took it."""
+    """It also says that it took the lock."""
     caplog.set_level(logging.INFO)
     pair = Pair()
     pair.a.attempt()
@@ -364,7 +365,7 @@ def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture
 
 
 def test_a_free_lock_is_taken_without_a_message(caplog: pytest.LogCaptureFixture) -> None:
-    """A CronJob's run says nothing each minute."""
+    """The run of a CronJob would otherwise log a line each minute."""
     caplog.set_level(logging.INFO)
     pair = Pair()
     assert wait_for(pair.a, pair.machines[0]) == Held()
@@ -372,7 +373,7 @@ def test_a_free_lock_is_taken_without_a_message(caplog: pytest.LogCaptureFixture
 
 
 def test_patience_ends_while_the_holder_renews() -> None:
-    """A run of single passes leaves the work to it."""
+    """A run of single passes leaves the work to the holder."""
     pair = Pair()
     pair.a.attempt()
     pair.store.trouble = lambda: pair.a.attempt() if pair.store.calls[-1] == "read" and pair.a.held else None
@@ -381,14 +382,14 @@ def test_patience_ends_while_the_holder_renews() -> None:
 
 
 def test_the_lock_of_a_killed_run_is_taken_within_the_patience() -> None:
-    """So the next Job of a CronJob does the work, not the one after."""
+    """The next Job of a CronJob then does the work, and not the one after it."""
     pair = Pair()
     pair.a.attempt()
     assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
 
 
 def test_a_dead_holders_lock_is_taken_whatever_duration_it_names() -> None:
-    """Somebody edited it, or wrote it with another program."""
+    """Somebody edited the object, or another program wrote it."""
     pair = Pair()
     pair.a.attempt()
     assert pair.store.record is not None
@@ -400,7 +401,7 @@ def test_a_dead_holders_lock_is_taken_whatever_duration_it_names() -> None:
 
 
 def test_a_dead_holders_lock_is_taken_though_something_else_in_the_object_changes() -> None:
-    """A label, or an annotation of a deployment tool."""
+    """Somebody changes a label, or a deployment tool changes an annotation."""
     pair = Pair()
     pair.a.attempt()
 
@@ -412,7 +413,7 @@ def test_a_dead_holders_lock_is_taken_though_something_else_in_the_object_change
 
 
 def test_slow_answers_do_not_make_a_dead_holder_look_at_work() -> None:
-    """A run gives up only when it saw the holder renew."""
+    """A run gives up only after it saw the holder renew."""
     pair = Pair()
     pair.a.attempt()
     pair.store.trouble = lambda: pair.later(2.2) if pair.store.calls[-1] == "read" else None
@@ -420,7 +421,7 @@ def test_slow_answers_do_not_make_a_dead_holder_look_at_work() -> None:
 
 
 def test_a_copy_that_waits_can_be_stopped() -> None:
-    """By SIGTERM."""
+    """SIGTERM stops it."""
     pair = Pair()
     pair.machines[1].stopped = True
     assert wait_for(pair.b, pair.machines[1]) is None
@@ -430,13 +431,13 @@ def test_a_copy_that_waits_can_be_stopped() -> None:
 
 
 def under(pair: Pair) -> tuple[UnderLock, TimeLimit]:
-    """Copy a's passes, and their time."""
+    """Passes of copy a under the lock, and their time limit."""
     limit = TimeLimit(pair.machines[0])
     return UnderLock(pair.a, limit.only_while), limit
 
 
 def test_a_pass_may_write_while_the_lock_is_held_and_not_a_moment_longer() -> None:
-    """The limit that every call asks, and the deadline that every stage asks, end with it."""
+    """Both the time limit of every call and the deadline of every stage end with the lock."""
     pair = Pair()
     pair.a.attempt()
     passes, limit = under(pair)
@@ -448,7 +449,7 @@ def test_a_pass_may_write_while_the_lock_is_held_and_not_a_moment_longer() -> No
 
 
 def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
-    """Before it, and after it."""
+    """It says so before a pass and after one."""
     pair = Pair()
     pair.a.attempt()
     passes, _ = under(pair)
@@ -462,7 +463,7 @@ def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
 
 
 def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it_meanwhile() -> None:
-    """Its plan is older than what the other one did."""
+    """Its plan is older than what the other copy did."""
     pair = Pair()
     pair.a.attempt()
     passes, limit = under(pair)
@@ -479,7 +480,7 @@ def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it
 
 
 def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_the_lock_again() -> None:
-    """The object bears its name when it is read next, as after a renewal."""
+    """The next read of the object shows this copy's name, as after a renewal."""
     pair = Pair()
     pair.a.attempt()
     passes, limit = under(pair)
@@ -499,7 +500,7 @@ def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_th
 
 
 def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
-    """Leases must not expire because the Kubernetes API is away."""
+    """Leases must not expire because the Kubernetes API cannot be reached."""
     pair = Pair()
     passes, limit = under(pair)
 
@@ -522,7 +523,7 @@ def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
 
 
 class Shop:
-    """An app of two pods between fakes, whose passes are copy a's. Without the lock no call of them begins."""
+    """An app of two pods between fakes, whose passes belong to copy a. Without the lock none of their calls begins."""
 
     def __init__(self) -> None:
         self.pair, self.world = Pair(), FakeWorld()
@@ -533,7 +534,7 @@ class Shop:
         self.slow = ""
         """The call that loses the lock."""
         self.made: list[bool] = []
-        """For each pass, whether it could do all."""
+        """For each pass, whether it could do everything."""
         self.world.wire.then = self.called
         self.pair.a.attempt()
         self.one_pass()
@@ -549,7 +550,7 @@ class Shop:
         return reconcile(self.world.world, replace(self.world.settings, renew_only=renew_only))
 
     def called(self) -> None:
-        """A call that is slow loses the lock, and the Kubernetes API with it."""
+        """A slow call that loses the lock, and with it the Kubernetes API."""
         if self.world.wire.verbs()[-1] == self.slow:
             self.world.clock.sleep(RENEW_WITHIN)
             self.pair.store.trouble = unavailable
@@ -562,7 +563,7 @@ silent = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 
 
 def test_after_a_pass_that_lost_its_time_with_the_lock_another_one_renews() -> None:
-    """A Kubernetes API that goes away as a pass begins must not cost that pass its renewals."""
+    """The Kubernetes API fails as a pass begins. That pass may not lose its renewals."""
     shop = Shop()
     shop.slow = "identity"
     report = shop.one_pass()
@@ -572,7 +573,7 @@ def test_after_a_pass_that_lost_its_time_with_the_lock_another_one_renews() -> N
 
 
 def test_a_pass_that_renewed_before_it_lost_the_lock_is_not_followed_by_another() -> None:
-    """Its leases are as young as they can be."""
+    """Its leases were just renewed."""
     shop = Shop()
     shop.slow = "list_services"
     report = shop.one_pass()
@@ -580,7 +581,7 @@ def test_a_pass_that_renewed_before_it_lost_the_lock_is_not_followed_by_another(
     assert report.outcomes.succeeded == 2
 
 
-# --- Anything at all -------------------------------------------------------------------------------------------------
+# --- Random events ---------------------------------------------------------------------------------------------------
 
 SECONDS = st.sampled_from([0.0, 1.0, 4.5, 5.5, 9.5, 10.5, 14.5, 15.5, 60.0])
 EVENTS = st.lists(
@@ -603,7 +604,7 @@ EVENTS = st.lists(
 def test_two_copies_never_both_hold_the_lock(
     events: list[tuple[str, str, float, float, float, str, bool]], skew: float, offset: float, rate: float
 ) -> None:
-    """Whatever is slow, lost or paused, and however two clocks differ, each by less than a tenth in speed."""
+    """Calls may be slow or lost, processes may pause, and the speed of both clocks may differ by less than a tenth."""
     pair = Pair(skew=skew, offset=offset, rate=rate)
     locks = {"a": pair.a, "b": pair.b}
 

@@ -1,4 +1,4 @@
-"""Pass after pass: how many, how far apart, and how they end."""
+"""The loop of passes: how many, how far apart, and how they end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 
 class Passes:
-    """Runs passes on a world, each of which takes `seconds`; `trouble` are the numbers of those that meet a bug."""
+    """Makes passes that take `seconds` each. Those with a number in `trouble` raise an unexpected error."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Passes:
 
 
 def loop(passes: Passes, schedule: Schedule) -> tuple[ExitCode, list[ExitCode]]:
-    """The exit code, and that of each pass."""
+    """The exit code of the loop, and that of each pass."""
     told: list[ExitCode] = []
     code = run_passes(passes, passes.world.clock, schedule, lambda _, code: told.append(code))
     return code, told
@@ -58,7 +58,7 @@ def world() -> FakeWorld:
 
 @pytest.mark.parametrize(("seconds", "apart"), [(0, 30), (12, 30), (45, 45)])
 def test_passes_begin_an_interval_apart_however_long_they_take(world: FakeWorld, seconds: float, apart: float) -> None:
-    """From start to start; one that takes longer is followed at once."""
+    """The interval counts from start to start. A pass that takes longer is followed at once."""
     passes = Passes(world, seconds=seconds)
     assert loop(passes, Schedule(passes=3)) == (ExitCode.OK, [ExitCode.OK] * 3)
     begun = passes.begun
@@ -67,14 +67,14 @@ def test_passes_begin_an_interval_apart_however_long_they_take(world: FakeWorld,
 
 @pytest.mark.parametrize(("passes", "code"), [(None, ExitCode.OK), (5, ExitCode.INCOMPLETE)])
 def test_a_signal_ends_the_loop(world: FakeWorld, passes: int | None, code: ExitCode) -> None:
-    """That is how a daemon ends; passes that were asked for and not made are cut short."""
+    """A daemon ends like that. A number of passes that was not reached counts as cut short."""
     running = Passes(world, stop_in=2)
     assert loop(running, Schedule(passes=passes))[0] is code
     assert len(running.begun) == 2
 
 
 def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged with its place; the last pass tells it to the caller."""
+    """It is logged with its place. After the last pass, the caller gets it as well."""
     with caplog.at_level(logging.ERROR):
         assert loop(Passes(world, trouble=(1,)), Schedule(passes=2)) == (ExitCode.OK, [ExitCode.OK])
     assert "ZeroDivisionError" in caplog.text
@@ -83,7 +83,7 @@ def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: 
 
 
 def test_a_lost_lock_ends_the_passes_at_once(world: FakeWorld) -> None:
-    """Another copy makes them."""
+    """Another copy makes the passes then."""
     passes = Passes(world, trouble=(2,), error=LockLost("another copy has it"))
     with pytest.raises(LockLost):
         loop(passes, Schedule(passes=None))
@@ -91,7 +91,7 @@ def test_a_lost_lock_ends_the_passes_at_once(world: FakeWorld) -> None:
 
 
 def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever tells of a pass: the leases are renewed all the same, also until the next pass."""
+    """Leases are renewed whatever raises the error, also until the next pass."""
     told: list[ExitCode] = []
     renewed: list[int] = []
 
@@ -115,7 +115,8 @@ OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="Eureka: the connection was re
 def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
     world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One warning and one line, however many passes it takes; a daemon's report alone has neither time nor level."""
+    """The log has one warning and one line, however many passes it lasts. A daemon's report has neither time nor
+    level."""
 
     class Outage(Passes):
         def __call__(self) -> PassReport:
@@ -134,7 +135,7 @@ def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
 def test_who_reads_the_report_of_one_pass_needs_no_log_of_it(
     world: FakeWorld, caplog: pytest.LogCaptureFixture, watched: bool, passes: int, lines: int
 ) -> None:
-    """A CronJob, a pipeline and a daemon do: what is logged has a time and a level."""
+    """A CronJob, a pipeline and a daemon do need it. The log has a time and a level."""
     world.registry.unreadable = OUTAGE
     loop(Passes(world), Schedule(passes=passes, watched=watched))
     assert len(caplog.records) == lines

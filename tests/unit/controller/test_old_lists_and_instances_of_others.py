@@ -1,4 +1,4 @@
-"""Passes that once went wrong: old lists, instances of others, slow servers, registrations that fail."""
+"""Former faults of passes: old lists, instances of others, slow servers, and registrations that fail."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> object:
-    """The registration that a pod makes for itself."""
+    """The instance that a pod registers for itself."""
     ip = f"10.0.0.{number}"
     found = changed(foreign(f"pod-{number}:8080"), host_name=ip, ip_addr=ip, port=Port(8080, True))
     return changed(found, status=status, vip_address=vip)
 
 
 def test_an_instance_of_others_under_our_id_stays_when_a_duplicate_is_gone() -> None:
-    """Whatever an uncached read brings up is read uncached itself before it is written."""
+    """An instance that an uncached read shows is itself read uncached before it is written."""
     world = article(cache=30)
     duplicate = itself(1)
     world.registry.put(duplicate)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_an_instance_of_others_under_our_id_stays_when_a_duplicate_is_gone() -> 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_an_unlisted_instance_of_others_with_an_unknown_status_stays(deleted: bool) -> None:
-    """Eureka answers a heartbeat for it with 404. It is neither overwritten, nor cancelled with a deleted syncer."""
+    """Eureka answers its renewal with 404. The instance is not overwritten, nor cancelled with a deleted syncer."""
     world = FakeWorld(cache=30)
     of_deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), of_deleted if deleted else syncer())
@@ -74,7 +74,7 @@ def test_an_unlisted_instance_of_others_with_an_unknown_status_stays(deleted: bo
 
 
 def test_the_last_up_instance_stays_until_the_wrongly_listed_one_is_up() -> None:
-    """The process that turned the other one DOWN was killed a moment ago, and the list does not know yet."""
+    """Another process turned the other instance DOWN and was killed. The list is older than that."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     world.run()
@@ -90,7 +90,8 @@ def test_the_last_up_instance_stays_until_the_wrongly_listed_one_is_up() -> None
 
 
 def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
-    """A rolling update of many pods costs one read more, not one for each that stays. One that is DOWN is none."""
+    """A rolling update of many pods costs one more read, not one for each instance that stays. An instance that is DOWN
+    does not count."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 9))), syncer())
     world.run()
@@ -110,21 +111,22 @@ def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
 def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
     status: InstanceStatus, vip: str, goes: bool, comes: bool
 ) -> None:
-    """The last UP instance waits for one that callers find under the same name: the pod's own, or ours beside it."""
+    """The last UP instance stays until callers find another one under the same name. That is the pod's own instance, or
+    ours beside it."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     add_app(world, "other", 9)
     world.run()
     world.registry.put(itself(2, status, vip))  # type: ignore[arg-type]
     world.cluster.apply(piece(endpoint(2)))
-    for _ in range(2):  # the last of an app goes at the second look
+    for _ in range(2):  # the last instance of an app is removed at the second look
         world.run()
         world.later(21)
     assert (key(1) not in world.registry.held, key(2) in world.registry.held) == (goes, comes)
 
 
 def test_slow_reads_leave_time_for_what_they_found() -> None:
-    """100 first registrations, each read in more than a second: every pass registers some."""
+    """Each of 100 first registrations is read in more than a second. Every pass still registers some."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     slow(world, ("read_instance", "absent_batch"), 1.2)
@@ -137,7 +139,7 @@ def test_slow_reads_leave_time_for_what_they_found() -> None:
 
 
 def test_an_instance_that_was_just_written_is_no_orphan_during_a_crd_deletion() -> None:
-    """The memory of a daemon asks for the CRD as the list does."""
+    """A daemon remembers its registration, and asks for the CRD as it does for a listed instance."""
     world = article(cache=30)
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -149,7 +151,7 @@ def test_an_instance_that_was_just_written_is_no_orphan_during_a_crd_deletion() 
 
 
 def test_an_app_that_is_renamed_stays_until_the_new_name_is_registered() -> None:
-    """Eureka refuses the new instances; the old ones serve on."""
+    """Eureka refuses the new instances, and the old ones stay registered."""
     world = article()
     add_app(world, "other", 9)
     world.run()
@@ -162,7 +164,7 @@ def test_an_app_that_is_renamed_stays_until_the_new_name_is_registered() -> None
 
 
 def test_an_add_that_eureka_always_refuses_changes_the_status_only_once() -> None:
-    """The registered pod is unready and the new one is refused: its removal waits, and no condition changes to and
+    """The registered pod is not ready and the new one is refused, so the removal waits. No condition changes to and
     fro."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
@@ -185,7 +187,7 @@ def test_an_add_that_eureka_always_refuses_changes_the_status_only_once() -> Non
 
 
 def test_a_refused_add_holds_no_removal_that_leaves_another_up() -> None:
-    """Its app and VIP keep an UP instance, if another syncer's: the dead one is not kept for ever."""
+    """Another syncer's instance keeps the app and the VIP UP, so the unready one is not kept for ever."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     world.cluster.apply(service("more", labels={}), piece(endpoint(5), service="more"))
@@ -199,7 +201,7 @@ def test_a_refused_add_holds_no_removal_that_leaves_another_up() -> None:
 
 
 def test_a_pod_that_cannot_move_to_a_new_name_keeps_its_old_instance() -> None:
-    """It is ready, and would be nowhere."""
+    """The pod is ready, and would have no instance at all."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     world.cluster.apply(service("more", labels={}), piece(endpoint(5), service="more"))
@@ -214,8 +216,9 @@ def test_a_pod_that_cannot_move_to_a_new_name_keeps_its_old_instance() -> None:
 
 
 def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -> None:
-    """One is over the limit and could not be cancelled at once. The other expires, which the list does not show, and
-    Eureka refuses it: that another syncer serves the app is no reason to cancel this one's last ready pod."""
+    """One pod is over the limit, and could be cancelled at once. The other one's lease expires, which the list does not
+    show, and Eureka refuses to register it. The UP instances of another syncer are no reason to cancel this syncer's
+    last ready pod."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service("more", labels={}), piece(endpoint(1), service="more"))
     world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
@@ -242,7 +245,7 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
 
 
 def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_read() -> None:
-    """A process that never learned whose cluster it is, and then cannot read Eureka's list either."""
+    """The process never learned its cluster, and then cannot read Eureka's list either."""
     world = article()
     world.run()
     world.renewals = RenewalLedger(period=0, slack=0)
@@ -257,7 +260,8 @@ def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_re
 
 
 def test_leases_live_while_eureka_cannot_be_read() -> None:
-    """A daemon renews what it renewed before, also what the brake holds or a syncer freezes."""
+    """A daemon renews what it renewed before. That includes held removals, and instances of a syncer that is not
+    served."""
     world = article()
     world.renewals = RenewalLedger(period=30, slack=15)
     world.run()
@@ -272,7 +276,8 @@ def test_leases_live_while_eureka_cannot_be_read() -> None:
 
 
 def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> None:
-    """A late heartbeat on another peer revives it; a memory of the cancel hides it not, nor is it renewed."""
+    """A late renewal on another peer brings it back. The memory of the cancel does not hide it, and it is not
+    renewed."""
     world = article()
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -287,7 +292,8 @@ def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> Non
 
 
 def test_the_brake_counts_only_instances_that_are_still_registered() -> None:
-    """70 of 100 expired and could not be registered again; the last 30 may not be removed as if they were few."""
+    """Of 100 instances 70 expired and could not be registered again. The last 30 must not count as a small part of
+    100."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     world.run()
@@ -304,7 +310,7 @@ def test_the_brake_counts_only_instances_that_are_still_registered() -> None:
 
 
 def test_a_renewal_that_was_late_in_its_pass_is_no_trouble_of_its_syncer() -> None:
-    """What the left-over time brought is in the status."""
+    """The status has the renewals that were made in the time left at the end."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
     world.run()
@@ -315,12 +321,12 @@ def test_a_renewal_that_was_late_in_its_pass_is_no_trouble_of_its_syncer() -> No
 
 
 def terminating(numbers: range, *, serving: bool) -> list[Endpoint]:
-    """Pods that go; while they serve or not."""
+    """Pods that terminate, and whether they still serve."""
     return [endpoint(n, ready=False, serving=serving, terminating=True) for n in numbers]
 
 
 def keeping(pods: int) -> FakeWorld:
-    """An app whose instances stay while their pods still serve; the brake as it is by default."""
+    """An app whose instances stay while their terminating pods serve. The brake has its defaults."""
     world = FakeWorld()
     world.cluster.apply(
         service(), piece(*(endpoint(n) for n in range(1, pods + 1))), syncer(terminating="KeepWhileServing")
@@ -330,7 +336,7 @@ def keeping(pods: int) -> FakeWorld:
 
 
 def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> None:
-    """Nothing is removed, so the brake has nothing to hold; they go when their successors stand."""
+    """Nothing is removed, so the brake has nothing to hold. They are removed when their successors are registered."""
     world = keeping(30)
     world.cluster.apply(piece(*terminating(range(1, 31), serving=True)))
     report = world.run()
@@ -343,7 +349,8 @@ def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> Non
 
 
 def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanishes_is_none() -> None:
-    """25 of 30 that terminate stop serving: they go. As many that are gone without having terminated: held."""
+    """Of 30 pods 25 terminate and stop serving: their instances are removed. As many vanish without terminating:
+    held."""
     world = keeping(30)
     left = [endpoint(n) for n in range(26, 31)]
     world.cluster.apply(piece(*terminating(range(1, 26), serving=False), *left))
@@ -359,7 +366,7 @@ def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanis
 
 
 def test_the_last_that_serves_while_it_terminates_is_no_reason_to_empty_everything() -> None:
-    """All that we own would go: that is a person's decision, whatever the evidence."""
+    """All our instances would be removed. A person has to decide that, whatever the evidence."""
     world = keeping(3)
     world.cluster.apply(piece(*terminating(range(1, 4), serving=True)))
     world.run()
@@ -370,7 +377,7 @@ def test_the_last_that_serves_while_it_terminates_is_no_reason_to_empty_everythi
 
 
 def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew() -> None:
-    """It is no difference of its own; an update and a lost lease both register what the spec says, and no more."""
+    """It is no difference. An update and a lost lease both register the metadata of the spec, and nothing else."""
     for anew in ("update", "lost"):
         world = FakeWorld()
         world.cluster.apply(service(), piece(endpoint(1)), syncer(metadata={"team": "red"}))
@@ -389,8 +396,8 @@ def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew(
 
 
 def test_an_out_of_service_instance_replaces_nothing_when_it_is_ready_again() -> None:
-    """Its spec changed while it was not ready, so it was registered as DOWN, which is trusted before an override. A
-    register of UP makes it OUT_OF_SERVICE again."""
+    """Its spec changed while the pod was not ready. It was registered as DOWN, which Eureka trusts before an override.
+    A registration as UP makes it OUT_OF_SERVICE again."""
     world = FakeWorld()
     every = [endpoint(n) for n in (1, 2, 3)]
     world.cluster.apply(service(), piece(*every), syncer())
@@ -416,7 +423,8 @@ SHOP = {"part": "shop"}
 )
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: dict[str, Any], not_ready: str) -> None:
-    """An Ingress, or a node with a secure port alone: what is UP there of another Service says nothing of this one."""
+    """The host is an Ingress, or a node with a secure port alone. Another Service's UP instance there is no proof that
+    this one serves."""
     world = FakeWorld()
     world.cluster.nodes = Complete(data=(Node(name="node-1", ready=True, internal=("192.168.0.1",)),))
     for number, app in enumerate(("cart", "pay", "search"), 1):
@@ -444,7 +452,7 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: d
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 @pytest.mark.parametrize("change", ["another name", "an older syncer"])
 def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str, change: str) -> None:
-    """Also where the app has others: a call that failed takes no pod that serves out of it."""
+    """This also holds where the app has other instances. A failed call removes no pod that serves."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({("ops", "shop"), (NS, "shop")}))
     across = {"app": "rating", "namespace": "shop"}
@@ -475,7 +483,8 @@ def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str,
 
 
 def test_another_witness_is_asked_where_one_cannot_be_read() -> None:
-    """What the list calls UP may be DOWN: the last that is surely UP stays until that is up again."""
+    """An instance that the list shows as UP may be DOWN. The last one that is surely UP stays until the other is UP
+    again."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(number) for number in (1, 2, 3))), syncer())
     add_app(world, "other", 9)
@@ -490,7 +499,7 @@ def test_another_witness_is_asked_where_one_cannot_be_read() -> None:
 
 
 def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -> None:
-    """A person asked for it, and the app has others."""
+    """A person asked for the deletion, and the app has other instances."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({("ops", NS)}))
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
@@ -505,7 +514,7 @@ def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trouble: str) -> None:
-    """Its sandbox was created again: callers find nobody there, or another pod."""
+    """The pod's sandbox was created again. At the old address callers find nobody, or another pod."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     add_app(world, "other", 9)
@@ -517,7 +526,7 @@ def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trou
 
 
 def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered() -> None:
-    """It has both addresses."""
+    """The pod has an address of each family."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     add_app(world, "other", 9)

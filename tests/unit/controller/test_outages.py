@@ -1,4 +1,4 @@
-"""An outage is told when it begins and when it ends, per source, however its words vary meanwhile."""
+"""Outages: one message when an outage of a source begins and one when it ends, although its error texts vary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EUREKA = f"Eureka: {AWAY.message}"
 
 
 class Watched:
-    """Passes 30 s apart, and what changed with each: `+` began, `-` ended."""
+    """Passes 30 s apart, and the messages of each: `+` for a beginning, `-` for an end."""
 
     def __init__(self) -> None:
         self.world = article()
@@ -48,21 +48,21 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_peace_is_silent(watched: Watched) -> None:
-    """Nothing is told of passes that could read all."""
+def test_passes_without_failures_give_no_message(watched: Watched) -> None:
     assert watched.passes(3) == []
 
 
 def test_an_outage_of_eureka_is_reported_when_it_begins_and_ends(watched: Watched) -> None:
-    """When it begins, with the words of the report, and when it ends, with how long it lasted."""
+    """The first message has the words of the report. The last one says how long the outage lasted."""
     watched.world.registry.unreadable = AWAY
     assert watched.passes(5) == [f"+ {EUREKA}"]
     watched.world.registry.unreadable = None
     assert watched.passes(2) == ["- Eureka can be read again, after 2m30s"]
 
 
-def test_other_words_are_no_other_outage_and_another_cause_is(watched: Watched) -> None:
-    """A request id changes with every call. That the login is refused by now is news; the time goes on."""
+def test_another_text_is_the_same_outage_and_another_cause_is_a_new_one(watched: Watched) -> None:
+    """A request id in the text changes with every call. A refused login is another cause, and the outage's time goes
+    on."""
     for number in range(3):
         watched.world.registry.unreadable = replace(AWAY, message=f"Eureka is away, request {number}")
         assert watched.passes() == (["+ Eureka is away, request 0"] if number == 0 else [])
@@ -73,7 +73,7 @@ def test_other_words_are_no_other_outage_and_another_cause_is(watched: Watched) 
 
 
 def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
-    """One list fails, then the whole API: nobody knows then of the list, and it ends when it can be read."""
+    """While the whole API fails, nothing is known of one list. That outage ends when the list can be read."""
     watched.world.cluster.unknown["services", "*"] = DENIED
     assert watched.passes(2) == ["+ Services: 403: grant list"]
     watched.world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
@@ -86,7 +86,7 @@ def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
 
 @pytest.mark.parametrize("other", ["other", "0ther"])
 def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched, other: str) -> None:
-    """The first of them, and how many more there are; a name may begin with a digit."""
+    """The message names the first namespace and counts the others. A namespace's name may begin with a digit."""
     watched.world.cluster.apply(syncer("other", namespace=other))
     for namespace in (NS, other):
         watched.world.cluster.unknown["slices", namespace] = DENIED
@@ -96,7 +96,7 @@ def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched, othe
 
 
 def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
-    """Eureka is read, and takes nothing. A pass that has nothing to write says nothing of it."""
+    """Eureka can be read, but takes no write. A pass without a write to make gives no message."""
     world = watched.world
     for number in (1, 2):
         world.registry.refuse[key(number)] = RegistryDenied("PUT was answered 403: the CSRF protection refuses writes.")
@@ -112,14 +112,14 @@ def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
 
 
 def test_one_write_that_fails_is_no_outage(watched: Watched) -> None:
-    """The report tells it, and the server works."""
+    """The report has the failure, and other writes work."""
     watched.world.registry.refuse[key(1)] = RegistryUnavailable("no answer in time")
     assert watched.passes(2) == []
 
 
 @pytest.mark.parametrize("error", [ClusterUnavailable("the API answered 503"), ClusterDenied("may not patch")])
 def test_a_status_that_cannot_be_written_is_an_outage(watched: Watched, error: Exception) -> None:
-    """Who looks at the cluster alone sees nothing of it."""
+    """Somebody who looks only at the cluster would not notice it."""
 
     def failing(report: PassReport) -> PassReport:
         return replace(report, cluster_errors=(error,))  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def test_a_status_that_cannot_be_written_is_an_outage(watched: Watched, error: E
 
 
 def test_a_conflict_is_no_outage(watched: Watched) -> None:
-    """Somebody else wrote the same object, and the next pass does it."""
+    """Somebody else wrote the same object, and the next pass tries again."""
     conflict = ClusterConflict("changed 3 times")
     assert watched.passes(1, lambda report: replace(report, cluster_errors=(conflict,))) == []
 

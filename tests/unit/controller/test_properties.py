@@ -1,4 +1,4 @@
-"""What holds for every cluster and every registry."""
+"""Properties that hold for every cluster and every registry."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def claims_of(scenery: Scenery) -> Desired:
 def test_the_order_and_number_of_what_is_listed_change_nothing(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
-    """Slices, Services and endpoints permuted and listed twice: the same claims, the same plan."""
+    """Slices, Services and endpoints are reordered and listed twice. Claims and plan stay the same."""
 
     def shaken(things: tuple[Any, ...]) -> tuple[Any, ...]:
         twice = data.draw(st.lists(st.sampled_from(things), max_size=3)) if things else []
@@ -58,7 +58,7 @@ def test_the_order_and_number_of_what_is_listed_change_nothing(
 def test_a_plan_has_one_action_for_a_key_and_none_for_anothers(
     scenery: Scenery, registry: list[ObservedInstance]
 ) -> None:
-    """No instance that is not ours is in any action; only what is absent is registered."""
+    """No action concerns an instance of others. Only absent instances are registered."""
     stands = {one.key: one for one in registry}
     plan = make_plan(claims_of(scenery), observed(*registry))
     keys = [action.key for action in plan.actions]
@@ -77,7 +77,7 @@ def test_a_plan_has_one_action_for_a_key_and_none_for_anothers(
 
 
 def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Listed[Any], set[str]]:
-    """A list that failed for some namespaces, and which."""
+    """The namespaces whose lists failed, for one kind."""
     failed = data.draw(st.sets(st.sampled_from(NAMESPACES)))
     whole = listed(things)
     by_namespace: dict[str, Source[tuple[Any, ...]]] = {**whole.by_namespace, **dict.fromkeys(failed, DENIED)}
@@ -88,7 +88,7 @@ def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Lis
 def test_an_unknown_source_causes_no_removal(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
-    """Whatever is cancelled or changed belongs to a syncer whose namespace was read whole, of a CRD that lives."""
+    """Each cancel or change belongs to a syncer whose namespace was listed completely, while the CRD exists."""
     syncers, no_syncers = unknown_somewhere(data, scenery.syncers)
     services, no_services = unknown_somewhere(data, scenery.services)
     slices, no_slices = unknown_somewhere(data, scenery.slices)
@@ -117,7 +117,7 @@ def test_a_plan_without_eurekas_list_only_renews(scenery: Scenery) -> None:
 
 
 def world_of(scenery: Scenery, registry: list[ObservedInstance], *, cache: float) -> FakeWorld:
-    """The scenery and the registry, to run passes on."""
+    """A world with this scenery and registry, for passes."""
     world = FakeWorld(cache=cache)
     world.brake = NO_BRAKE
     world.cluster.syncers = {one.ref: one for one in scenery.syncers}
@@ -128,7 +128,7 @@ def world_of(scenery: Scenery, registry: list[ObservedInstance], *, cache: float
 
 
 def come_to_rest(world: FakeWorld) -> None:
-    """Three passes; what is held, for it is all that we own, is approved."""
+    """Make three passes. Held removals are approved, because they are all our instances."""
     for _ in range(3):
         held = world.run().held
         if held is not None:
@@ -145,7 +145,8 @@ def come_to_rest(world: FakeWorld) -> None:
 def test_after_a_pass_nothing_but_renewals_is_left(
     scenery: Scenery, registry: list[ObservedInstance], overrides: list[tuple[int, InstanceStatus]], cache: float
 ) -> None:
-    """Every world comes to rest, overrides and lists of 30 s included, and others' instances are as they were."""
+    """Every world reaches this state, despite overrides and lists that are 30 s old. Instances of others are
+    unchanged."""
     world = world_of(scenery, registry, cache=cache)
     for number, status in overrides:
         if registry:
@@ -160,7 +161,7 @@ def test_after_a_pass_nothing_but_renewals_is_left(
 
 @given(sceneries(), REGISTRIES)
 def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: list[ObservedInstance]) -> None:
-    """At rest, each key that a syncer wants UP is registered, unless it is blocked or a person's override applies."""
+    """Each instance that a syncer wants UP is registered, unless it is blocked or a person's override applies."""
     world = world_of(scenery, registry, cache=0)
     come_to_rest(world)
     report = world.run()
@@ -178,7 +179,7 @@ def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: l
 
 @given(sceneries(), REGISTRIES)
 def test_the_same_world_gives_the_same_plan_and_statuses(scenery: Scenery, registry: list[ObservedInstance]) -> None:
-    """No memory, no chance, no order of sets."""
+    """The result depends on no memory, no chance and no order of sets."""
     first, second = (world_of(scenery, registry, cache=0) for _ in range(2))
     assert first.run().plan == second.run().plan
     assert {r: s.status for r, s in first.cluster.syncers.items()} == {

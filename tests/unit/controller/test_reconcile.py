@@ -1,4 +1,4 @@
-"""Whole passes over the fakes: the main story, and what each trouble leaves standing."""
+"""Whole passes over the fakes: the main story, and what each failure leaves registered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ A, B, C = (f"RATING 10.0.0.{number}:8080" for number in (1, 2, 3))
 
 
 def article(*, cache: float = 0) -> FakeWorld:
-    """The Service `rating` with two pods, its headless and metrics twins, and a syncer that names its port."""
+    """The Service `rating` with two pods, its headless and metrics Services, and a syncer that names its port."""
     world = FakeWorld(cache=cache)
     pods = (endpoint(1), endpoint(2))
     world.cluster.apply(
@@ -57,7 +57,7 @@ def article(*, cache: float = 0) -> FakeWorld:
 
 
 def pods(world: FakeWorld, *endpoints: object) -> None:
-    """The pods behind the Service are these now."""
+    """Set the pods behind the Service."""
     world.cluster.apply(
         piece(*endpoints),  # type: ignore[arg-type]
         piece(*endpoints, service="rating-headless"),  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def pods(world: FakeWorld, *endpoints: object) -> None:
 
 
 def add_app(world: FakeWorld, name: str, number: int) -> None:
-    """Another app: a syncer, its Service and its one pod."""
+    """Add another app: a syncer, its Service and its one pod."""
     world.cluster.apply(
         syncer(name, selector={"app": name}),
         service(name, labels={"app": name}),
@@ -74,7 +74,7 @@ def add_app(world: FakeWorld, name: str, number: int) -> None:
 
 
 def ours(world: FakeWorld) -> dict[str, str]:
-    """What stands, without the data centre's instance, which must always stand."""
+    """Our instances. The data centre's own instance must always be registered, and is left out here."""
     standing = world.statuses()
     assert standing.pop("RATING 192.0.2.1:0") == "UP"
     return standing
@@ -86,7 +86,7 @@ def world(request: pytest.FixtureRequest) -> FakeWorld:
 
 
 def test_eureka_follows_the_pods_until_the_syncer_is_deleted(world: FakeWorld) -> None:
-    """Registered, renewed, DOWN, UP, cancelled, another pod starts, the syncer is deleted; 40 s between two passes."""
+    """It covers register, renew, DOWN, UP, cancel, a new pod and the syncer's deletion, with passes 40 s apart."""
 
     def step(expected: dict[str, str], changes: list[str]) -> None:
         world.later(40)
@@ -117,7 +117,7 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(world: FakeWorld) -
 
 
 def test_a_second_pass_right_after_the_first_sends_renewals_only(world: FakeWorld) -> None:
-    """Even when the list does not show yet what the first one wrote: no POST, DELETE or PATCH."""
+    """The list need not show the first pass's writes. No POST, DELETE or PATCH is sent."""
     world.run()
     world.later(1)
     world.run()
@@ -126,19 +126,20 @@ def test_a_second_pass_right_after_the_first_sends_renewals_only(world: FakeWorl
 
 
 def test_eureka_is_listed_before_kubernetes(world: FakeWorld) -> None:
-    """What somebody registers in between must not look undesired; who the cluster is does not change."""
+    """An instance that somebody registers between the lists must not look undesired. The cluster's identity does not
+    change."""
     world.run()
     assert world.wire.calls[:5] == ["identity", "list_instances", "list_syncers", "list_services", "list_slices"]
 
 
 def slow(world: FakeWorld, call: str | tuple[str, ...], seconds: float) -> None:
-    """From now on such a call takes so long."""
+    """Make each such call take this long."""
     world.wire.then = lambda: world.later(seconds) if world.wire.calls[-1].startswith(call) else None
 
 
 @pytest.mark.parametrize("call", ["identity", "list_instances", "list_syncers", "list_slices", "read_instance"])
 def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) -> None:
-    """Whatever else hangs, all that stands is renewed in every pass."""
+    """Every registered instance is renewed in every pass, whichever server hangs."""
     world.run()
     world.later(60)
     pods(world, endpoint(3), endpoint(4))
@@ -149,7 +150,7 @@ def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) ->
 
 
 def test_renewals_that_their_stage_left_over_get_the_time_that_is_left() -> None:
-    """A slow Eureka renews more than its stage holds when nothing else is to be done."""
+    """A slow Eureka gets more renewals than their stage has time for, if the pass has nothing else to do."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
     world.run()
@@ -165,7 +166,7 @@ def test_renewals_that_their_stage_left_over_get_the_time_that_is_left() -> None
 
 @pytest.mark.parametrize("trouble", ["identity", "clash"])
 def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> None:
-    """What a slow Eureka leaves over in the stage of renewals is not left for the next pass."""
+    """Renewals that do not fit into their stage are not left for the next pass."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
     world.run()
@@ -181,7 +182,7 @@ def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> Non
 
 
 def test_no_instance_is_removed_while_its_successor_cannot_be_read(world: FakeWorld) -> None:
-    """A blocked add is a failed one."""
+    """A blocked registration counts as a failed one."""
     world.run()
     world.later(60)
     world.run()
@@ -193,7 +194,7 @@ def test_no_instance_is_removed_while_its_successor_cannot_be_read(world: FakeWo
 
 
 def test_adds_that_failed_do_not_loosen_the_brake() -> None:
-    """100 are replaced, and Eureka refuses 99 of the new ones."""
+    """One hundred instances are replaced, and Eureka refuses 99 of the new ones."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     world.run()
@@ -208,7 +209,7 @@ def test_adds_that_failed_do_not_loosen_the_brake() -> None:
 
 
 def test_a_finalizer_that_somebody_removed_is_set_again(world: FakeWorld) -> None:
-    """A replace without it, as by a careless client; a deletion would leave orphans."""
+    """A careless client replaced the object without it. A deletion would leave orphans."""
     world.run()
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=())
     world.later(60)
@@ -217,8 +218,8 @@ def test_a_finalizer_that_somebody_removed_is_set_again(world: FakeWorld) -> Non
 
 
 def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
-    """The first registration of an id needs an uncached 404, and the same cluster still; then its finalizer, then the
-    POST and a renewal."""
+    """A first registration needs an uncached 404 and the same cluster. The finalizer follows, then POST and a
+    renewal."""
     world.run()
     assert world.wire.verbs()[5:13] == [
         "read_instance",
@@ -234,8 +235,8 @@ def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("gone", [True, False], ids=["its pod is gone", "its pod is unready"])
 def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool) -> None:
-    """It is left as it is, and exit code and condition say so. An instance that would not change is not reported,
-    though its read has failed, too: one that is to stay UP is read as the witness of a removal."""
+    """It is left as it is, and the exit code and the condition say so. A failed read of an instance that stays
+    unchanged is not reported. One that stays UP is read only as the witness of a removal."""
     world = article()
     world.run()
     pods(world, endpoint(1), *([] if gone else [endpoint(2, ready=False)]))
@@ -254,7 +255,7 @@ def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool)
 
 
 def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:
-    """Neither to Eureka nor to Kubernetes; it shows the plan."""
+    """It writes neither to Eureka nor to Kubernetes, and shows the plan."""
     report = world.run(dry_run=True)
     assert [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
     assert ({action.key for action in report.plan.changes}, report.settings.dry_run) == ({key(1), key(2)}, True)
@@ -269,7 +270,8 @@ def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:
 @pytest.mark.parametrize("namespace", ["*", NS])
 @pytest.mark.parametrize("cause", list(Cause))
 def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: str, cause: Cause) -> None:
-    """Denied, timed out, cut, the CRD gone: renew without end; even when the pods went, or a syncer, meanwhile."""
+    """The list is denied, times out, is cut, or its CRD is gone. All is renewed for ever, even if pods or a syncer went
+    meanwhile."""
     world = article()
     world.run()
     pods(world)
@@ -282,7 +284,7 @@ def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: 
 
 
 def test_without_eurekas_list_desired_instances_are_renewed_or_registered_again() -> None:
-    """Desired ids are renewed, a 404 is registered, nothing is removed."""
+    """Desired instances are renewed. After a 404 they are registered again, and nothing is removed."""
     world = article()
     world.run()
     world.registry.held.pop(key(2))
@@ -295,7 +297,7 @@ def test_without_eurekas_list_desired_instances_are_renewed_or_registered_again(
 
 
 def test_a_first_registration_while_eureka_cannot_be_read_has_its_finalizer() -> None:
-    """The 404 of the renewal is the uncached answer; the finalizer comes before the POST."""
+    """The 404 of the renewal is the uncached answer. The finalizer is set before the POST."""
     world = article()
     world.registry.unreadable = DENIED
     world.run()
@@ -305,7 +307,7 @@ def test_a_first_registration_while_eureka_cannot_be_read_has_its_finalizer() ->
 
 
 def test_while_the_clusters_uid_is_unknown_our_instances_are_only_renewed() -> None:
-    """And nothing else; when Eureka is Unknown as well, nothing is done."""
+    """Nothing else is done. If Eureka is unknown as well, nothing at all is done."""
     world = article()
     world.run()
     pods(world)
@@ -333,7 +335,7 @@ def test_another_cluster_under_our_name_stops_all_but_renewals() -> None:
 
 @pytest.mark.parametrize("syncers", [1, 50])
 def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
-    """Every item is being deleted: nothing is cancelled and no finalizer removed, for as long as it lasts."""
+    """Every syncer is being deleted. Nothing is cancelled and no finalizer is removed, however long it lasts."""
     world = FakeWorld()
     for number in range(syncers):
         name = f"app{number}"
@@ -352,7 +354,7 @@ def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
 
 
 def test_an_abandoned_deletion_ends_while_the_crd_is_being_deleted() -> None:
-    """A person's annotation ends it; the instances expire by themselves."""
+    """A person's annotation ends it, and the instances expire by themselves."""
     world = article()
     world.run()
     world.cluster.crd = TERMINATING
@@ -364,7 +366,7 @@ def test_an_abandoned_deletion_ends_while_the_crd_is_being_deleted() -> None:
 
 
 def test_a_deletion_waits_for_eureka_and_says_so() -> None:
-    """The finalizer stays while the registry cannot be read."""
+    """The finalizer stays while Eureka cannot be read."""
     world = article()
     world.run()
     world.cluster.delete(REF)
@@ -377,7 +379,8 @@ def test_a_deletion_waits_for_eureka_and_says_so() -> None:
 
 
 def test_a_deletion_does_not_end_by_a_list_that_is_older_than_it() -> None:
-    """A pass was paused after its list, which hides what was registered a moment before, and whose pod is gone."""
+    """A pass was paused after its list. The list lacks an instance that was registered just before, and its pod is
+    gone."""
     world = article()
     world.run()
     hidden = {**world.registry.held}
@@ -400,7 +403,7 @@ def test_a_deletion_does_not_end_by_a_list_that_is_older_than_it() -> None:
 
 
 def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
-    """The old syncer is deleted, the new one claims its pods; the deletion then ends."""
+    """The old syncer is deleted, and the new one claims its pods. The deletion then ends."""
     world = article()
     world.run()
     world.cluster.apply(syncer("successor", port="http", created=2000))
@@ -414,7 +417,7 @@ def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
 
 
 def test_a_persons_out_of_service_is_kept() -> None:
-    """Through passes, not-ready and ready; it is reported, and counted as not UP."""
+    """It survives further passes and a change of readiness. It is reported, and not counted as UP."""
     world = article()
     world.run()
     world.registry.override(key(1), OUT)
@@ -431,7 +434,7 @@ def test_a_persons_out_of_service_is_kept() -> None:
 
 
 def test_an_expired_instance_is_registered_again_while_its_pod_is_ready() -> None:
-    """The list may still show it; the renewal's 404 shows that it is gone."""
+    """The list may still show it. The 404 of the renewal shows that it is gone."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -442,7 +445,7 @@ def test_an_expired_instance_is_registered_again_while_its_pod_is_ready() -> Non
 
 
 def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
-    """Nothing says that its pod lives."""
+    """Nothing shows that its pod is alive."""
     world = article(cache=30)
     world.run()
     world.later(31)
@@ -454,7 +457,8 @@ def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
 
 
 def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
-    """All pods are gone at once: held, renewed, told; the same plan id in the next pass; approved, done."""
+    """All pods disappear at once. The removals are held and renewed, with one plan id in each pass, until a person
+    approves."""
     world = article()
     world.run()
     pods(world)
@@ -476,7 +480,8 @@ def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
 
 
 def test_a_held_deletion_keeps_its_finalizer() -> None:
-    """Eleven apps of twelve are deleted at once: held, and the objects stay until it is approved."""
+    """Eleven of twelve apps are deleted at once. The removals are held, and the syncers stay until they are
+    approved."""
     world = FakeWorld()
     for name in "abcdefghijkl":
         add_app(world, name, ord(name))
@@ -497,7 +502,7 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
 
 
 def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:
-    """Whether the lease of what is held is due in a pass or not: the reason that the status gives is the same."""
+    """The status gives the same reason whether or not a held instance is renewed in that pass."""
     world = FakeWorld()
     world.renewals = RenewalLedger(period=30, slack=5)
     for name in "abcdefghijkl":
@@ -528,7 +533,7 @@ def test_the_last_up_instance_stays_until_its_successor_is_registered() -> None:
 
 
 def test_a_pod_that_is_replaced_at_its_address_keeps_the_instance() -> None:
-    """The same id, with another pod's mark; nothing goes down."""
+    """The id stays, the mark names the new pod, and nothing is DOWN."""
     world = article()
     world.run()
     pods(world, endpoint(1, pod="rating-9"), endpoint(2))
@@ -538,7 +543,8 @@ def test_a_pod_that_is_replaced_at_its_address_keeps_the_instance() -> None:
 
 
 def test_two_scopes_never_touch_each_others_instances() -> None:
-    """Two installations with one owner and disjoint namespaces; each sees only its own go."""
+    """Two installations have one owner and disjoint namespaces. The end of the one's pods changes no instance of the
+    other."""
     world = article()
     world.run()
     world.cluster.apply(syncer(namespace="other"), service(namespace="other"), piece(endpoint(7), namespace="other"))
@@ -547,12 +553,12 @@ def test_two_scopes_never_touch_each_others_instances() -> None:
     world.run()
     world.cluster.syncers.clear()
     world.run()
-    assert ours(world) == {A: "UP", B: "UP", "RATING 10.0.0.7:8080": "UP"}  # the last of its scope is held
+    assert ours(world) == {A: "UP", B: "UP", "RATING 10.0.0.7:8080": "UP"}  # the last instance of its scope is held
     assert all(str(key(number)) not in call for call in world.wire.calls for number in (1, 2))
 
 
 def test_an_orphan_is_cancelled() -> None:
-    """Its syncer was deleted while nobody ran, and its finalizer was removed by hand."""
+    """Its syncer was deleted while no process ran, and its finalizer was removed by hand."""
     world = article()
     world.registry.put(stored(instance(5, ref=SyncerRef(NS, "gone"))))
     world.run()
@@ -560,7 +566,7 @@ def test_an_orphan_is_cancelled() -> None:
 
 
 def test_our_id_with_anothers_mark_is_a_conflict_and_stays() -> None:
-    """It is neither changed nor renewed, and the syncer says so."""
+    """It is neither changed nor renewed, and the syncer's condition says so."""
     world = article()
     theirs = stored(instance(1), metadata={"team": "x"})
     world.registry.put(theirs)
@@ -572,7 +578,7 @@ def test_our_id_with_anothers_mark_is_a_conflict_and_stays() -> None:
 
 
 def test_changed_metadata_is_one_register_and_then_none() -> None:
-    """Also when a key is taken out again."""
+    """A key that is removed from the spec is a change as well."""
     world = article()
     for metadata in ({"a": "1"}, {"a": "2"}, {}):
         world.cluster.apply(syncer(port="http", metadata=metadata))
@@ -583,7 +589,7 @@ def test_changed_metadata_is_one_register_and_then_none() -> None:
 
 
 def test_passes_without_changes_write_nothing_for_hours() -> None:
-    """No status, no event, no register: renewals only, with lists up to 30 s old."""
+    """No status, event or registration is written. Only renewals are sent, with lists up to 30 s old."""
     world = article(cache=30)
     world.run()
     for _ in range(50):
@@ -597,7 +603,7 @@ def test_passes_without_changes_write_nothing_for_hours() -> None:
 
 
 def test_a_lease_is_only_a_lease() -> None:
-    """Without us the instances lapse after twice the duration."""
+    """Without renewals the instances expire after twice the lease duration."""
     world = article()
     world.run()
     world.later(599)
@@ -609,7 +615,7 @@ def test_a_lease_is_only_a_lease() -> None:
 
 
 def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
-    """Other calls fail in each pass, for renewals begin somewhere else; the status is not rewritten for that."""
+    """Each pass begins its renewals elsewhere, so other calls fail. The status is not rewritten for that."""
     world = FakeWorld()
     for app in range(3):
         name = f"app{app}"
@@ -627,7 +633,7 @@ def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
 
 
 def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -> None:
-    """Its image still has a Eureka client: ours waits, the condition says so, and it comes when the other goes."""
+    """Its image still has a Eureka client. The condition says so, and ours is registered when the pod's own is gone."""
     itself = changed(foreign("rating-1.rating:8080"), host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True))
     world.registry.put(itself)
     world.later(60)
@@ -650,7 +656,7 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
 @pytest.mark.parametrize(
     ("listed", "left"),
     [
-        ("both", {A, B}),  # whatever happened to Services and slices
+        ("both", {A, B}),  # whatever happens to Services and slices
         ("the first", {A}),
         ("none known", {A, B}),
     ],
@@ -658,7 +664,7 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
 def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
     world: FakeWorld, listed: str, left: set[str]
 ) -> None:
-    """A complete list of pods is evidence; one that could not be read is none."""
+    """A complete list of pods is evidence. A list that could not be read is none."""
     world.run()
     world.later(60)
     add_app(world, "other", 9)
@@ -677,7 +683,7 @@ def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
 
 
 def test_a_list_of_all_pods_proves_that_a_syncers_last_pods_are_gone(world: FakeWorld) -> None:
-    """Such a list does not name a namespace in which no pod is left."""
+    """The list does not name a namespace without pods."""
     for number in range(21):
         team = f"team-{number}"
         asks = syncer(namespace=team, metadataFrom=[{"key": "version", "podLabel": "version"}])
@@ -693,7 +699,7 @@ def test_a_list_of_all_pods_proves_that_a_syncers_last_pods_are_gone(world: Fake
 
 
 def test_pods_are_not_listed_while_all_syncers_are_served(world: FakeWorld) -> None:
-    """Nor for a syncer without instances that is not served."""
+    """They are not listed either for a syncer that is not served and has no instances."""
     world.cluster.apply(syncer("broken", selector={"app": "nobody"}))
     world.run()
     world.later(60)

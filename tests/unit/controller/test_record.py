@@ -1,4 +1,4 @@
-"""A record of a pass comes back as it was, plans the same, and holds no secret."""
+"""The record of a pass: it is read back unchanged, gives the same plan, and holds no secret."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLANTED = "hunter2-s3cr3t"
 
 
 def recorded(report: PassReport) -> Any:
-    """As a file holds it."""
+    """The record as a file holds it."""
     assert report.basis is not None
     record = Record(
         version=__version__,
@@ -46,7 +46,7 @@ def recorded(report: PassReport) -> Any:
 
 
 def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
-    """What a replay decides."""
+    """The plan of a replay."""
     record = from_data(data)
     assert record.basis is not None
     found = replayed(record.basis, record.at).basis
@@ -58,7 +58,7 @@ def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
 def test_every_pass_plans_the_same_from_its_record(
     scenery: Scenery, registry: list[ObservedInstance], brake: BrakeLimits
 ) -> None:
-    """Whatever it met, and also a second pass, which remembers the first."""
+    """It does so after any failure, and for a second pass, which remembers the first one."""
     world = world_of(scenery, registry, cache=0)
     world.brake = brake
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_every_pass_plans_the_same_from_its_record(
 
 
 def test_the_record_of_a_pass_over_some_labels_keeps_which() -> None:
-    """In the form that records of earlier versions have, so that these can be read as well."""
+    """The form is that of earlier versions, so their records can be read as well."""
     world = FakeWorld()
     add_app(world, "app", 1)
     some = Expression(key="team", operator="NotIn", values=frozenset({"red", "blue"}))
@@ -87,7 +87,7 @@ def test_the_record_of_a_pass_over_some_labels_keeps_which() -> None:
 
 
 def test_a_pass_that_cannot_read_eureka_has_a_record_too() -> None:
-    """It renews what it may, and plans nothing else."""
+    """The pass renews what it may, and plans nothing else."""
     world = FakeWorld()
     add_app(world, "app", 1)
     world.run()
@@ -98,7 +98,7 @@ def test_a_pass_that_cannot_read_eureka_has_a_record_too() -> None:
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Secrets in every place where somebody could have put one."""
+    """A world with secrets in every place where somebody could have put one."""
     world = FakeWorld()
     add_app(world, "app", 0)
     world.cluster.apply(
@@ -118,8 +118,8 @@ def world() -> FakeWorld:
 
 
 def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
-    """Neither under a key that sounds like one, nor in a URL, nor others' metadata; and the plan is the same, for what
-    was equal is equal."""
+    """None is under a secret-sounding key, in a URL, or in metadata of others. Equal values stay equal, so the plan is
+    the same."""
     report = world.run()
     assert report.basis is not None
     view = report.basis.view
@@ -155,7 +155,7 @@ def _annotated(one: Any) -> Any:
 
 
 def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
-    """Else each `a` of the record would be one."""
+    """Otherwise each `a` of the record would be hidden."""
     world.cluster.apply(syncer("app", selector={"app": "app"}, metadata={"token": "UP", "other.token": "a"}))
     data = recorded(world.run())
     assert planned_again(data) == [tuple(one) for one in data["decided"]]
@@ -165,7 +165,7 @@ def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
 @pytest.mark.parametrize("value", ["record", "rating", "register", "eurekube.io/report/v1", "endpoint"])
 @pytest.mark.parametrize("key", ["author", "auth", "user.password"])
 def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) -> None:
-    """It is hidden under its own key and nowhere else; an author is no secret."""
+    """It is hidden under its own key and nowhere else. The name `author` is no secret key."""
     world = FakeWorld()
     add_app(world, "app", 0)
     for number in range(2):
@@ -185,7 +185,8 @@ def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) 
 
 
 def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() -> None:
-    """A plan compares labels with selectors; an annotation that two keys get is hidden under both."""
+    """A plan compares labels with selectors, so they stay. An annotation that two keys refer to is hidden under
+    both."""
     world = FakeWorld()
     entries = [
         {"key": "api-token", "serviceLabel": "app"},
@@ -227,14 +228,14 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
     ],
 )
 def test_data_that_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
-    """In one sentence, and no class comes back that a record cannot hold."""
+    """One sentence says why. Only the classes of a record are read back."""
     with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
         from_data(damage(recorded(world.run())))
 
 
 @pytest.mark.parametrize("value", ["tiny", "a-value-that-is-long"])
 def test_a_record_keeps_annotation_values_and_hides_those_of_secret_keys(value: str) -> None:
-    """The plan is the same before and after it changes, and no other annotation is in the record."""
+    """The plan stays the same before and after such a value changes. Other annotations are not in the record."""
     world = FakeWorld()
     add_app(world, "app", 0)
     entries = [

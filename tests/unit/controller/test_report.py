@@ -1,4 +1,4 @@
-"""What the report of a pass shows, in which order, and what it says of what it could not see."""
+"""The report of a pass: what it shows, in which order, and what it says about failed reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AWAY = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
 
 
 def lines(report: PassReport, *, columns: int | None = None) -> list[str]:
-    """As a pipe gets it, or a terminal of so many columns."""
+    """The report's lines, for a pipe or for a terminal of this width."""
     stream = io.StringIO()
     console_for(stream, width=columns).print(pass_table(report, at_terminal=columns is not None))
     return stream.getvalue().splitlines()
@@ -39,7 +39,7 @@ def lines(report: PassReport, *, columns: int | None = None) -> list[str]:
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Ten apps of three pods, `app0` to `app9`, all registered."""
+    """Ten registered apps of three pods each, `app0` to `app9`."""
     world = FakeWorld()
     for number in range(10):
         add_app(world, f"app{number}", 0)
@@ -51,14 +51,14 @@ def world() -> FakeWorld:
 
 
 def crowd(world: FakeWorld, pods: int) -> None:
-    """As many new pods, of an app that comes first by name; and of the last app one pod less."""
+    """Add this many pods to an app that comes first by name, and remove a pod of the last app."""
     add_app(world, "aaa", 0)
     many = (endpoint(1000 + number) for number in range(pods))
     world.cluster.apply(piece(*many, service="aaa"), piece(endpoint(91), endpoint(92), service="app9"))
 
 
 def test_nothing_is_cut_where_no_person_looks(world: FakeWorld) -> None:
-    """A file has each registration and each syncer in trouble, and so has the data of JSON."""
+    """A file and the data of JSON have each registration and each syncer with a fault."""
     crowd(world, 300)
     for number in range(30):
         world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
@@ -72,7 +72,7 @@ def test_nothing_is_cut_where_no_person_looks(world: FakeWorld) -> None:
 
 
 def test_a_file_gets_the_columns_of_a_terminal(world: FakeWorld) -> None:
-    """They are written without rich; letters that take two columns are counted as two."""
+    """The file is written without rich. Letters that take two columns count as two."""
     crowd(world, 3)
     rows = rows_of(world.run())
     rows.append(replace(rows[0], app="ZZZ", why="服务", syncer=""))
@@ -85,7 +85,7 @@ def test_a_file_gets_the_columns_of_a_terminal(world: FakeWorld) -> None:
 
 
 def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld) -> None:
-    """The one cancel comes first, though its app is the last by name."""
+    """The only cancel comes first, although its app is the last by name."""
     crowd(world, 300)
     shown = lines(world.run(dry_run=True), columns=120)
     assert "APP9" in shown[1]
@@ -96,7 +96,7 @@ def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld)
 
 
 def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: FakeWorld) -> None:
-    """With three names and one whole sentence; three of a kind are shown one by one."""
+    """The sentence has three names and one whole message. Three syncers of a reason are still shown one by one."""
     for number in range(30):
         world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
     for number in range(3):
@@ -111,7 +111,7 @@ def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: Fake
 
 
 def test_dangerous_rows_come_first(world: FakeWorld) -> None:
-    """Failures, then cancels, changes to DOWN, conflicts, and last the registrations."""
+    """Failures come first, then cancels, changes to DOWN and conflicts. Registrations come last."""
     add_app(world, "aaa", 0)
     world.cluster.apply(
         piece(endpoint(200), endpoint(201), endpoint(202), service="aaa"),
@@ -126,7 +126,7 @@ def test_dangerous_rows_come_first(world: FakeWorld) -> None:
 
 
 def test_an_id_of_very_many_digits_is_a_row(world: FakeWorld) -> None:
-    """Python makes no number of more than 4300, and anybody may register such a name."""
+    """Python converts no number of more than 4300 digits, and anybody may register such a name."""
     key = InstanceKey("RATING", "9" * 5000)
     blocked = Blocked(key=key, syncer=SyncerRef(NS, "rating"), why="it is taken", obstacle=Obstacle.TAKEN)
     report = world.run(dry_run=True)
@@ -153,7 +153,7 @@ def test_held_removals_of_one_text_are_one_row_at_a_terminal() -> None:
 
 
 def test_a_long_reason_wraps_its_own_row_alone(world: FakeWorld) -> None:
-    """The other rows stay one line each."""
+    """The other rows stay on one line each."""
     crowd(world, 5)
     long = f"{instance(1000, app='AAA').key.id} is held by " + "a stranger with a long name " * 5
     report = world.run(dry_run=True)
@@ -169,7 +169,7 @@ def test_a_long_reason_wraps_its_own_row_alone(world: FakeWorld) -> None:
 
 
 def test_a_conflict_is_reported_once(world: FakeWorld) -> None:
-    """By its row in the table; the messages of JSON have a sentence for each."""
+    """Its row in the table reports it. The messages of JSON have a sentence for each conflict."""
     crowd(world, 2)
     taken = instance(1000, app="aaa").key
     world.registry.put(foreign(taken.id, app="AAA"))
@@ -179,17 +179,17 @@ def test_a_conflict_is_reported_once(world: FakeWorld) -> None:
 
 
 def eureka(world: FakeWorld) -> None:
-    """Its list fails."""
+    """Eureka's list fails."""
     world.registry.unreadable = AWAY
 
 
 def whole(world: FakeWorld) -> None:
-    """The cluster does not tell who it is."""
+    """The cluster's identity cannot be read."""
     world.cluster.uid = AWAY
 
 
 def both(world: FakeWorld) -> None:
-    """Neither answers."""
+    """Neither server answers."""
     eureka(world)
     whole(world)
 
@@ -200,7 +200,7 @@ def part(world: FakeWorld) -> None:
 
 
 def again(world: FakeWorld) -> None:
-    """What would change cannot be read again."""
+    """An instance that would change cannot be read again."""
     world.cluster.apply(piece(endpoint(1), endpoint(2), service="app0"))
     world.registry.refuse_read[instance(3, app="app0").key] = RegistryUnavailable("timeout")
 
@@ -218,7 +218,7 @@ def again(world: FakeWorld) -> None:
 def test_a_dry_run_that_could_not_look_says_so(
     world: FakeWorld, what: Callable[[FakeWorld], None], expected: str
 ) -> None:
-    """And nothing of what would change; in JSON too, where owner and cluster are what was given and seen."""
+    """It does not say what would change. In JSON, owner and cluster are the given and the seen ones."""
     what(world)
     report = world.run(dry_run=True)
     data = as_data(report, ExitCode.OK)
@@ -228,7 +228,7 @@ def test_a_dry_run_that_could_not_look_says_so(
 
 
 def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
-    """Not while a syncer is suspended, or a list failed."""
+    """It is not said while a syncer is suspended, or after a failed list."""
     assert summary(world.run()) == "in sync, 30 renewed"
     world.cluster.apply(syncer("app0", selector={"app": "app0"}, suspend=True))
     assert summary(world.run()) == "nothing changed, 30 renewed"
@@ -237,14 +237,14 @@ def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
 
 
 def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) -> None:
-    """Below the rows, before the sentences; a pipe, which no person reads, gets none."""
+    """It is below the rows and above the messages. A pipe gets none."""
     crowd(world, 2)
     assert lines(world.run(dry_run=True), columns=200)[-2] == "- cancel   + register"
     assert not [line for line in lines(world.run(dry_run=True)) if line.endswith("+ register")]
 
 
 def test_a_syncer_that_is_drained_in_part_says_so(world: FakeWorld) -> None:
-    """Also when its instances are DOWN for long, and no row tells."""
+    """It also says so when its instances have been DOWN for long, and no row shows them."""
     drained = replace(service("app0-more", labels={"app": "app0"}), annotations={"eurekube.io/drain": "true"})
     world.cluster.apply(
         drained,
@@ -259,7 +259,8 @@ def test_a_syncer_that_is_drained_in_part_says_so(world: FakeWorld) -> None:
 
 
 def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> None:
-    """Held rows folded, registrations below a heading, and nothing that somebody wrote is markup or calls a person."""
+    """Held rows are folded, and registrations are below a heading. No text of others becomes markup or mentions a
+    person."""
     crowd(world, 2)
     world.cluster.apply(
         syncer("odd", selector={"app": "<b>|@all"}),
@@ -282,7 +283,7 @@ def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> No
 
 
 def test_a_cluster_id_is_no_markup(world: FakeWorld) -> None:
-    """Whoever wrote a file of --from, or to Eureka, may have put anything there."""
+    """The author of a `--from` file, or of an instance in Eureka, may have put any text there."""
     report = replace(world.run(dry_run=True), cluster="`<b>\n# x")
     assert r", cluster \`\<b\>\\x0a\# x, " in pass_markdown(report).splitlines()[-1]
 
@@ -303,7 +304,7 @@ def test_text_that_others_wrote_is_no_link(world: FakeWorld, written: str, shown
 
 
 def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:
-    """Only registrations are cut, and it says how many; each removal is there."""
+    """Only registrations are cut, with their number. Every removal is shown."""
     crowd(world, 2000)
     text = pass_markdown(world.run(dry_run=True))
     assert len(text) < 65_536
@@ -315,25 +316,25 @@ def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:
 
 
 def test_held_and_blocked_are_lists(world: FakeWorld) -> None:
-    """Empty where there is none, so that a program need not ask."""
+    """They are empty where nothing is held or blocked, so a program need not test for them."""
     data = as_data(world.run(dry_run=True), ExitCode.OK)
     assert (data["held"], data["holds"], data["blocked"]) == ([], [], [])
 
 
 def note(report: PassReport, name: str) -> list[str]:
-    """What is noted of a syncer."""
+    """The report's notes about a syncer."""
     return [line for line in lines(report) if line.startswith(f"i syncer {NS}/{name}: ")]
 
 
 def entry(report: PassReport, name: str) -> dict[str, Any]:
-    """What JSON says of a syncer."""
+    """The entry of a syncer in JSON."""
     (found,) = (one for one in as_data(report, ExitCode.OK)["syncers"] if one["syncer"] == f"{NS}/{name}")
     return dict(found)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool) -> None:
-    """With a machine word, in the report and in JSON; the counts are there as of every syncer."""
+    """The report and JSON give the reason. The counts are as for every syncer."""
     world.cluster.apply(
         syncer("unready", selector={"app": "unready"}),
         service("unready", labels={"app": "unready"}),
@@ -364,7 +365,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
 
 
 def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld) -> None:
-    """In the pass that turns one DOWN its row says so; from then on a note does."""
+    """The pass that turns one DOWN has a row for it. Later passes have a note."""
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), service="app0"))
     first = world.run()
     assert note(first, "app0") == []
@@ -379,7 +380,7 @@ def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld
 
 
 def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> None:
-    """With notReady Cancel nothing is wanted of them; a Service that is all drained says by what."""
+    """With `notReady: Cancel` an unready pod is not desired. A fully drained Service names what drains it."""
     world.cluster.apply(syncer("app0", selector={"app": "app0"}, notReady="Cancel"))
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2, ready=False), service="app0"))
     drained = replace(service("app1", labels={"app": "app1"}), annotations={"eurekube.io/drain": "true"})
@@ -410,7 +411,7 @@ def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> No
     ],
 )
 def test_a_scope_without_a_syncer_says_why(world: FakeWorld, scope: Scope, expected: str) -> None:
-    """A typing error must not look like a cluster that is in order; it is no failure either."""
+    """A typing error must not look like a cluster in sync. It is no failure either."""
     world.cluster.namespaces = Complete(data=frozenset({NS, "idle"}))
     world.scope = scope
     for dry_run in (True, False):
@@ -420,7 +421,7 @@ def test_a_scope_without_a_syncer_says_why(world: FakeWorld, scope: Scope, expec
 
 
 def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
-    """A shard that got none; syncers that all have a class; a cluster without any."""
+    """A shard without syncers, syncers that all have a class, and a cluster without syncers."""
     world.scope = next(
         Scope(namespaces=frozenset({NS}), shard=shard)
         for shard in (Shard(index=index, count=1000) for index in range(1000))
@@ -440,7 +441,7 @@ def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
 
 
 def test_the_command_that_releases_carries_its_scope() -> None:
-    """In the report, the condition and the event alike: in another scope the plan is another one."""
+    """The report, the condition and the event have it. In another scope the plan id differs."""
     world = FakeWorld()
     add_app(world, "app0", 0)
     world.cluster.apply(piece(*(endpoint(number) for number in range(20)), service="app0"))
@@ -466,7 +467,7 @@ def test_the_command_that_releases_carries_its_scope() -> None:
 
 
 def test_an_approval_of_nothing_is_reported_in_a_dry_run_too() -> None:
-    """With the exit code of the pass that it shows."""
+    """The exit code is that of the pass that it shows."""
     world = FakeWorld()
     add_app(world, "app0", 0)
     report = world.run(dry_run=True, approved="0123456789ab")
@@ -475,7 +476,7 @@ def test_an_approval_of_nothing_is_reported_in_a_dry_run_too() -> None:
 
 
 def test_a_pipeline_may_fail_on_a_broken_syncer(world: FakeWorld) -> None:
-    """Of a spec or a Service that is wrong; not where a list failed, which has a code of its own."""
+    """A wrong spec or Service counts. A failed list does not, because it has an exit code of its own."""
     assert of_report(world.run(), fail_on_held=True, detailed=False, fail_on_broken=True) is ExitCode.OK
     world.cluster.apply(syncer("typo", selector={"app": "ap0"}))
     for dry_run in (True, False):

@@ -1,4 +1,4 @@
-"""A few stories of `tests/simulation`, for the fast circle; thousands run in `tox -e simulation`."""
+"""A few stories of `tests/simulation`, for fast checks. `tox -e simulation` runs thousands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.simulation.tale import tell
 
 @pytest.mark.parametrize("seed", range(30))
 def test_every_promise_is_kept(seed: int) -> None:
-    """Whatever happens in the story of this seed."""
+    """The seed decides what happens."""
     verdict = run(story(seed))
     assert verdict.kept, tell(verdict)

@@ -1,4 +1,4 @@
-"""A server that takes all the time of one stage leaves every later stage its own."""
+"""Stages of a pass: a server that uses up the time of one stage leaves every later stage its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ORDER = list(dict.fromkeys(["identifying", "listing", "choosing", *STAGES.values
 
 
 class Slow(FakeWorld):
-    """A pass with something to do in every stage. One kind of call takes all the time that its stage has."""
+    """A pass with work in every stage. One kind of call takes all the time of its stage."""
 
     def __init__(self, *, selector: bool = False) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Slow(FakeWorld):
         self.hanging = ""
         self.begun = self.clock.now()
         self.left: list[tuple[str, float]] = []
-        """The stage of each call, and how much time it had."""
+        """The stage of each call, and the time that it had."""
         self.wire.then = self.called
 
     def pods(self, *numbers: int) -> None:
@@ -80,7 +80,7 @@ class Slow(FakeWorld):
             self.clock.sleep(left)
 
     def first(self) -> dict[str, float]:
-        """How much time each stage had when its first call was made."""
+        """The time that each stage had at its first call."""
         return dict(reversed(self.left))
 
 
@@ -89,7 +89,7 @@ PASSES = [(name, selector) for name in STAGES for selector in (False, True)]
 
 @pytest.mark.parametrize(("hanging", "selector"), [*PASSES, ("list_syncers", True)])
 def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: str, selector: bool) -> None:
-    """Each later stage begins with a twentieth of the pass or more, and the whole ends in time."""
+    """Each later stage begins with about a twentieth of the pass or more, and the whole pass ends in time."""
     world = Slow(selector=selector)
     world.hanging = hanging
     world.run(deadline=SECONDS)
@@ -105,7 +105,7 @@ def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: s
 
 @pytest.mark.parametrize("selector", [False, True])
 def test_each_stage_ends_before_the_next_one_has_to(selector: bool) -> None:
-    """Where nothing takes any time, a stage has all that those before it have, and more."""
+    """If no call takes time, a stage has more time than each one before it."""
     world = Slow(selector=selector)
     world.run(deadline=SECONDS)
     ends = world.first()
@@ -139,8 +139,8 @@ def test_a_pass_that_only_renews_has_all_the_time_for_it(cause: str) -> None:
 
 
 def test_renewals_that_wait_for_the_cluster_have_all_the_time_of_their_stage() -> None:
-    """While Eureka cannot be listed, only the cluster tells what to renew, beside what this process renewed before. The
-    question whose the lists are has half of that time, and what it leaves is theirs."""
+    """While Eureka cannot be listed, only the cluster shows which instances a new process has to renew. The check of
+    the cluster has half of that time, and the renewals get what it leaves."""
     world = Slow()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
     left: list[float] = []
@@ -152,7 +152,7 @@ def test_renewals_that_wait_for_the_cluster_have_all_the_time_of_their_stage() -
 
 @pytest.mark.parametrize(("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)])
 def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent: float, left: float) -> None:
-    """And is nothing, not less than that, where the share is over."""
+    """It is zero, never negative, after the share is used up."""
     clock = Clock()
     limit = TimeLimit(clock)
     deadline = Deadline(clock, SECONDS, limit)
@@ -163,7 +163,7 @@ def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent
 
 
 def test_a_pass_that_was_cut_short_stays_so() -> None:
-    """A later stage that has time again does not hide it; and a program that is asked to stop has none."""
+    """A later stage with time of its own does not hide it. A program that is asked to stop has no time."""
     clock = Clock()
     deadline = Deadline(clock, SECONDS)
     deadline.stage(0.5)
@@ -177,7 +177,8 @@ def test_a_pass_that_was_cut_short_stays_so() -> None:
 
 
 def test_a_pass_in_which_everything_is_slow_still_does_some_of_each_kind() -> None:
-    """Each call takes a twentieth of the pass: renewals, registrations and statuses all come to pass within three."""
+    """Each call takes a twentieth of the pass. Renewals, registrations and statuses are all written within three
+    passes."""
     world = Slow()
     done: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""How a namespace's Services and slices are found."""
+"""The catalog: how the Services and slices of a namespace are found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names(selector: Selector) -> list[str]:
 
 
 def test_services_are_found_by_label_by_name_or_by_expression_alone() -> None:
-    """However the walk is narrowed, all that match are found, by name."""
+    """All matching Services are found, by any index, in the order of their names."""
     assert names(Selector(app="rating")) == ["db", "web"]
     assert names(Selector(match_labels={"app": "rating", "tier": "web"})) == ["web"]
     assert names(Selector(match_labels={"app": "other"})) == []
@@ -40,7 +40,7 @@ def test_services_are_found_by_label_by_name_or_by_expression_alone() -> None:
 
 
 def test_a_service_has_the_slices_that_carry_its_name() -> None:
-    """Of every address family; none is no error."""
+    """They may be of every address family. A Service without slices is no error."""
     slices = (piece(service="web", name="a"), piece(service="web", name="b", family="IPv6"), piece(service="db"))
     catalog = Catalog(Complete(data=(WEB, BARE)), Complete(data=slices))
     assert [found.name for found in catalog.slices_of(WEB)] == ["a", "b"]
@@ -48,19 +48,19 @@ def test_a_service_has_the_slices_that_carry_its_name() -> None:
 
 
 def test_a_catalog_is_unknown_when_a_source_is() -> None:
-    """Services without slices would look as if they had no endpoints."""
+    """Otherwise Services without slices would look empty."""
     assert Catalogs(view(services=nowhere(DENIED))).of(NS) == DENIED
     assert Catalogs(view(slices=nowhere(DENIED))).of(NS) == DENIED
 
 
 def test_a_catalog_is_built_once_a_pass() -> None:
-    """The second syncer of a namespace finds the first one's index."""
+    """The second syncer of a namespace uses the index of the first."""
     catalogs = Catalogs(view(services=[WEB]))
     assert catalogs.of(NS) is catalogs.of(NS)
 
 
 def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None:
-    """Only living pods of complete lists count, on ports that have a number, each for its own namespace."""
+    """Only living pods of complete lists count, on ports with a number, for their own namespace."""
     slices: Listed[EndpointSlice] = Listed(
         by_namespace={
             "a": Complete(
@@ -83,12 +83,12 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
 
 
 def test_slices_whose_services_are_not_known_prove_nothing() -> None:
-    """One may be of type ExternalName by now, and its slices are of before."""
+    """A Service may be of type ExternalName now, with slices from before."""
     assert pods_by_socket(view(services=nowhere(DENIED), slices=[piece(endpoint(1))])) == {}
 
 
 def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once for all addresses: in a pass where nothing goes nobody asks."""
+    """It is computed once for all addresses. A pass without removals does not need it."""
     walks: list[ClusterView] = []
 
     def counted(there: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
@@ -105,7 +105,7 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:
-    """Nothing that is said of it is said twice."""
+    """It is matched once."""
     catalog = Catalog(Complete(data=(WEB, WEB)), Complete(data=()))
     assert catalog.matching(Selector(app="rating")) == (WEB,)
     assert catalog.matching(Selector(match_expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)

@@ -1,4 +1,4 @@
-"""How syncers, Services and slices become claims."""
+"""Claims: what a pass makes of syncers, Services and slices."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ def claim(
     slices: tuple[EndpointSlice, ...] = TWO_PODS,
     **rest: Any,
 ) -> Claim:
-    """The claim of the one syncer."""
+    """The claim of the only syncer."""
     return desired([syncer(**(spec or {}), **rest)], services, slices).claims[REF]
 
 
 def standing(found: Claim) -> dict[str, str]:
-    """The wanted instances of a serving claim, as `address:port` and status."""
+    """The wanted instances of a claim that serves, as `address:port` and status."""
     assert isinstance(found, Serving), found
     return {f"{w.instance.ip_addr}:{w.instance.port.number}": w.instance.status.value for w in found.wanted.values()}
 
 
 def reason(found: Claim) -> str:
-    """Why a claim is frozen."""
+    """Why a syncer is not served."""
     assert isinstance(found, NotServed), found
     return found.reason
 
 
 def test_two_ready_pods_are_two_instances() -> None:
-    """The smallest syncer: app and VIP from the selector, ports from the Service."""
+    """The smallest syncer: app and VIP come from the selector, and the ports from the Service."""
     found = claim()
     assert standing(found) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
     assert isinstance(found, Serving)
@@ -91,7 +91,7 @@ def test_two_ready_pods_are_two_instances() -> None:
     ],
 )
 def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel: str, keep: str) -> None:
-    """The table of conditions, by default, with notReady: Cancel, and with terminating: KeepWhileServing."""
+    """Each condition is tried with the defaults, with notReady: Cancel, and with terminating: KeepWhileServing."""
     specs: tuple[dict[str, Any], ...] = ({}, {"notReady": "Cancel"}, {"terminating": "KeepWhileServing"})
     for spec, expected in zip(specs, (default, cancel, keep), strict=True):
         result = claim(spec, slices=(piece(found),))
@@ -103,7 +103,7 @@ def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel:
 
 
 def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
-    """Three Services of the same pods: one instance per pod, never on the metrics port."""
+    """Three Services have the same pods. Each pod gets one instance, never on the metrics port."""
     services = (
         service("rating"),
         service("rating-headless", cluster_ips=("None",)),
@@ -119,7 +119,7 @@ def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
 
 
 def test_one_pod_in_two_apps_is_ambiguous() -> None:
-    """Without an app name each Service is an app, and a pod can be in one only."""
+    """Without an app name each Service is an app, and a pod can be in only one."""
     services = (service("a"), service("b"))
     slices = (piece(endpoint(1), service="a"), piece(endpoint(1), service="b"))
     spec = {"selector": {"matchLabels": {"app": "rating"}}}
@@ -128,7 +128,7 @@ def test_one_pod_in_two_apps_is_ambiguous() -> None:
 
 
 def test_services_of_different_pods_may_be_different_apps() -> None:
-    """Each under its own Service's name."""
+    """Each app has the name of its Service."""
     services = (service("a"), service("b"))
     slices = (piece(endpoint(1), service="a"), piece(endpoint(2), service="b"))
     found = claim({"selector": {"matchLabels": {"app": "rating"}}}, services, slices)
@@ -155,12 +155,12 @@ DUAL_SLICES = (piece(endpoint(1)), piece(endpoint(1, address="fd00::1"), family=
 def test_one_family_of_a_dual_stack_service_is_registered(
     spec: dict[str, Any], of: Service, expected: dict[str, str]
 ) -> None:
-    """The asked one, else the Service's first, else IPv4."""
+    """It is the requested family, otherwise the Service's first one, otherwise IPv4."""
     assert standing(claim(spec, (of,), DUAL_SLICES)) == expected
 
 
 def test_services_of_different_families_share_one_or_are_not_served() -> None:
-    """A Service of another family is not one without endpoints: its instances would be removed."""
+    """A Service of another family is not one without endpoints. Otherwise its instances would be removed."""
     single = service("rating-b", ip_families=("IPv4",))
     slices = (*DUAL_SLICES, piece(endpoint(2), service="rating-b"))
     assert standing(claim({}, (DUAL, single), slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
@@ -170,27 +170,27 @@ def test_services_of_different_families_share_one_or_are_not_served() -> None:
 
 
 def test_the_cluster_address_is_taken_of_any_type_when_it_is_asked_for() -> None:
-    """`ClusterIP` is an address, not a type."""
+    """`ClusterIP` names an address here, not a type."""
     balanced = service(type="LoadBalancer")
     asked = {"mode": "service", "service": {"address": "ClusterIP"}}
     assert standing(claim(asked, (balanced,), TWO_PODS)) == {"10.96.0.1:80": "UP"}
 
 
 def test_an_address_family_that_no_service_has_is_not_served() -> None:
-    """It is a mistake, not an empty Service."""
+    """This is a mistake, and not an empty Service."""
     assert reason(claim({"addressFamily": "IPv6"})) == "NoAddress"
     assert reason(claim({"addressFamily": "IPv6", "mode": "service"})) == "NoAddress"
 
 
 def test_a_family_that_no_service_has_is_named() -> None:
-    """What to correct is the field that is given; without it, what to give."""
+    """The message names the field with the wrong family. Without that field, it says which one to set."""
     asked = claim({"addressFamily": "IPv6"})
     assert isinstance(asked, NotServed)
     assert asked.message == "no Service has an IPv6 address (rating: IPv4): correct spec.addressFamily"
 
 
 def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
-    """UP while one endpoint is ready, on the Service's own port."""
+    """It is UP while one endpoint is ready, on the Service's own port."""
     assert standing(claim({"mode": "service"})) == {"10.96.0.1:80": "UP"}
     down = (piece(endpoint(1, ready=False)),)
     assert standing(claim({"mode": "service"}, slices=down)) == {"10.96.0.1:80": "DOWN"}
@@ -201,7 +201,7 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
 
 
 def test_a_headless_service_beside_another_adds_no_second_address() -> None:
-    """`rating-headless` has no address; alone it cannot be served."""
+    """`rating-headless` has no address. Alone it cannot be served."""
     headless = service("rating-headless", cluster_ips=("None",))
     slices = (*TWO_PODS, piece(endpoint(1), service="rating-headless"))
     assert standing(claim({"mode": "service"}, (service(), headless), slices)) == {"10.96.0.1:80": "UP"}
@@ -216,19 +216,19 @@ def test_a_headless_service_beside_another_adds_no_second_address() -> None:
     ],
 )
 def test_a_service_without_a_usable_address_is_not_served(of: Service, expected: str) -> None:
-    """A Service that waits for its address."""
+    """It may be waiting for its address."""
     assert reason(claim({"mode": "service"}, (of,))) == expected
 
 
 def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_too() -> None:
-    """The metrics Service is not a second address of the app."""
+    """The metrics Service is no second address of the app."""
     services = (service("rating"), service("rating-metrics", ServicePort(name="metrics", port=9090)))
     slices = (piece(endpoint(1)), piece(endpoint(1), service="rating-metrics", port=9090, port_name="metrics"))
     assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
 
 
 def test_the_syncer_of_a_service_without_any_slice_is_not_served() -> None:
-    """A Service without pods has an empty slice; one that has none was deleted, with its slices, while both were
+    """A Service without pods has an empty slice. One without any slice was deleted with its slices while both were
     listed."""
     assert reason(claim(None, (service(),), ())) == "NoEndpointSlices"
     assert isinstance(claim(None, (service(),), (piece(),)), Serving)
@@ -248,7 +248,7 @@ def test_the_syncer_of_a_service_without_any_slice_is_not_served() -> None:
 def test_a_syncer_that_cannot_be_served_says_why(
     spec: dict[str, Any], services: tuple[Service, ...], expected: str
 ) -> None:
-    """Its reason becomes its condition; it is not Unknown."""
+    """Its reason is in its condition. The syncer is not Unknown."""
     found = claim(spec, services)
     assert reason(found) == expected
     assert isinstance(found, NotServed)
@@ -256,7 +256,7 @@ def test_a_syncer_that_cannot_be_served_says_why(
 
 
 def test_a_broken_syncer_blocks_no_other() -> None:
-    """Each is claimed by itself."""
+    """Each syncer has a claim of its own."""
     claims = desired([syncer("broken", port="grpc"), syncer()], [service()], TWO_PODS).claims
     assert reason(claims[SyncerRef(NS, "broken")]) == "NoSuchPort"
     assert len(standing(claims[REF])) == 2
@@ -267,7 +267,7 @@ def test_a_broken_syncer_blocks_no_other() -> None:
 def test_living_and_deleted_syncers_are_not_served_while_a_source_cannot_be_read(
     failed: str, deleted: float | None
 ) -> None:
-    """Nothing is known of its endpoints, so nothing is removed."""
+    """Nothing is known of their endpoints, so nothing is removed."""
     sources: dict[str, Any] = {"services": [service()], "slices": TWO_PODS, failed: nowhere(DENIED)}
     found = desired([syncer(deleted=deleted)], **sources).claims[REF]
     assert isinstance(found, NotServed)
@@ -275,7 +275,7 @@ def test_living_and_deleted_syncers_are_not_served_while_a_source_cannot_be_read
 
 
 def test_syncers_of_an_unknown_namespace_make_no_claims() -> None:
-    """They were not listed; their instances are renewed by the plan."""
+    """They were not listed. The plan renews their instances."""
     syncers: Listed[SyncerObject] = Listed(
         by_namespace={NS: Complete(data=(syncer(),)), "other": DENIED}, elsewhere=Complete(data=())
     )
@@ -283,7 +283,7 @@ def test_syncers_of_an_unknown_namespace_make_no_claims() -> None:
 
 
 def test_a_deleted_syncer_claims_nothing_and_names_what_it_may_have_written() -> None:
-    """Every id that its endpoints give, wanted or leaving."""
+    """It names every id of its endpoints, wanted or leaving."""
     slices = (piece(endpoint(1), endpoint(2, terminating=True, ready=False)),)
     found = claim(slices=slices, deleted=1.0)
     assert isinstance(found, Deleting)
@@ -291,28 +291,28 @@ def test_a_deleted_syncer_claims_nothing_and_names_what_it_may_have_written() ->
 
 
 def test_a_deleted_syncer_that_cannot_be_served_names_nothing() -> None:
-    """What Eureka lists under its mark is all that is known."""
+    """Only the instances that Eureka lists with its mark are known."""
     found = claim(services=(), deleted=1.0)
     assert isinstance(found, Deleting)
     assert found.keys == frozenset()
 
 
 def test_deletions_are_not_followed_while_the_crd_is_being_deleted() -> None:
-    """Every item is being deleted then: none is served, until the CRD is known to live."""
+    """Every syncer is being deleted then. None is served until the CRD is known to stay."""
     found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
     assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("CRDTerminating", True)
 
 
 def test_a_missing_syncer_leaves_no_orphans_while_the_crd_is_being_deleted() -> None:
-    """When the CRD is being deleted, an absent syncer proves nothing: its instances are renewed."""
+    """A missing syncer proves nothing then, so its instances are renewed."""
     claims = desired([syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING)
     (action,) = make_plan(claims, observed(stored(instance()))).actions
     assert action.why == "its syncers could not be listed"
 
 
 def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
-    """The younger one is told who does, whatever the order of the list; equal age: by name."""
+    """The younger syncer learns who has it, in any order of the list. Syncers of one age compare by name."""
     older, younger = syncer("z", created=1), syncer("a", created=2)
     for order in itertools.permutations([older, younger]):
         found = desired(order, [service()], [piece(endpoint(1))])
@@ -325,7 +325,7 @@ def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
 
 
 def test_the_wanted_instance_of_a_key_comes_from_its_holder() -> None:
-    """Nobody's key wants nothing."""
+    """A key without a holder has no wanted instance."""
     found = desired([syncer()], [service()], TWO_PODS)
     wanted = found.wanted(key(1))
     assert wanted is not None
@@ -333,14 +333,14 @@ def test_the_wanted_instance_of_a_key_comes_from_its_holder() -> None:
     assert found.wanted(key(9)) is None
 
 
-def test_a_claim_that_froze_wants_nothing_even_where_it_is_asked() -> None:
-    """Defence in depth: only a serving claim wants."""
+def test_a_claim_that_is_not_served_wants_nothing() -> None:
+    """This is defence in depth, because only a claim that serves wants an instance."""
     found = desired([syncer()], [], [])
     assert replace(found, wanted_by={key(): REF}).wanted(key()) is None
 
 
 def test_a_new_pod_that_takes_over_an_address_outweighs_the_one_that_leaves() -> None:
-    """Same address, same port, same id: the instance stays, with the new pod's mark."""
+    """Address, port and id are the same. The instance stays, with the new pod's mark."""
     slices = (piece(endpoint(1, terminating=True, ready=False), endpoint(1, pod="rating-9")),)
     found = claim(slices=slices)
     assert standing(found) == {"10.0.0.1:8080": "UP"}
@@ -349,7 +349,7 @@ def test_a_new_pod_that_takes_over_an_address_outweighs_the_one_that_leaves() ->
 
 
 def test_two_pods_at_one_address_are_one_instance() -> None:
-    """Pods on the host's network behind one Service: the ready one, then by name."""
+    """Two pods on the host's network are behind one Service. The ready one wins, then the first by name."""
     slices = (piece(endpoint(1, pod="b"), endpoint(1, pod="a"), endpoint(1, pod="c", ready=False)),)
     found = claim(slices=slices)
     assert isinstance(found, Serving)
@@ -361,20 +361,20 @@ NODE_PORTS = (service("rating", ServicePort(name="http", port=80, node_port=3008
 
 
 def with_sources(spec: dict[str, Any], services: tuple[Service, ...] = (service(),), **sources: Any) -> Claim:
-    """The claim of the one syncer, with Pods or Nodes read."""
+    """The claim of the only syncer, after Pods or Nodes were read."""
     deleted = sources.pop("deleted", None)
     seen = replace(view([syncer(deleted=deleted, **spec)], services, TWO_PODS), **sources)
     return claim_all(seen, NAMING, Scope()).claims[REF]
 
 
 def labelled(*numbers: int) -> Listed[Any]:
-    """The pods `rating-<number>`, labelled."""
+    """The pods `rating-<number>` with labels."""
     pods = tuple(Pod(name=f"rating-{n}", uid=f"uid-of-rating-{n}", labels={"version": str(n)}) for n in numbers)
     return Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED)
 
 
 def test_labels_of_pods_become_metadata() -> None:
-    """Each pod's own."""
+    """Each instance has the labels of its own pod."""
     found = with_sources(LABEL, pods=labelled(1, 2))
     assert isinstance(found, Serving)
     assert [w.instance.metadata["version"] for w in found.wanted.values()] == ["1", "2"]
@@ -382,7 +382,7 @@ def test_labels_of_pods_become_metadata() -> None:
 
 @pytest.mark.parametrize("pods", [None, nowhere(DENIED)])
 def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(pods: Listed[Any] | None) -> None:
-    """Metadata is never dropped for an error."""
+    """An error never removes metadata."""
     found = with_sources(LABEL, pods=pods)
     assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("SourceUnknown", True)
@@ -390,8 +390,8 @@ def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(po
 
 
 def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_is() -> None:
-    """The two are of two moments: it is neither registered without its metadata nor taken out, and keeps its address
-    from a younger syncer."""
+    """The two lists are from different moments. The pod is neither registered without its metadata nor removed. It
+    keeps its address from a younger syncer."""
     found = with_sources(LABEL, pods=labelled(1))
     assert isinstance(found, Serving)
     assert (set(found.wanted), set(found.of(Kept))) == ({key(1)}, {key(2)})
@@ -408,7 +408,7 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
 
 @pytest.mark.parametrize(("deleted", "cls"), [(None, NotServed), (1.0, NotServed)])
 def test_node_ports_are_not_served_while_nodes_cannot_be_read(deleted: float | None, cls: type[Claim]) -> None:
-    """Living or deleted: which ids it may have written is not known."""
+    """This holds for living and deleted syncers, because their ids are not known."""
     found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
     assert isinstance(found, cls)
     assert isinstance(found, NotServed)
@@ -416,14 +416,14 @@ def test_node_ports_are_not_served_while_nodes_cannot_be_read(deleted: float | N
 
 
 def test_a_deletion_does_not_wait_for_pods() -> None:
-    """The ids that its endpoints give hold no metadata."""
+    """The ids of its endpoints hold no metadata."""
     found = with_sources(LABEL, pods=nowhere(DENIED), deleted=1.0)
     assert isinstance(found, Deleting)
     assert found.keys == {key(1), key(2)}
 
 
 def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode() -> None:
-    """One ready endpoint is one; that none is written there as ready proves nothing."""
+    """One ready endpoint is enough. That none is ready in the truncated object proves nothing."""
     up = (replace(piece(endpoint()), truncated=True),)
     assert standing(claim({"mode": "service"}, slices=up)) == {"10.96.0.1:80": "UP"}
     down = (replace(piece(endpoint(ready=False)), truncated=True),)
@@ -442,7 +442,7 @@ def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode
     ],
 )
 def test_a_port_that_no_service_has_is_named_in_service_mode_too(spec: dict[str, Any], message: str) -> None:
-    """The plain one and the secure one alike."""
+    """This holds for the plain port and for the secure one."""
     found = claim({"mode": "service", **spec})
     assert isinstance(found, NotServed)
     assert found.reason == "NoSuchPort"
@@ -450,7 +450,7 @@ def test_a_port_that_no_service_has_is_named_in_service_mode_too(spec: dict[str,
 
 
 def test_two_ports_of_two_services_are_no_address_of_both() -> None:
-    """In mode service both must be ports of one Service."""
+    """In mode service both ports must belong to one Service."""
     services = (service("rating"), service("rating-tls", ServicePort(name="https", port=443)))
     found = claim({"mode": "service", "port": "http", "securePort": "https"}, services, slices=())
     assert isinstance(found, NotServed)
@@ -458,7 +458,7 @@ def test_two_ports_of_two_services_are_no_address_of_both() -> None:
 
 
 def test_a_service_stays_up_while_a_terminating_pod_serves_when_it_is_asked_for() -> None:
-    """As in mode pod."""
+    """Mode pod has the same rule."""
     slices = (piece(endpoint(ready=False, serving=True, terminating=True)),)
     spec: dict[str, Any] = {"mode": "service", "terminating": "KeepWhileServing"}
     assert standing(claim(spec, slices=slices)) == {"10.96.0.1:80": "UP"}
@@ -475,7 +475,7 @@ def test_addresses_without_a_known_family_are_those_of_the_first() -> None:
 
 
 def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
-    """A load balancer may go without them."""
+    """A load balancer may have none."""
     spec: dict[str, Any] = {"mode": "service", "service": {"address": "NodePort"}}
     found = with_sources(spec, (service(type="LoadBalancer"),), nodes=Complete(data=()))
     assert isinstance(found, NotServed)
@@ -483,8 +483,7 @@ def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
 
 
 def test_a_pod_that_lacks_the_secure_port_is_not_removed_for_it() -> None:
-    """The slices of a Service made a moment ago are yet to come: registered instances are renewed, and none is
-    added."""
+    """A new Service may have no slices yet. Registered instances are renewed, and none is added."""
     tls = service("rating-tls", ServicePort(name="https", port=443))
     spec = {"port": "http", "securePort": "https"}
     leaving = piece(endpoint(1), endpoint(2, terminating=True, ready=False))
@@ -495,7 +494,8 @@ def test_a_pod_that_lacks_the_secure_port_is_not_removed_for_it() -> None:
 
 
 def test_a_pod_that_only_the_secure_port_shows_is_not_removed() -> None:
-    """The plain Service's slices may lag as well: by its pod, or its bare address, a registered instance is renewed."""
+    """The plain Service's slices may also be late. A registered instance is renewed if its pod or its bare address is
+    found."""
     tls = service("rating-tls", ServicePort(name="https", port=443))
     both = (piece(endpoint(1)), piece(*(endpoint(n) for n in (1, 2)), endpoint(3, pod=None), endpoint(4, ready=False,
             terminating=True), service="rating-tls", port=8443, port_name="https"))  # fmt: skip
@@ -510,7 +510,7 @@ def test_a_pod_that_only_the_secure_port_shows_is_not_removed() -> None:
 
 
 def test_a_syncer_claims_each_port_that_is_on() -> None:
-    """The secure one beside the plain one too: a caller would find the same socket twice."""
+    """The secure port counts beside the plain one. Otherwise a caller would find the same socket twice."""
     ports = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443, target=8443))
     there = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
     slices = [replace(piece(endpoint()), ports=there)]
@@ -526,14 +526,14 @@ def test_a_syncer_claims_each_port_that_is_on() -> None:
 
 
 def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
-    """A later Kubernetes may have more."""
+    """A later Kubernetes may have more types."""
     found = claim({"mode": "service"}, (service(type="Quantum"),))
     assert isinstance(found, NotServed)
     assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)
 
 
 def test_zones_that_endpoints_do_not_name_are_their_nodes_zones() -> None:
-    """An endpoint without a known node has none; without the Nodes the syncer is not served."""
+    """An endpoint without a known node has no zone. Without the list of Nodes the syncer is not served."""
     spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
     bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
     nodes: Source[tuple[Node, ...]] = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))

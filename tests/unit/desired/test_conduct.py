@@ -1,4 +1,4 @@
-"""What a limit comes to, and what the marks of limit and policy say."""
+"""Limits and policies: how many places a limit gives, and how their marks are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.worlds.build import DOWN, UP, instance, stored, syncer
 
 
 def limit(value: Any) -> Limit:
-    """The limit that the spec's value means."""
+    """The limit that this value of the spec means."""
     found = parse(syncer(limit=value)).limit
     assert found is not None
     return found
@@ -55,7 +55,7 @@ def limit(value: Any) -> Limit:
     ],
 )
 def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
-    """Percentages round up; a share is of all, ours and others': 1 of 1 + 9 is 10 %. None is all of ours."""
+    """Percentages round up. A share counts all instances, ours and others': 1 of 1 + 9 is 10 %. None means no bound."""
     found = parse(syncer(limit=value)).limit
     assert (found.places(pods=pods, others=others) if found else None) == places
 
@@ -65,7 +65,7 @@ def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, place
     [-1, 100_001, 1.5, True, "3", "101%", "020%", "%", "", {}, {"share": 10}, {"share": "1%", "a": 1}, [], ["1%"]],
 )
 def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
-    """With all three forms named."""
+    """The message shows all three forms."""
     with pytest.raises(InvalidSyncer, match=r"spec.limit: .* not a number in .* 20%, or {share: 10%}") as caught:
         parse(syncer(limit=value))
     assert caught.value.reason == "InvalidSpec"
@@ -73,7 +73,7 @@ def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [0, 3, 100_000, "20%", "100%", {"share": "10%"}, {"share": "100%"}])
 def test_a_mark_reads_back_as_the_limit_that_wrote_it(value: Any) -> None:
-    """Whatever its form."""
+    """This holds for every form."""
     assert read_mark(Conduct(limit=limit(value)).marks[LIMIT]) == limit(value)
 
 
@@ -100,12 +100,12 @@ def test_a_text_that_we_would_not_write_is_no_mark(mark: str) -> None:
     ],
 )
 def test_only_a_lowered_percentage_may_remove_an_instance(value: Any, mark: str, lowered: bool) -> None:
-    """A percentage of another thing, or none before, counts as lowered; a plain number means what it says."""
+    """A percentage of something else, or no earlier limit, counts as lowered. A plain number always may."""
     assert limit(value).lowered_since(mark) is lowered
 
 
 def test_the_policy_is_a_mark_unless_it_is_sync() -> None:
-    """A plain syncer writes none."""
+    """A syncer with the default policy writes no mark."""
     assert Conduct().marks == {}
     assert Conduct(policy=Policy.CREATE_ONLY).marks == {POLICY: "CreateOnly"}
     assert Conduct(limit=Limit(measure=Measure.PODS, value=5), policy=Policy.UPSERT_ONLY).marks == {
@@ -139,12 +139,12 @@ def test_the_policy_is_read_from_the_mark(mark: str | None, policy: Policy) -> N
     ],
 )
 def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
-    """As the mark, it is never taken for less than it may mean."""
+    """As for a mark, a policy that this version does not know cancels nothing."""
     assert policy_of(spec, "policy") is policy
 
 
 def test_an_instance_turned_down_by_policy_is_gone_unless_up_again() -> None:
-    """Nobody renews it."""
+    """It is not renewed."""
     marked = {**instance().metadata, GONE: "true"}
     assert is_gone(stored(instance(), status=DOWN, metadata=marked))
     assert not is_gone(stored(instance(), status=UP, metadata=marked))

@@ -1,4 +1,4 @@
-"""The annotation that drains: through whole passes."""
+"""The drain annotation, through whole passes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
 
 
 def drained(of: Service, value: str = "true") -> Service:
-    """The Service with the annotation."""
+    """The Service with the drain annotation."""
     return replace(of, annotations={DRAIN_ANNOTATION: value})
 
 
 def setting(**spec: Any) -> FakeWorld:
-    """An app in sync, whose last instances the brake lets go."""
+    """An app in sync. The brake does not hold the removal of its last instances."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer(**spec))
@@ -47,7 +47,7 @@ def setting(**spec: Any) -> FakeWorld:
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: str) -> None:
-    """Its instances stay registered, whatever `notReady` says; after a restart of Eureka they stay away."""
+    """They stay registered, whatever `notReady` says. After a restart of Eureka they are not registered again."""
     world = setting(notReady=not_ready)
     world.cluster.apply(drained(service()))
     plan = world.run().plan
@@ -63,7 +63,7 @@ def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: st
 
 
 def test_one_drained_service_of_several_is_enough() -> None:
-    """A pod behind two Services, of which one is drained."""
+    """A pod is behind two Services, and one of them is drained."""
     world = setting()
     twin = service("rating-headless", cluster_ips=("None",))
     world.cluster.apply(drained(twin), piece(endpoint(1), service="rating-headless"))
@@ -75,14 +75,14 @@ def test_one_drained_service_of_several_is_enough() -> None:
 
 
 def test_only_true_drains() -> None:
-    """As Kubernetes writes it."""
+    """Kubernetes writes booleans like this."""
     world = setting()
     world.cluster.apply(drained(service(), "false"))
     assert world.run().plan.changes == ()
 
 
 def test_a_drained_address_of_a_service_is_down() -> None:
-    """In mode service, too."""
+    """The syncer is of mode service."""
     world = setting()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
     world.run()
@@ -98,13 +98,13 @@ CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
 
 
 def on_nodes(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
-    """The first pod on `node-a`, the others on `node-b`."""
+    """The first pod is on `node-a`, and the others are on `node-b`."""
     ends = [endpoint(number, ready=number in ready) for number in numbers or (1, 2)]
     return piece(*[replace(end, node="node-a" if number == 0 else "node-b") for number, end in enumerate(ends)])
 
 
 def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
-    """Two pods on a node each, in sync."""
+    """Two pods on different nodes, in sync."""
     world = setting(**spec)
     world.drains = drains
     world.cluster.apply(on_nodes())
@@ -114,7 +114,7 @@ def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
 
 
 def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...] = ()) -> None:
-    """A person drains these, and no others; all lists can be read."""
+    """Put the annotation on these objects and on no others. All lists can be read."""
     world.cluster.unknown.clear()
     refs = [end.pod for end in map(endpoint, pods) if end.pod]
     world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
@@ -122,7 +122,7 @@ def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...
 
 
 def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
-    """The list of that kind fails."""
+    """Make the list of this kind fail."""
     if kind is Kind.POD:
         world.cluster.unknown["pods", NS] = source
     else:
@@ -130,23 +130,23 @@ def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
 
 
 def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
-    """The statuses of the two pods."""
+    """The statuses of both pods' instances."""
     return world.statuses().get(A), world.statuses().get(B)
 
 
 def mark(world: FakeWorld) -> str | None:
-    """What Eureka says of what drains the first pod."""
+    """The mark of the first pod's instance, which names what drains it."""
     return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.instance.ip_addr == "10.0.0.1")
 
 
 def code(report: PassReport) -> ExitCode:
-    """What the pass ends with."""
+    """The exit code of a pass."""
     return of_report(report, fail_on_held=True, detailed=False)
 
 
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
 def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_by: dict[str, Any]) -> None:
-    """And no others; they are UP again, without the mark, when the annotation is gone."""
+    """Other instances stay UP. When the annotation is gone, the instances are UP again, without the mark."""
     world = on_two_nodes()
     drain(world, **drained_by)
     plan = world.run().plan
@@ -163,7 +163,7 @@ def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_
 
 
 def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
-    """A bare address has no Pod, and a Node that no list knows is drained by nobody."""
+    """A bare address has no Pod. A Node that is in no list is not drained."""
     world = on_two_nodes()
     drain(world, pods=(1,), nodes=("node-a",))
     bare = replace(endpoint(5, pod=None), node="")
@@ -177,7 +177,7 @@ def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
 def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
     kind: Kind, drained_by: dict[str, Any], source: Unknown
 ) -> None:
-    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion waits for no list."""
+    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion does not wait."""
     world = on_two_nodes()
     drain(world, **drained_by)
     world.run()
@@ -198,7 +198,7 @@ def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_ser
 
 @pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
 def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
-    """In one sentence of the report, and in the syncers' conditions, which say the same in every pass."""
+    """The report has one sentence. The syncers' conditions have the same text in every pass."""
     world = on_two_nodes()
     blind(world, kind)
     report = world.run()
@@ -218,7 +218,7 @@ def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
 
 
 def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
-    """It will be read another time, so that no condition of a syncer speaks of it."""
+    """The list can be read another time, so no syncer's condition mentions it."""
     world = on_two_nodes()
     blind(world, Kind.NODE, FAILED)
     report = world.run()
@@ -230,7 +230,7 @@ def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
 
 
 def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
-    """Pods for their metadata, Nodes for node ports; where that list fails it is reported once."""
+    """Pods are listed for their metadata, and Nodes for node ports. A failed list is reported once."""
     world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
     drain(world, pods=(1,))
     world.run()
@@ -248,7 +248,7 @@ def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
 
 
 def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:
-    """A missing right holds back what was drained, and nothing else."""
+    """The missing right keeps drained pods DOWN, and nothing else."""
     world = on_two_nodes()
     world.cluster.apply(on_nodes(1, 2, ready=(2,)))
     world.run()
@@ -261,7 +261,7 @@ def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> Non
 
 
 def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
-    """The mark is of the pod that bore the annotation."""
+    """The mark names the pod that had the annotation."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -278,8 +278,8 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
 def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
-    """The name or the port changes while drains cannot be read: the instance with the pod's mark stays, and every pass
-    says so. The other pod moves. When drains can be read again, this one continues or ends."""
+    """The name or the port changes while drains cannot be read. The instance with the pod's mark stays, and every pass
+    says so; the other pod moves. Later passes that can read drains continue or end the drain."""
     world = on_two_nodes(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
     drain(world, **drained_by)
@@ -309,7 +309,7 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
 
 
 def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
-    """Also for a syncer that is made meanwhile; an UP instance of another one stays UP."""
+    """This includes a syncer that is created meanwhile. An UP instance of another syncer stays UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -328,7 +328,7 @@ def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
 
 
 def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewhere_says() -> None:
-    """Nobody can prove that it should go: what is UP is taken down for no mark."""
+    """There is no proof for its removal. A mark alone turns no UP instance DOWN."""
     world = on_two_nodes()
     world.cluster.apply(syncer("later", appName="later"))
     drain(world, pods=(1,))
@@ -345,8 +345,7 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
 
 
 def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
-    """A drain that cannot be read keeps no instance that the slices do not hold, and no dead pod is registered
-    again."""
+    """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered again."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -360,7 +359,8 @@ def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
 
 
 def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
-    """A cancel would forget the mark: it stays DOWN under `notReady: Cancel` too, also while nobody can tell."""
+    """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while drains cannot be
+    read."""
     world = on_two_nodes(notReady="Cancel")
     drain(world, pods=(1,))
     world.run()
@@ -379,7 +379,7 @@ def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
 
 
 def test_a_drain_by_two_ends_with_the_later() -> None:
-    """And while one of them cannot be read, the other's end brings nothing up."""
+    """While one of the drains cannot be read, the end of the other one turns no instance UP."""
     world = on_two_nodes()
     drain(world, pods=(1,), nodes=("node-a",))
     world.run()
@@ -400,7 +400,7 @@ def test_a_drain_by_two_ends_with_the_later() -> None:
 
 
 def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
-    """Its pods are in the slices for a while longer."""
+    """Its pods are in the slices a while longer."""
     world = on_two_nodes()
     drain(world, nodes=("node-a",))
     world.run()
@@ -410,7 +410,7 @@ def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
 
 
 def test_nothing_is_turned_down_for_a_mark_alone() -> None:
-    """A person set it UP in Eureka: while drains cannot be read, nothing proves that it should be DOWN."""
+    """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it should be DOWN."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -422,7 +422,7 @@ def test_nothing_is_turned_down_for_a_mark_alone() -> None:
 
 
 def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
-    """The mark is lost with it: a right that is missing must not keep an app away after a restart of Eureka."""
+    """The mark is lost with it. A missing right must not keep an app away after a restart of Eureka."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -433,7 +433,7 @@ def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None
 
 
 def test_all_that_drains_a_pod_is_marked() -> None:
-    """Else the end of one drain would bring up what another still drains, while its list fails."""
+    """Otherwise the end of one drain would turn an instance UP that is drained by another, whose list fails."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
@@ -446,7 +446,7 @@ def test_all_that_drains_a_pod_is_marked() -> None:
 
 
 def test_the_brake_takes_a_drain_as_evidence_and_still_counts_it() -> None:
-    """It is exempt from the share of all, which a pod that merely turns unready is not, and not from the highest
+    """A drain is exempt from the share of all instances, which an unready pod is not. It is not exempt from the highest
     number."""
     world = on_two_nodes()
     world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
@@ -463,7 +463,7 @@ def test_the_brake_takes_a_drain_as_evidence_and_still_counts_it() -> None:
 
 
 def test_a_limit_counts_what_is_up() -> None:
-    """Another pod comes in for one that is drained."""
+    """A pod is drained, and another pod gets its place."""
     world = on_two_nodes(limit=1)
     (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
     drain(world, pods=(first,))
@@ -472,7 +472,7 @@ def test_a_limit_counts_what_is_up() -> None:
 
 
 def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
-    """It is looked for all the same: what is drained does not come back after Eureka lost its memory."""
+    """The annotation is read all the same: a drained instance is not registered again after Eureka lost its leases."""
     world = on_two_nodes()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     drain(world, pods=(1,))
@@ -490,7 +490,7 @@ def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
 
 
 def test_create_only_follows_a_drain() -> None:
-    """UP and DOWN it follows, and our marks with them."""
+    """That policy allows changes between UP and DOWN, and of our marks with them."""
     world = on_two_nodes(policy="CreateOnly")
     drain(world, pods=(1,))
     world.run()
@@ -503,7 +503,7 @@ def test_create_only_follows_a_drain() -> None:
 
 
 def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
-    """What Pods and Nodes say is not asked for, and what they drained comes up."""
+    """The annotations of Pods and Nodes are not read, and the instances that they drained turn UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -514,7 +514,7 @@ def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
 
 
 def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
-    """Not for one that is being deleted, nor for one of mode service, whose pods are no instances."""
+    """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods are no instances."""
     world = on_two_nodes()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
     world.cluster.delete(REF)
@@ -523,7 +523,7 @@ def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
 
 
 def say(world: FakeWorld, kind: Kind, value: str) -> None:
-    """The annotation on the Service, the first pod, or its node."""
+    """Put this annotation on the Service, the first pod or its node."""
     annotations = {DRAIN_ANNOTATION: value}
     match kind:
         case Kind.SERVICE:
@@ -541,7 +541,7 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
-    """With what it is on and what to write, in the condition and the report; it drains nothing."""
+    """Condition and report name the object and the valid value. The annotation drains nothing."""
     world = on_two_nodes()
     say(world, kind, "yes")
     report = world.run()
@@ -558,7 +558,7 @@ def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
 
 
 def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
-    """There the Service is the instance."""
+    """In that mode the Service is the instance."""
     world = setting()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
     wrong = replace(service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"})

@@ -1,4 +1,4 @@
-"""A claim is taken again only while all is the same that it was made of."""
+"""Reuse of claims: a pass uses an earlier claim again only if everything behind it is the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVICE, SLICE = service(), piece(endpoint(1), endpoint(2, ready=False))
 
 
 def of_the_article(**changes: object) -> ClusterView:
-    """Two syncers that claim the same two pods, so that one of them has a rival; the same objects each time."""
+    """Two syncers that claim the same two pods, so that one of them has a rival. Each call gives the same objects."""
     return replace(view(SYNCERS, [SERVICE], [SLICE]), **changes)  # type: ignore[arg-type]
 
 
@@ -37,14 +37,14 @@ def serving(desired: Desired, ref: SyncerRef = REF) -> Serving:
 
 
 def claimed(earlier: EarlierClaims, seen: ClusterView) -> Desired:
-    """With what was made before, and the same as without."""
+    """The claims with earlier ones to reuse, which must equal those without."""
     found = claim_all(seen, NAMING, Scope(), earlier)
     assert found == claim_all(seen, NAMING, Scope())
     return found
 
 
 def test_the_same_objects_give_the_same_verdicts() -> None:
-    """Not made again, but the very same; what rivals changed as well. The proof is this pass's own."""
+    """The very same objects are reused, including those that rivals changed. The proof is the present pass's own."""
     earlier = EarlierClaims()
     first, second = (claimed(earlier, of_the_article()) for _ in range(2))
     assert serving(second).rivals or serving(second, YOUNGER).rivals
@@ -66,7 +66,7 @@ def test_the_same_objects_give_the_same_verdicts() -> None:
     ],
 )
 def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
-    """An equal object that was read from other bytes counts as new, and so does a list that is read beside."""
+    """An equal object that was read from other bytes counts as new. Another list that is read as well counts too."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
@@ -89,7 +89,7 @@ def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: py
         claim_all(seen, NAMING, Scope(), earlier)
         assert len(looked) == number
     claim_all(of_the_article(), NAMING, Scope(), earlier)
-    claim_all(more, NAMING, Scope(most_syncers=1), earlier)  # the younger one is not asked
+    claim_all(more, NAMING, Scope(most_syncers=1), earlier)  # the younger syncer is not matched
     found = claim_all(more, NAMING, Scope(), earlier)
     assert serving(found, YOUNGER).services == ("rating", "second")
 
@@ -107,7 +107,7 @@ def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: py
 def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
     spec: dict[str, Any], found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tenant may have thousands of them. Another Service, or another object, makes it anew."""
+    """A tenant may have thousands of them. Another Service, or another object, makes a new claim."""
     one, earlier = listed([syncer(**spec)]), EarlierClaims()
 
     def claim() -> Claim:
@@ -121,7 +121,7 @@ def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
         made.setattr(Catalog, "matching", None)
         again = claim()
         if isinstance(first, Deleting) and isinstance(again, Deleting):
-            again = replace(again, proof=first.proof)  # which is of this pass
+            again = replace(again, proof=first.proof)  # the proof of this pass
         assert again == first
     claimed(earlier, of_the_article(syncers=one, services=listed([replace(SERVICE), service("b", labels=NOSUCH)])))
 
@@ -130,7 +130,7 @@ UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this nam
 
 
 def test_a_claim_is_not_made_again_for_what_another_syncer_needs() -> None:
-    """Pods, nodes and readiness are read for that one alone."""
+    """Pods, nodes and readiness are read only for the other syncer."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     beside = of_the_article(pods=UNREAD, readiness=UNREAD, nodes=Complete(data=()))
@@ -138,7 +138,7 @@ def test_a_claim_is_not_made_again_for_what_another_syncer_needs() -> None:
 
 
 def test_a_syncer_that_asks_for_more_is_made_anew() -> None:
-    """Its pods may have become ready, with the same slices."""
+    """Its pods may have become ready while the slices stayed the same."""
     earlier = EarlierClaims()
     gated = listed([syncer(readinessGate=True)])
     one = PodReadiness(namespace=NS, name="rating-2", uid="uid-of-rating-2", ready=True, registered=False)
@@ -151,7 +151,7 @@ def test_a_syncer_that_asks_for_more_is_made_anew() -> None:
 
 
 def test_another_lease_makes_all_anew() -> None:
-    """It is part of each instance."""
+    """The lease is part of each instance."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     second = claim_all(of_the_article(), replace(NAMING, lease=LeaseTimes(30, 60)), Scope(), earlier)
@@ -159,7 +159,7 @@ def test_another_lease_makes_all_anew() -> None:
 
 
 def test_a_list_that_failed_in_between_changes_no_object() -> None:
-    """Nothing is taken again while it cannot be read; what comes back with the same bytes is as it was."""
+    """Nothing is reused while the list cannot be read. Afterwards the same bytes give the same objects."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     unread = claimed(earlier, of_the_article(slices=nowhere(DENIED)))
@@ -168,7 +168,7 @@ def test_a_list_that_failed_in_between_changes_no_object() -> None:
 
 
 def test_a_syncer_that_is_gone_is_forgotten() -> None:
-    """And what the other one wants changes with it."""
+    """The wanted instances of the other one change."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     claimed(earlier, of_the_article(syncers=listed(SYNCERS[1:])))

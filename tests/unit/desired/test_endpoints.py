@@ -1,4 +1,4 @@
-"""Which endpoints count, on which port, and how duplicates merge."""
+"""Endpoints of a Service: which count, on which port, and how duplicates merge."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ UNNAMED = ServicePort(name="", port=80)
 @pytest.mark.parametrize(
     ("ports", "asked", "expected"),
     [
-        ((METRICS,), None, METRICS),  # the only one
-        ((METRICS, HTTP), None, HTTP),  # else the one named http
+        ((METRICS,), None, METRICS),  # the only port
+        ((METRICS, HTTP), None, HTTP),  # otherwise the one named http
         ((METRICS, HTTP), "metrics", METRICS),
         ((METRICS, HTTP), "grpc", None),
         ((METRICS, HTTP), 80, HTTP),  # the Service's own number
-        ((METRICS, HTTP), 8080, HTTP),  # else a target port that only one has
+        ((METRICS, HTTP), 8080, HTTP),  # otherwise a target port that only one has
         ((ADMIN, HTTP), 8080, ADMIN),  # the Service's own number first
         ((METRICS, HTTP), 9091, None),
         ((UNNAMED,), None, UNNAMED),
@@ -35,7 +35,8 @@ UNNAMED = ServicePort(name="", port=80)
 def test_a_port_is_chosen_by_name_by_number_or_alone(
     ports: tuple[ServicePort, ...], asked: str | int | None, expected: ServicePort | None
 ) -> None:
-    """A name, the Service's port, a unique target port; asked for nothing: the only port, or http."""
+    """A syncer gives a port's name, the Service's port or a unique target port. Without one, the only port or http is
+    used."""
     assert choose_port(service("rating", *ports), asked) == expected
 
 
@@ -43,7 +44,7 @@ def test_a_port_is_chosen_by_name_by_number_or_alone(
 def test_in_a_service_without_ports_a_number_means_itself(
     asked: str | int | None, expected: ServicePort | None
 ) -> None:
-    """A headless Service may have no ports; its slices have none either, and its pods listen all the same."""
+    """A headless Service may have no ports. Its slices then have none either, and its pods listen all the same."""
     bare = Service(namespace=NS, name="rating", labels={})
     assert choose_port(bare, asked) == expected
     if expected:
@@ -60,7 +61,7 @@ def test_in_a_service_without_ports_a_number_means_itself(
     ],
 )
 def test_a_port_that_could_be_several_is_refused(ports: tuple[ServicePort, ...], asked: int | None) -> None:
-    """The message names those there are."""
+    """The message names the ports that there are."""
     with pytest.raises(InvalidSyncer, match=rf"{ports[0].name} \({ports[0].port}\), {ports[1].name}") as caught:
         choose_port(service("rating", *ports), asked)
     assert caught.value.reason == "AmbiguousPort"
@@ -74,21 +75,21 @@ def test_an_ambiguous_port_names_only_those_that_fit() -> None:
 
 
 def test_an_ambiguous_port_is_named_in_its_own_field() -> None:
-    """`spec.port` is not what names a secure port."""
+    """`spec.port` does not name a secure port."""
     there = service("rating", HTTP, ServicePort(name="other", port=81, target=8080))
     with pytest.raises(InvalidSyncer, match=r"name one in spec\.securePort$"):
         chosen_ports([there], 8080, field="securePort")
 
 
 def test_services_without_the_port_are_passed_over() -> None:
-    """`rating-metrics` has no port `http`, and that is no error while another has it."""
+    """`rating-metrics` has no port `http`. That is no error while another Service has it."""
     rating, metrics = service("rating", HTTP), service("rating-metrics", METRICS)
     assert chosen_ports([metrics, rating], "http") == ((rating, HTTP),)
 
 
 @pytest.mark.parametrize(("asked", "wanted"), [("grpc", "port 'grpc'"), (1, "port 1")])
 def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) -> None:
-    """The message tells what every Service has."""
+    """The message names the ports of every Service."""
     with pytest.raises(InvalidSyncer) as caught:
         chosen_ports([service("b", UNNAMED), service("a", HTTP, METRICS)], asked)
     assert caught.value.reason == "NoSuchPort"
@@ -102,7 +103,7 @@ def test_a_service_without_ports_is_named_among_those_with_other_ports() -> None
 
 
 def test_services_without_any_port_are_refused() -> None:
-    """There is nothing that an instance could be reached at."""
+    """An instance would have no port."""
     bare = [Service(namespace=NS, name=name, labels={}) for name in ("rating", "a")]
     with pytest.raises(InvalidSyncer, match=r"Service rating has no ports: set spec\.port to the number of the port"):
         chosen_ports(bare[:1], None)
@@ -123,33 +124,33 @@ def test_services_without_any_port_are_refused() -> None:
     ],
 )
 def test_health_is_ready_or_serving_where_all_are_published(found: Endpoint, publish: bool, ready: bool) -> None:
-    """With publishNotReadyAddresses every endpoint says ready; then only `serving` is the pod's health."""
+    """With publishNotReadyAddresses every endpoint is ready. Then only `serving` shows the pod's health."""
     (backend,) = backends(service(publish_not_ready=publish), HTTP, [piece(found)], family=None)
     assert backend.ready is ready
 
 
 def test_each_slice_has_its_own_number_for_a_named_port() -> None:
-    """A named target port may be another number in each pod."""
+    """The number of a named target port may differ from pod to pod."""
     slices = [piece(endpoint(1), port=8080), piece(endpoint(2), port=8081)]
     assert [b.port for b in backends(service(), HTTP, slices, family="IPv4")] == [8080, 8081]
 
 
 def test_a_pod_without_the_named_port_is_none_of_ours() -> None:
-    """It stands in a slice without the port, or with one that has no number."""
+    """Its slice lacks the port, or has it without a number."""
     both = service("rating", HTTP, ServicePort(name="metrics", port=9090))
     slices = [piece(endpoint(1)), piece(endpoint(2), port_name="metrics"), piece(endpoint(3), port=None)]
     assert [b.endpoint.address for b in backends(both, HTTP, slices, family="IPv4")] == ["10.0.0.1"]
 
 
 def test_a_slice_for_ports_that_the_service_had_before_is_an_error_not_emptiness() -> None:
-    """While a port is renamed, one slice is written after the other."""
+    """While a port is renamed, the slices are written one after the other."""
     slices = [piece(endpoint(1)), piece(endpoint(2), port_name="web")]
     with pytest.raises(InvalidSyncer, match="has the port http"):
         backends(service(), HTTP, slices, family="IPv4")
 
 
 def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() -> None:
-    """The slices may be older than the Service: nothing may be removed for that."""
+    """The slices may be older than the Service. No instance may be removed for that."""
     for port, name in ((HTTP, "http"), (UNNAMED, "80")):
         with pytest.raises(InvalidSyncer, match=f"of Service rating has the port {name}") as caught:
             backends(service(), port, [piece(endpoint(1), port_name="metrics")], family="IPv4")
@@ -158,12 +159,12 @@ def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() ->
 
 @pytest.mark.parametrize("slices", [[], [piece()], [piece(port=None)], [piece(endpoint(1), family="IPv6")]])
 def test_no_endpoints_of_the_family_is_empty(slices: list[EndpointSlice]) -> None:
-    """A Service that matched and has no endpoints has none: what stood is removed."""
+    """A Service that matches and has no endpoints is empty, and its instances are removed."""
     assert backends(service(), HTTP, slices, family="IPv4") == ()
 
 
 def test_one_family_of_a_dual_stack_service_counts() -> None:
-    """There is a slice per family with the same pods; without a family they merge by pod."""
+    """A slice per family has the same pods. Without a given family they merge by pod."""
     slices = [piece(endpoint(1)), piece(endpoint(1, address="fd00::1"), family="IPv6")]
     for family, address in (("IPv4", "10.0.0.1"), ("IPv6", "fd00::1"), (None, "10.0.0.1")):
         (backend,) = backends(service(), HTTP, slices, family=family)
@@ -181,7 +182,7 @@ COPIES = [
 
 @pytest.mark.parametrize(("better", "worse"), list(itertools.combinations(COPIES, 2)))
 def test_of_two_copies_the_one_that_lives_and_is_ready_counts(better: Endpoint, worse: Endpoint) -> None:
-    """Not terminating, then ready, then serving; the order of the slices never matters."""
+    """The one that does not terminate counts, then ready, then serving. The order of the slices does not matter."""
     for first, second in ((better, worse), (worse, better)):
         (merged,) = backends(service(), HTTP, [piece(first), piece(second)], family="IPv4")
         told, wanted = merged.endpoint, (better.terminating, better.ready, better.serving)
@@ -196,12 +197,12 @@ def test_bare_addresses_merge_by_address() -> None:
 
 
 def backend(name: str, *, port: int = 8080, number: int = 1) -> Backend:
-    """One pod behind a Service."""
+    """The one pod behind a Service."""
     return Backend(services=(service(name),), endpoint=endpoint(number), port=port, ready=True)
 
 
 def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
-    """`rating` and `rating-headless` are two instances for two pods, not four."""
+    """`rating` and `rating-headless` give two instances for two pods, not four."""
     found = [backend(name, number=number) for name in ("rating-headless", "rating") for number in (1, 2)]
     merged = one_per_pod(found).values()
     assert [([s.name for s in b.services], b.endpoint.address) for b in merged] == [
@@ -211,14 +212,14 @@ def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
 
 
 def test_a_pod_behind_services_with_different_ports_is_ambiguous() -> None:
-    """`rating` and `rating-metrics`: which one callers mean must be said."""
+    """With `rating` and `rating-metrics`, the syncer has to say which one callers mean."""
     with pytest.raises(InvalidSyncer, match=r"pod rating-1 .* rating \(8080\), rating-metrics \(9090\)") as caught:
         one_per_pod([backend("rating-metrics", port=9090), backend("rating")])
     assert caught.value.reason == "AmbiguousService"
 
 
 def test_a_port_that_a_slice_gives_twice_is_its_first() -> None:
-    """The API forbids it; whatever comes, the answer is stable."""
+    """The API forbids it, and the answer is stable all the same."""
     ports = (EndpointPort(name="http", port=1), EndpointPort(name="http", port=2))
     doubled = EndpointSlice(
         namespace=NS, name="a", service="rating", address_type="IPv4", ports=ports, endpoints=(endpoint(),)

@@ -1,4 +1,4 @@
-"""What a Namespace grants its syncers: names, host names and addresses; and what no grant leaves alone."""
+"""Grants of a Namespace: names, host names and addresses, and what registered instances keep without a grant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRANTED = Scope(granted_only=True)
 
 
 def world_of(annotations: Mapping[str, str], *slices: Any, made: Service | None = None, **spec: Any) -> FakeWorld:
-    """A syncer of two pods, in a Namespace with these annotations; the operator wants grants."""
+    """A syncer of two pods in a Namespace with these annotations. The operator requires grants."""
     world = FakeWorld()
     world.scope = GRANTED
     world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
@@ -30,7 +30,7 @@ def world_of(annotations: Mapping[str, str], *slices: Any, made: Service | None 
 
 
 def ready(world: FakeWorld) -> tuple[str, str]:
-    """Reason and message of the condition `Ready`."""
+    """Reason and message of the condition Ready."""
     status = world.cluster.syncers[REF].status
     condition = status.condition("Ready") if status else None
     assert condition is not None
@@ -53,7 +53,7 @@ def ready(world: FakeWorld) -> tuple[str, str]:
     ],
 )
 def test_granted_names_are_served(apps: str, spec: dict[str, Any]) -> None:
-    """App and VIP addresses, without regard to case; `*` stands for any characters."""
+    """They cover app and VIP addresses, without regard to case. `*` matches any characters."""
     world = world_of({ALLOWED_APPS: apps}, **spec)
     world.run()
     assert len(world.registry.held) == 2
@@ -75,7 +75,7 @@ def test_granted_names_are_served(apps: str, spec: dict[str, Any]) -> None:
     ],
 )
 def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec: dict[str, Any], refused: str) -> None:
-    """The condition names it, and the annotation; an event says the same."""
+    """The condition names it and the annotation, and an event says the same."""
     world = world_of(annotations, **spec)
     world.run()
     assert world.registry.held == {}
@@ -89,7 +89,7 @@ def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec
 
 
 def test_all_refused_names_are_reported_at_once() -> None:
-    """A few of each kind; and an annotation with a wrong name is seen."""
+    """A few of each kind are named. An annotation with a misspelt name is noticed."""
     world = world_of({"eurekube.io/allowed-app": "rating"}, vipAddress="a,b,c", hostName="podName")
     world.run()
     assert ready(world)[1] == (
@@ -123,7 +123,7 @@ ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
 
 @pytest.mark.parametrize("road", ROADS)
 def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str) -> None:
-    """A tenant writes it, and so could lead callers anywhere."""
+    """A tenant writes it, and could send callers anywhere."""
     made, spec, slices, host, grant = ROADS[road]
     for others in ("", "other.example.com,10.0.0.0/8,nonsense/9"):
         world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: others}, *slices, made=made, **spec)
@@ -156,7 +156,7 @@ def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str)
     ],
 )
 def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: str, refused: str | None) -> None:
-    """Only a star at the front crosses dots, and numbers grant addresses alone: a name ends in whose it is."""
+    """Only a star at the front matches dots, and numbers match only addresses. The end of a name shows whose it is."""
     for host in (granted, refused):
         if host is not None:
             spec = {**HOSTNAME, "service": {"hostname": host}}
@@ -166,7 +166,7 @@ def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: st
 
 
 def test_a_pattern_of_addresses_grants_those_of_both_families() -> None:
-    """An address is written in one way alone."""
+    """An address has one canonical form."""
     made = replace(service(), external_ips=("2001:db8::7",))
     for pattern, granted in (("2001:DB8::*", True), ("2001:db8::/32", True), ("*::8", False), ("f*", False)):
         world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: pattern}, made=made, **BY_IP)
@@ -175,7 +175,7 @@ def test_a_pattern_of_addresses_grants_those_of_both_families() -> None:
 
 
 def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
-    """An operator's pattern meets a tenant's name."""
+    """The operator writes the pattern, and a tenant writes the name."""
     began = process_time()
     world = world_of({ALLOWED_APPS: "*-*-*-*-x,rating"}, vipAddress="a-" * 250 + "a")
     world.run()
@@ -206,7 +206,7 @@ def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
 def test_an_address_that_differs_for_each_machine_is_never_registered(address: str, pod: str | None) -> None:
-    """Whatever the slice says of a pod there, and whatever the operator granted."""
+    """Neither the pod in the slice nor a grant of the operator changes that."""
     family = "IPv6" if ":" in address else "IPv4"
     forged = replace(piece(endpoint(1, address=address, pod=pod)), address_type=family)
     made = service(ip_families=(family,))
@@ -222,8 +222,8 @@ SHORT = ["127.1", "2130706433", "169.254.43518", "0", "0177.0.0.1", "0x7f.1", "a
 
 
 @pytest.mark.parametrize("host", ONE_MACHINE + SHORT)
-def test_nor_is_a_name_of_one_machine(host: str) -> None:
-    """RFC 6761 6.3, what systems have in /etc/hosts, and the short ways to write an address."""
+def test_a_name_of_one_machine_is_never_registered(host: str) -> None:
+    """RFC 6761 6.3, usual names in /etc/hosts, and short forms of an address."""
     spec = {**HOSTNAME, "service": {"hostname": host}}
     world = world_of({ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}, **spec)
     world.run()
@@ -233,7 +233,7 @@ def test_nor_is_a_name_of_one_machine(host: str) -> None:
 
 @pytest.mark.parametrize("mode", [{"mode": "service", "service": {"address": "ClusterIP"}}, {}])
 def test_addresses_that_the_cluster_gave_need_none(mode: dict[str, Any]) -> None:
-    """Those of pods and of Services, also of IPv6."""
+    """These are addresses of pods and of Services, also of IPv6."""
     ends = piece(replace(endpoint(1), address="2001:db8::7"))
     made = service(ip_families=("IPv6",), cluster_ips=("2001:db8::1",))
     world = world_of({ALLOWED_APPS: "rating"}, replace(ends, address_type="IPv6"), made=made, **mode)
@@ -243,7 +243,7 @@ def test_addresses_that_the_cluster_gave_need_none(mode: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("kind", ["ExternalName", "ClusterIP"])
 def test_a_service_without_node_ports_names_no_port_of_a_node(kind: str) -> None:
-    """Kubernetes lets people write any number there, such as that of the kubelet, while the type uses none."""
+    """While the type uses no node ports, Kubernetes accepts any number there, such as the kubelet's port."""
     port = ServicePort(name="http", port=80, node_port=10250)
     made = replace(service("rating", port, type=kind), external_name="a.example.com")
     world = world_of({ALLOWED_APPS: "rating"}, made=made, mode="service", service={"address": "NodePort"})
@@ -255,7 +255,7 @@ def test_a_service_without_node_ports_names_no_port_of_a_node(kind: str) -> None
 
 @pytest.mark.parametrize("address", ["203.0.113.9", "2001:db8::9"])
 def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> None:
-    """A cloud gives it; only a name may be somebody's wish."""
+    """A cloud gives the address. Only a name can come from a tenant."""
     made = replace(service(type="LoadBalancer"), load_balancer=(address,))
     world = world_of({ALLOWED_APPS: "rating"}, made=made, mode="service")
     world.run()
@@ -263,8 +263,8 @@ def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> 
 
 
 def test_a_revoked_grant_removes_nothing() -> None:
-    """An annotation that a tool drops must not remove an app: registered instances are renewed, nothing new is
-    registered, and only instances without a pod, or of a syncer that a person deletes, are removed."""
+    """A tool that drops an annotation must not remove an app. Registered instances are renewed and none is added.
+    Instances are removed only if their pod is gone, or a person deletes the syncer."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}
@@ -286,8 +286,8 @@ def test_a_revoked_grant_removes_nothing() -> None:
 
 
 def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> None:
-    """A rollout after an annotation was lost: all pods are new, ready, and may not be registered. It ends when the
-    operator grants the app again, or a person deletes the syncer."""
+    """A rollout follows the loss of an annotation: all pods are new and ready, and may not be registered. The hold ends
+    when the operator grants the app again, or a person deletes the syncer."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}
@@ -315,7 +315,7 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
 def test_a_name_that_is_no_longer_granted_is_not_kept(
     conduct: dict[str, Any], before: dict[str, Any], hosts: str
 ) -> None:
-    """The syncer asks for its own names again, and for no change to what is registered."""
+    """The syncer uses its own names again, and asks for no change of registered instances."""
     world = world_of({ALLOWED_APPS: "rating,payment", ALLOWED_HOSTS: "*.example.com"}, **before)
     world.run()
     world.cluster.annotations[NS] = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: hosts}
@@ -331,7 +331,7 @@ def test_a_name_that_is_no_longer_granted_is_not_kept(
 @pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
 def test_a_name_that_is_still_granted_is_kept(conduct: dict[str, Any], scope: Scope) -> None:
-    """And so is all where no grants are asked for."""
+    """Without required grants every name is kept."""
     world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress="payment")
     world.scope = scope
     world.run()
@@ -343,7 +343,7 @@ def test_a_name_that_is_still_granted_is_kept(conduct: dict[str, Any], scope: Sc
 
 
 def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
-    """A tenant names the app of another team, which removes its own last pod."""
+    """A tenant names the app of another team, which then removes its own last pod."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.cluster.annotations.update({"evil": {}, "other": {ALLOWED_APPS: "orders"}})
     specs: dict[str, dict[str, Any]] = {"evil": {}, "other": {"appName": "orders"}}
@@ -360,7 +360,7 @@ def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
 @pytest.mark.parametrize("unread", [("namespaces", "*"), ("namespaces", NS)])
 @pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
 def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], scope: Scope) -> None:
-    """Neither granted nor refused: nothing is added, nothing removed, and the report says what could not be read."""
+    """Nothing counts as granted or refused. Nothing is added or removed, and the report names the failed read."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.scope = scope
     world.run()
@@ -375,7 +375,7 @@ def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], sco
 
 @pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
 def test_a_namespace_that_an_answer_lacks_is_unknown(scope: Scope) -> None:
-    """Its syncer was listed a moment before, so the answer cannot be right. It refuses nothing."""
+    """Its syncer was listed just before, so the answer cannot be right. No name is refused for it."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.scope = scope
     world.run()
@@ -390,7 +390,7 @@ def test_a_namespace_that_an_answer_lacks_is_unknown(scope: Scope) -> None:
 
 
 def test_without_the_option_nobody_reads_a_namespace() -> None:
-    """It costs a right and a call."""
+    """Reading it takes a right and a call."""
     world = world_of({})
     world.scope = Scope()
     world.run()
@@ -399,5 +399,5 @@ def test_without_the_option_nobody_reads_a_namespace() -> None:
 
 
 def test_the_option_is_part_of_a_command_to_paste() -> None:
-    """Another command line would decide otherwise."""
+    """Without it the command would decide otherwise."""
     assert GRANTED.options == ("--require-app-grant",)

@@ -1,4 +1,4 @@
-"""What an instance looks like in Eureka."""
+"""The instances that we register in Eureka."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tests.unit.worlds.build import DOWN, LEASE, NAMING, REF, UP, desired, endpo
 
 
 def builder(**spec: Any) -> Builder:
-    """A builder for such a spec."""
+    """A builder for this spec."""
     return Builder(parse(syncer(**spec)), NAMING)
 
 
 def site(host: str = "10.0.0.1", port: int = 80, pod: PodRef | None = None) -> Site:
-    """A place with a plain port."""
+    """A site with a plain port."""
     return Site(host=host, port=port, secure_port=None, pod=pod)
 
 
 def made(build: Builder, at: Site, *, app: str = "rating", up: bool = True, why: str = "") -> Instance:
-    """The instance at that place."""
+    """The instance at this site."""
     return build.wanted(build.key(app, at), at, up=up, why=why).instance
 
 
 def test_an_instance_has_all_that_a_spring_client_reads() -> None:
-    """Host, port and VIP say where; lease and metadata say whose and how long."""
+    """Host, port and VIP give its address. Lease and metadata give its owner and its duration."""
     build = builder(metadata={"version": "2"})
     found = made(build, site(port=8080, pod=PodRef("rating-1", "uid-1")), app=build.app_name(service()))
     assert found.key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
@@ -46,7 +46,7 @@ def test_an_instance_has_all_that_a_spring_client_reads() -> None:
 
 
 def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
-    """Spring calls hostName; ipAddr stays bare."""
+    """Spring calls hostName. The ipAddr has no brackets."""
     found = made(builder(), site("fd00::1"), up=False)
     assert (found.host_name, found.ip_addr, found.status) == ("[fd00::1]", "fd00::1", DOWN)
 
@@ -67,7 +67,7 @@ def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, objec
 
 
 def test_without_a_name_of_its_own_the_app_is_the_service() -> None:
-    """Each Service then is an app."""
+    """Each Service is then an app of its own."""
     build = builder(selector={"matchLabels": {"team": "a"}})
     assert build.apps == set()
     assert [build.app_name(service(name)) for name in ("web", "db")] == ["web", "db"]
@@ -81,7 +81,7 @@ def test_a_services_name_that_is_no_app_name_is_refused() -> None:
 
 
 def test_a_setting_that_works_but_may_surprise_is_a_warning() -> None:
-    """A VIP that Feign refuses; and what was met on the way, each thing once, a long list cut."""
+    """A VIP that Feign refuses is one. Other warnings appear once each, and a long list is cut."""
     assert builder().warnings("rating") == ()
     build, vips = builder(), "ra_ting,ok,al_so"
     assert len(build.warnings(vips)) == 2
@@ -92,7 +92,7 @@ def test_a_setting_that_works_but_may_surprise_is_a_warning() -> None:
 
 
 def test_of_two_pods_at_one_address_the_ready_one_wins_then_the_first() -> None:
-    """While a new pod takes over an address, the order of slices does not matter."""
+    """The order of slices does not matter while a new pod takes over an address."""
     build = builder()
     key = build.key("rating", site())
     old, new, other = (
@@ -107,7 +107,7 @@ def test_of_two_pods_at_one_address_the_ready_one_wins_then_the_first() -> None:
 
 
 def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
-    """Every Eureka client downloads that of all instances; our own marks are not counted."""
+    """Every Eureka client downloads the metadata of all instances. Our own marks do not count."""
     full = {f"k{number}": "x" * 1022 for number in range(4)}
     claim = desired([syncer(metadata=full)], [service()], [piece(endpoint())]).claims[REF]
     assert isinstance(claim, Serving)
@@ -121,7 +121,7 @@ def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
 
 
 def test_copied_metadata_is_left_out_where_it_is_too_large() -> None:
-    """It is not the syncer's fault; what comes later and still fits is copied. A letter may have two bytes."""
+    """It is not the syncer's fault. A later entry that still fits is copied, and a letter may have two bytes."""
     labelled = replace(service(), annotations={"long": "\u00e9" * 1000, "more": "x" * 1024, "short": "y"})
     copied = [{"key": name, "serviceAnnotation": name} for name in ("long", "more", "short")]
     asking = syncer(metadata={"a": "x" * 1023, "b": "x" * 100}, metadataFrom=copied)

@@ -1,7 +1,7 @@
-"""A Service of which no slice tells: whole passes in which slices were not made yet, or were taken away.
+"""Services without EndpointSlices, through whole passes: the slices are not made yet, or somebody deleted them.
 
-The cluster makes a slice per address family for each Service with a selector, an empty one where nothing is behind it
-(tests/contract/test_kubernetes.py): none at all is no word about its pods.
+The cluster makes a slice per address family for each Service with a selector, even if it has no endpoints
+(tests/contract/test_kubernetes.py). A Service without slices therefore shows nothing about its pods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DUAL: dict[str, Any] = {"ip_families": ("IPv4", "IPv6"), "cluster_ips": ("10.96.
 
 
 def two_services(*slices: EndpointSlice, **spec: Any) -> FakeWorld:
-    """`blue` with the pods 1 and 2, `green` with 3 and 4, one syncer for both, after a first pass."""
+    """One syncer after a first pass, for `blue` with the pods 1 and 2, and `green` with the pods 3 and 4."""
     found = world(
         service("blue", labels=TEAM, cluster_ips=("10.96.0.1",)),
         service("green", labels=TEAM, cluster_ips=("10.96.0.2",)),
@@ -34,7 +34,7 @@ def two_services(*slices: EndpointSlice, **spec: Any) -> FakeWorld:
 
 
 def world(*things: Any) -> FakeWorld:
-    """After a first pass, and beside another app: what goes is not all that we own."""
+    """The world after a first pass, with another app, so that no removal concerns all our instances."""
     found = FakeWorld()
     found.cluster.apply(
         *things,
@@ -55,17 +55,17 @@ def green(*numbers: int) -> EndpointSlice:
 
 
 def without(world: FakeWorld, *names: str) -> None:
-    """These Services, or slices by their own name, have none in what is listed from now on."""
+    """Remove the slices of these Services, or those with these names, from the lists."""
     world.cluster.slices = [one for one in world.cluster.slices if not {one.service, one.name} & {*names}]
 
 
 def lives(world: FakeWorld, *numbers: int) -> None:
-    """These pods are in the list of pods, whatever slices say."""
+    """These pods are in the list of pods, whatever slices show."""
     world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in numbers)
 
 
 def ours(world: FakeWorld) -> dict[str, str]:
-    """What stands of the syncer."""
+    """The syncer's instances."""
     return {place: status for place, status in world.statuses().items() if not place.startswith("OTHER")}
 
 
@@ -77,12 +77,12 @@ def synced(world: FakeWorld, ref: SyncerRef = REF) -> Condition:
 
 
 def changes(world: FakeWorld) -> list[str]:
-    """The writes of the last pass to Eureka."""
+    """What the last pass wrote to Eureka."""
     return [call for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
 
 
 def test_nothing_is_removed_while_one_of_two_services_has_no_slice() -> None:
-    """All of it is renewed, the condition names the Service, and when its slices are back all is in sync."""
+    """Every instance is renewed, and the condition names the Service. When its slices are back, all is in sync."""
     world = two_services()
     without(world, "green")
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_nothing_is_removed_while_one_of_two_services_has_no_slice() -> None:
 
 
 def test_the_other_services_of_the_syncer_are_still_served() -> None:
-    """A pod comes, one turns unready, one terminates."""
+    """One pod is new, one turns unready, and one terminates."""
     world = two_services()
     without(world, "green")
     world.cluster.apply(
@@ -111,7 +111,7 @@ def test_the_other_services_of_the_syncer_are_still_served() -> None:
 
 
 def test_a_pod_that_another_service_also_has_follows_that_service() -> None:
-    """It was behind both."""
+    """Both Services had the pod."""
     world = two_services(blue(1, 2), green(1, 3))
     without(world, "green")
     world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2), service="blue"))
@@ -120,7 +120,7 @@ def test_a_pod_that_another_service_also_has_follows_that_service() -> None:
 
 
 def test_a_service_whose_selector_matches_nothing_is_empty() -> None:
-    """Its slice is, and is there."""
+    """It has a slice, without endpoints."""
     world = two_services()
     world.cluster.apply(replace(green(), ports=()))
     world.run()
@@ -130,8 +130,8 @@ def test_a_service_whose_selector_matches_nothing_is_empty() -> None:
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
-    """As with a syncer that is not served: a complete list of pods shows that the pod is gone, so a Service that never
-    gets a slice keeps no dead pods; while the pod lives, its instance stays."""
+    """This is as with a syncer that is not served. A complete list of pods proves that the pod is gone, so dead pods
+    are not kept for ever. While the pod is alive, its instance stays."""
     world = two_services()
     without(world, "green")
     world.cluster.apply(blue(1))
@@ -142,7 +142,8 @@ def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_address(gone: bool) -> None:
-    """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove it."""
+    """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove the
+    instance."""
     found = world(syncer(), service(), piece(endpoint(1), endpoint(2)))
     spec = syncer(mode="service", service={"address": "LoadBalancer"})
     found.cluster.apply(spec, service(type="LoadBalancer"), piece())
@@ -153,7 +154,7 @@ def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_addres
 
 
 def test_nothing_is_removed_while_the_pods_cannot_be_listed() -> None:
-    """No list, no proof."""
+    """There is no proof without a list."""
     world = two_services()
     without(world, "green")
     world.cluster.unknown[("pods", NS)] = DENIED
@@ -162,7 +163,7 @@ def test_nothing_is_removed_while_the_pods_cannot_be_listed() -> None:
 
 
 def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
-    """Nor is it there under another app's Service."""
+    """This also holds if the other pod belongs to another app's Service."""
     world = two_services()
     without(world, "green")
     world.cluster.apply(
@@ -174,7 +175,8 @@ def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
 
 
 def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
-    """Otherwise it would be exceeded once the slices are back, and for good: an instance within a limit stays."""
+    """Otherwise the limit would be exceeded when the slices are back. An instance within a limit then stays for
+    good."""
     world = two_services(blue(), green(3, 4), limit=2)
     assert ours(world) == dict.fromkeys((C, D), "UP")
     without(world, "green")
@@ -184,7 +186,8 @@ def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
 
 
 def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> None:
-    """Behind two Services of different names it is ambiguous, and not served; of one alone it is another app."""
+    """Behind two Services of different names it is ambiguous, and not served. Behind one of them it belongs to another
+    app."""
     things = (service("blue", labels=TEAM), syncer(**BY_TEAM), blue(1, 2))
     found = world(*things)
     assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
@@ -199,8 +202,8 @@ def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> N
 
 @pytest.mark.parametrize("older", [True, False])
 def test_a_younger_syncer_takes_over_nothing_while_slices_are_missing(older: bool) -> None:
-    """As from one that is not served: the slices may be back in a moment. An older one takes what it wants at any
-    time."""
+    """The slices may be back in a moment, as with a syncer that is not served. An older syncer takes over what it wants
+    at any time."""
     found = two_services()
     lives(found, 1, 2, 3, 4)
     found.cluster.apply(
@@ -216,7 +219,7 @@ def test_a_younger_syncer_takes_over_nothing_while_slices_are_missing(older: boo
 
 
 def test_with_limit_zero_instances_are_left_to_a_younger_syncer() -> None:
-    """It holds nothing that another wants, slices or not."""
+    """With or without slices, the syncer holds nothing that another one wants."""
     found = two_services()
     found.cluster.apply(
         service("violet", labels={"app": "violet"}),
@@ -232,7 +235,8 @@ def test_with_limit_zero_instances_are_left_to_a_younger_syncer() -> None:
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
-    """Its pod is behind another Service as well; a pod that was not drained is not drained now, for nobody knows."""
+    """The pod is behind another Service as well. A pod that was not drained is not drained now, because nobody
+    knows."""
     found = two_services(blue(1, 2), green(1), notReady=not_ready)
     found.cluster.apply(replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"}))
     found.run()
@@ -249,7 +253,7 @@ def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready:
 
 @pytest.mark.parametrize("families", [("IPv4", "IPv6"), ("IPv6", "IPv4")])
 def test_a_family_without_a_slice_is_not_taken_for_empty(families: tuple[str, ...]) -> None:
-    """The pods of a dual-stack Service stand in a slice of each family; only the second family's is left."""
+    """A dual-stack Service has a slice of each family with the same pods. Only the second family's slice is left."""
     addresses = {"IPv4": "10.0.0.{}", "IPv6": "fd00::1{}"}
     slices = [
         piece(*(endpoint(n, address=addresses[one].format(n)) for n in (1, 2)), family=one, name=one)
@@ -269,14 +273,14 @@ def test_a_family_without_a_slice_is_not_taken_for_empty(families: tuple[str, ..
 
 
 def test_the_family_that_is_not_asked_for_may_be_without_a_slice() -> None:
-    """Nothing is read from it."""
+    """Nothing is read from that family."""
     found = world(service(**DUAL), syncer(), piece(endpoint(1)))
     assert ours(found) == {A: "UP"}
     assert synced(found).reason == "InSync"
 
 
 def test_a_service_of_another_family_does_not_matter() -> None:
-    """It has no address of the family that is asked for, and no slice either."""
+    """It has neither an address nor a slice of the requested family."""
     found = world(
         service("blue", labels=TEAM),
         service("green", labels=TEAM, ip_families=("IPv6",)),
@@ -287,8 +291,8 @@ def test_a_service_of_another_family_does_not_matter() -> None:
     assert synced(found).reason == "InSync"
 
 
-def test_a_service_that_is_a_name_elsewhere_has_none_by_nature() -> None:
-    """Beside others it holds nothing up; alone it serves no pods at all."""
+def test_an_external_name_without_slices_blocks_no_other_service() -> None:
+    """An ExternalName Service beside others blocks nothing. Alone it serves no pods at all."""
     elsewhere = service("green", labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
     found = world(service("blue", labels=TEAM), elsewhere, syncer(**BY_TEAM, appName="rating"), blue(1, 2))
     found.cluster.apply(blue(1))
@@ -301,13 +305,13 @@ def test_a_service_that_is_a_name_elsewhere_has_none_by_nature() -> None:
 
 
 def external(name: str) -> Service:
-    """The Service after somebody made it a name elsewhere; its slices stay as they were."""
+    """The Service after somebody made it an ExternalName. Its slices stay as they were."""
     return service(name, labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
 
 
 def test_the_slices_of_a_service_that_became_an_external_name_prove_nothing() -> None:
-    """No controller updates them any more: a pod that has ended is ready there for ever. An instance is removed with
-    its pod, and the other Services are still served."""
+    """No controller updates them any more, so a pod that has ended stays ready there. An instance is removed with its
+    pod, and the other Services are still served."""
     green = piece(endpoint(2), endpoint(3), service="green")
     found = world(service("blue", labels=TEAM), service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(blue(1), green)
@@ -321,7 +325,6 @@ def test_the_slices_of_a_service_that_became_an_external_name_prove_nothing() ->
 
 
 def test_a_syncer_whose_only_service_became_an_external_name_is_not_served() -> None:
-    """An instance is removed with its pod."""
     found = world(service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(piece(endpoint(1), endpoint(2), service="green"))
     found.run()
@@ -333,7 +336,7 @@ def test_a_syncer_whose_only_service_became_an_external_name_is_not_served() -> 
 
 
 def test_old_slices_of_an_external_name_replace_no_pod() -> None:
-    """Another pod has the address that its pod had, and that one's Service is gone for a moment."""
+    """Another pod has the address that its pod had, and the Service of that other pod is missing for a moment."""
     found = world(service("blue", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(blue(1), replace(external("green"), labels={}))
     found.cluster.apply(piece(endpoint(1, pod="long-gone"), service="green"))
@@ -346,8 +349,8 @@ def test_old_slices_of_an_external_name_replace_no_pod() -> None:
     assert ours(found) == {A: "UP"}
 
 
-def test_a_service_mode_serves_a_name_elsewhere_whatever_is_left_of_it() -> None:
-    """Its old slices may have ports that it has no more."""
+def test_mode_service_serves_an_external_name_whatever_slices_are_left() -> None:
+    """Its old slices may have ports that it no longer has."""
     found = world(replace(external("green"), external_name="rating.example.com"), syncer(**BY_TEAM, mode="service"))
     found.cluster.apply(piece(endpoint(1, ready=False), service="green", port_name="old"))
     found.run()
@@ -356,7 +359,7 @@ def test_a_service_mode_serves_a_name_elsewhere_whatever_is_left_of_it() -> None
 
 @pytest.mark.parametrize("family", ["IPv4", "IPv6"])
 def test_a_service_without_a_selector_has_the_slices_that_people_write(family: str) -> None:
-    """Of whichever family; without any, what stands stays, and the condition says what to do."""
+    """The slices may be of any family. Without slices the instances stay, and the condition says what to do."""
     by_hand = replace(service("green", labels=TEAM, **DUAL), selects=False)
     bare = piece(endpoint(3, pod=None), service="green")
     found = world(service("blue", labels=TEAM), by_hand, syncer(**BY_TEAM, appName="rating"), blue(1), bare)
@@ -371,13 +374,13 @@ def test_a_service_without_a_selector_has_the_slices_that_people_write(family: s
 
 
 def endpoints(*numbers: int, service: str = "blue") -> EndpointSlice:
-    """Endpoints as slices; see `cluster.projection.slices_of_endpoints`."""
+    """Endpoints in the form of slices; see `cluster.projection.slices_of_endpoints`."""
     of = (replace(endpoint(number), zone=None) for number in numbers)
     return replace(piece(*of, service=service, name=f"{service}-0"), of_endpoints=True)
 
 
 def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
-    """Those of a Service whose pods are gone are there, and have no subsets."""
+    """A Service without pods still has an Endpoints object, without subsets."""
     found = two_services(endpoints(1, 2), endpoints(3, 4, service="green"))
     lives(found, 1, 2, 3, 4)
     without(found, "green")
@@ -392,7 +395,7 @@ def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
 @pytest.mark.parametrize("mode", ["pod", "service"])
 @pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
 def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | None, told: bool) -> None:
-    """They say nothing of the pods' addresses of the other; whether a Service serves is known all the same."""
+    """They do not show the pods' addresses of the other family. They still show whether a Service serves."""
     found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
     assert (synced(found).reason == "InSync") is (told or mode == "service")
     found.cluster.apply(endpoints(service="rating"))
@@ -401,14 +404,14 @@ def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | No
 
 
 class TestModeService:
-    """Each Service is an instance, UP while an endpoint behind it is ready."""
+    """Each Service is an instance, which is UP while an endpoint behind it is ready."""
 
     GREEN = "RATING 10.96.0.2:80"
     BLUE = "RATING 10.96.0.1:80"
 
     @pytest.mark.parametrize("before", ["UP", "DOWN"])
     def test_a_service_without_slices_keeps_its_status(self, before: str) -> None:
-        """The other one turns DOWN, and comes back."""
+        """The other Service's instance turns DOWN, and is UP again later."""
         found = two_services(mode="service")
         found.cluster.apply(piece(endpoint(3, ready=before == "UP"), service="green"))
         found.run()
@@ -424,7 +427,7 @@ class TestModeService:
             assert "green" in synced(found).message
 
     def test_without_any_slice_all_keeps_its_status(self) -> None:
-        """Also at a second look."""
+        """This also holds at a second look."""
         found = two_services(mode="service")
         without(found, "blue", "green")
         for _ in range(3):
@@ -433,7 +436,7 @@ class TestModeService:
         assert ours(found) == {self.BLUE: "UP", self.GREEN: "UP"}
 
     def test_it_is_not_registered_before_it_has_slices(self) -> None:
-        """Nor is it told to be DOWN."""
+        """It is not reported as DOWN either."""
         found = two_services(blue(1), mode="service")
         assert ours(found) == {self.BLUE: "UP"}
         assert synced(found).reason == "NoEndpointSlices"
@@ -448,8 +451,8 @@ class TestModeService:
         assert ours(found) == {self.BLUE: "UP"}
         assert synced(found).reason == "NoEndpointSlices"
 
-    def test_a_name_elsewhere_serves_without_slices(self) -> None:
-        """It has none by nature."""
+    def test_an_external_name_serves_without_slices(self) -> None:
+        """A Service of type ExternalName has no slices."""
         elsewhere = replace(
             service(type="ExternalName", cluster_ips=(), ip_families=()), external_name="rating.example.com"
         )

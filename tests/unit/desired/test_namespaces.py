@@ -1,4 +1,4 @@
-"""A syncer that selects Services of another namespace: who may, which ids it gives, and what freezes it."""
+"""A syncer that selects Services of another namespace: its permission, its ids, and when it is not served."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ACROSS = syncer(selector={"app": "rating", "namespace": SHOP})
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Services and pods in `shop`, the syncer in `rating`, and an operator who allows it."""
+    """Services and pods in `shop`, a syncer in `rating`, and an operator who allows it."""
     world = FakeWorld()
     world.scope = ALLOWED
     world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
@@ -44,7 +44,7 @@ def world() -> FakeWorld:
 
 
 def ready(world: FakeWorld) -> tuple[str, str]:
-    """Reason and message of the syncer's condition `Ready`."""
+    """Reason and message of the syncer's condition Ready."""
     status = world.cluster.syncers[REF].status
     condition = status.condition("Ready") if status else None
     assert condition is not None
@@ -52,7 +52,7 @@ def ready(world: FakeWorld) -> tuple[str, str]:
 
 
 def test_the_ids_carry_the_syncers_own_namespace(world: FakeWorld) -> None:
-    """So nobody but the syncers of a namespace can claim its ids; the pod's namespace is in the pod's mark."""
+    """Only the syncers of a namespace can claim its ids. The mark names the pod's namespace."""
     world.run()
     assert sorted(key.id for key in world.registry.held) == [
         f"{OWNER}:{NS}:rating:10.0.0.1:8080",
@@ -68,7 +68,7 @@ def test_the_ids_carry_the_syncers_own_namespace(world: FakeWorld) -> None:
 
 
 def test_only_the_namespace_of_its_services_is_read(world: FakeWorld) -> None:
-    """Its own holds nothing that it asks for."""
+    """The syncer's own namespace has none of its Services."""
     report = world.run()
     assert report.view is not None
     assert set(report.view.slices.by_namespace) == {SHOP}
@@ -76,7 +76,7 @@ def test_only_the_namespace_of_its_services_is_read(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("standing", [True, False])
 def test_without_permission_services_of_another_namespace_are_not_served(world: FakeWorld, standing: bool) -> None:
-    """Registered instances are renewed, nothing is added; the condition names the option, and the namespace is not
+    """Registered instances are renewed, and none is added. The condition names the option, and the namespace is not
     read."""
     if standing:
         world.run()
@@ -92,7 +92,7 @@ def test_without_permission_services_of_another_namespace_are_not_served(world: 
 
 @pytest.mark.parametrize("kind", ["services", "slices"])
 def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: FakeWorld, kind: str) -> None:
-    """And not one of its own: nothing there is asked for."""
+    """Its own namespace is not read."""
     world.run()
     world.cluster.apply(piece(endpoint(2), namespace=SHOP))
     world.cluster.unknown[(kind, SHOP)] = DENIED
@@ -106,7 +106,8 @@ def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: Fa
 
 
 def test_pods_of_another_namespace_are_looked_for_there(world: FakeWorld) -> None:
-    """While it is frozen for want of a Service its pods live; that its own namespace has none proves nothing."""
+    """The syncer is not served, because a Service is missing. Its pods are alive, and their absence from its own
+    namespace proves nothing."""
     world.run()
     world.cluster.services = []
     world.run()
@@ -118,8 +119,8 @@ def test_pods_of_another_namespace_are_looked_for_there(world: FakeWorld) -> Non
     assert world.statuses() == {"RATING 10.0.0.2:8080": "UP"}
 
 
-def test_a_syncer_that_moves_its_eyes_home_keeps_pods_that_live_elsewhere(world: FakeWorld) -> None:
-    """The mark, not the spec of today, tells where an instance's pod is."""
+def test_a_syncer_that_selects_in_its_own_namespace_again_keeps_pods_elsewhere(world: FakeWorld) -> None:
+    """The mark shows where an instance's pod is, not the present spec."""
     world.run()
     world.cluster.apply(syncer())
     world.run()
@@ -127,8 +128,8 @@ def test_a_syncer_that_moves_its_eyes_home_keeps_pods_that_live_elsewhere(world:
 
 
 def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWorld) -> None:
-    """Their ids differ, and callers would call the pod twice as often. A syncer of the pod's own namespace has it,
-    though it is younger, and the other says so."""
+    """Their ids differ, and callers would call the pod twice as often. A syncer of the pod's own namespace gets it,
+    even if it is younger. The other one reports that."""
     own = SyncerRef(SHOP, "rating")
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     world.run()
@@ -143,7 +144,8 @@ def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWo
 
 
 def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
-    """Its team makes a syncer later: the new registration first, then the old one is cancelled, and says for whom."""
+    """The pod's own team creates a syncer later. The new instance is registered first, and the old one is then
+    cancelled."""
     world.run()
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     report = world.run()
@@ -154,7 +156,7 @@ def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
 
 
 def test_of_two_syncers_of_other_namespaces_the_older_has_the_pod(world: FakeWorld) -> None:
-    """The operator allows a second one, which was made before."""
+    """The operator allows a second one, which was created earlier."""
     world.run()
     world.scope = Scope(allowed=frozenset({(NS, SHOP), ("ops", SHOP)}))
     world.cluster.apply(replace(ACROSS, namespace="ops", created=500))
@@ -163,7 +165,7 @@ def test_of_two_syncers_of_other_namespaces_the_older_has_the_pod(world: FakeWor
 
 
 def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:
-    """The list of Eureka shows what it wrote; the other namespace is not read for it."""
+    """Eureka's list shows what the syncer wrote. The other namespace is not read."""
     gone = replace(ACROSS, deleted=START, finalizers=(CLEANUP_FINALIZER,))
     claim = desired([gone]).claims[REF]
     assert isinstance(claim, Deleting)
@@ -180,7 +182,7 @@ def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:
 def test_the_pods_mark_is_read_with_and_without_a_namespace(
     mark: str | None, namespace: str | None, uid: str | None
 ) -> None:
-    """Instances of an earlier version have none in it."""
+    """Instances of an earlier version have a mark without a namespace."""
     marks = {name: value for name, value in instance().metadata.items() if name != POD}
     found = stored(instance(), metadata={**marks, **({POD: mark} if mark else {})})
     assert (pod_namespace_of(found), pod_uid_of(found)) == (namespace, uid)
@@ -188,6 +190,6 @@ def test_the_pods_mark_is_read_with_and_without_a_namespace(
 
 
 def test_a_pod_of_the_syncers_own_namespace_is_marked_as_ever() -> None:
-    """Another mark would make every instance differ, and be written anew."""
+    """Another mark would change every instance."""
     us = Ownership(owner=OWNER, cluster=CLUSTER)
     assert us.marked({}, REF, PodRef("p", "u"), pod_namespace=NS)[POD] == "p/u"

@@ -1,4 +1,4 @@
-"""What host names, paths and metadata mean, and which of them cannot be served although the API server took them."""
+"""Host names, paths and metadata: what they mean, and which the program refuses although the API server took them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(**spec: Any) -> tuple[str, str]:
     ],
 )
 def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str) -> None:
-    """An address before a suffix is one label, as sslip.io and the cluster's own DNS have it."""
+    """An address before a suffix is one label, as in sslip.io and in the cluster's own DNS."""
     builder = Builder(parse(syncer(hostName=text)), NAMING)
     address = name if text.startswith("ip") else "10.0.0.1"
     site = Site(host=address, port=80, secure_port=None, pod=PodRef(name, "uid"), node=name)
@@ -43,14 +43,13 @@ def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str
 
 
 def test_without_settings_an_instance_has_its_address_and_nothing_more() -> None:
-    """No URLs, no metadata, no zone."""
+    """It has no URLs, no metadata and no zone."""
     found = parse(syncer())
     assert (found.host_name, found.paths, found.metadata, found.metadata_from) == ("ip", Paths(), {}, ())
     assert (found.zone, found.needs_pods) == (Zone(from_endpoint=False), False)
 
 
-def test_all_that_is_said_reaches_its_meaning() -> None:
-    """Each field by itself."""
+def test_each_field_of_the_presentation_is_parsed() -> None:
     found = parse(
         syncer(
             hostName="podName.a",
@@ -70,7 +69,7 @@ def test_all_that_is_said_reaches_its_meaning() -> None:
 
 @pytest.mark.parametrize("source", ["podLabel", "podAnnotation"])
 def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> None:
-    """And for nothing else."""
+    """No other source needs them."""
     assert parse(syncer(metadataFrom=[{"key": "a", source: "l"}])).needs_pods
     assert not parse(syncer(metadataFrom=[{"key": "a", "serviceLabel": "l"}])).needs_pods
 
@@ -132,14 +131,14 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
     ],
 )
 def test_a_spec_that_an_older_crd_may_have_accepted_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
-    """The program takes nothing on trust."""
+    """The program checks every spec itself."""
     found = refused(**spec)
     assert found[0] == reason
     assert message in found[1]
 
 
 def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
-    """`fromEndpoint: false` asks for nothing."""
+    """`fromEndpoint: false` sets no key."""
     spec = parse(syncer(zone={"fromEndpoint": False}, metadata={"zone": "a"}))
     assert (spec.zone.from_endpoint, spec.metadata) == (False, {"zone": "a"})
 
@@ -149,5 +148,5 @@ def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
     [("10.0.0.1", "IPv4"), ("fd00::1", "IPv6"), ("a.example.com", None), ("fe80::1%eth0", None), ("", None)],
 )
 def test_an_address_is_of_a_family_and_a_name_of_none(address: str, family: str | None) -> None:
-    """Told by its form."""
+    """Its form shows the family."""
     assert family_of(address) == family

@@ -1,4 +1,4 @@
-"""Which of several namespaces has an address that each of them claims for one app."""
+"""Rival namespaces: which of them gets an address that each claims for one app."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.worlds.build import key
 
 
 def bid(namespace: str, *, allotted: bool = False, socket: int = 8080) -> Bid:
-    """A claim of one address by a namespace's syncer."""
+    """The claim of one address by a namespace's syncer."""
     sockets = (("RATING", "10.0.0.1", socket),)
     ref = SyncerRef(namespace, "rating")
     return Bid(key=key(namespace=namespace), syncer=ref, namespace=namespace, sockets=sockets, allotted=allotted)
@@ -19,7 +19,7 @@ def bid(namespace: str, *, allotted: bool = False, socket: int = 8080) -> Bid:
 
 @pytest.mark.parametrize("first", ["blue", "zebra"])
 def test_an_address_belongs_to_the_namespace_that_the_cluster_gave_it_to(first: str) -> None:
-    """The others register nothing new, and each learns who has it."""
+    """The other namespaces register nothing new, and each learns who has the address."""
     own = bid("green", allotted=True)
     bids = [bid(first), own, bid("red"), bid("alone", socket=9090)]
     has = Rival(own.syncer, Right.ALLOTTED)
@@ -27,7 +27,7 @@ def test_an_address_belongs_to_the_namespace_that_the_cluster_gave_it_to(first: 
 
 
 def test_for_an_address_of_nobody_each_rival_learns_of_the_first_other() -> None:
-    """Only the registry shows which of them is registered."""
+    """The cluster gave the address to nobody. Only Eureka shows which rival is registered."""
     bids = [bid("red"), bid("blue"), bid("green")]
     told = [(one.namespace, rival) for one, rival in outdone(bids)]
     assert told == [

@@ -1,4 +1,5 @@
-"""Whose syncers are whose: namespaces, shards, labels and classes; and how far a syncer may reach."""
+"""The scope of an installation: namespaces, shards, labels and classes, and which namespaces a syncer may select
+from."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
 
 
 def labelled(one: SyncerObject, **labels: str) -> SyncerObject:
-    """The syncer with these labels alone."""
+    """A syncer with only these labels."""
     return replace(one, labels=labels)
 
 
@@ -53,48 +54,48 @@ def labelled(one: SyncerObject, **labels: str) -> SyncerObject:
     ],
 )
 def test_a_selector_means_what_kubectl_means(text: str, labels: Mapping[str, str], matches: bool) -> None:
-    """Equality, sets and existence, all of which must hold."""
+    """Equality, sets and existence, which must all hold."""
     assert Scope(selector=parse_selector(text)).takes(labelled(syncer(), **labels)) is matches
 
 
 @pytest.mark.parametrize("text", ["", "team=a,", "=a", "team=a b", "team in a", "team in (a", "te am", "a/b/c", "ä=b"])
 def test_a_selector_that_is_none_is_refused(text: str) -> None:
-    """A selector that was misread would serve everything, or nothing."""
+    """A misread selector would serve every syncer or none."""
     with pytest.raises(ValueError, match="is no valid part of a label selector"):
         parse_selector(text)
 
 
-# --- Who covers what -----------------------------------------------------------------------------------------------
+# --- What a scope covers -------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 7), st.text("abc-", min_size=1, max_size=4), st.text("abc-", min_size=1, max_size=4))
 def test_each_name_falls_into_one_shard(count: int, namespace: str, name: str) -> None:
-    """Nothing is served twice, and nothing by nobody."""
+    """Every syncer is served by exactly one shard."""
     ref = SyncerRef(namespace, name)
     assert [Shard(index=index, count=count).holds(ref) for index in range(count)].count(True) == 1
 
 
 def test_shards_are_of_about_one_size() -> None:
-    """Of 3,000 names each of three has a third, give or take a tenth of it."""
+    """Each of three shards has a third of 3,000 names, plus or minus a tenth of it."""
     refs = [SyncerRef(f"team-{number % 40}", f"app-{number}") for number in range(3000)]
     sizes = Counter(index for ref in refs for index in range(3) if Shard(index=index, count=3).holds(ref))
     assert all(900 < size < 1100 for size in sizes.values())
 
 
 def shard_of(ref: SyncerRef, count: int) -> int:
-    """Which of so many has it."""
+    """The shard of a syncer, among this many."""
     return next(index for index in range(count) if Shard(index=index, count=count).holds(ref))
 
 
 def test_a_shard_never_changes() -> None:
-    """A part that moved between two versions would be served by two installations, or by none, while they change."""
+    """If it moved between two versions, two installations or none would serve it during the update."""
     names = [SyncerRef("rating", "rating"), SyncerRef("shop", "cart"), SyncerRef("shop", "pay")]
     assert [shard_of(ref, 5) for ref in names] == [2, 1, 2]
 
 
 @given(st.integers(1, 12), st.text("abc-", min_size=1, max_size=4))
 def test_another_shard_moves_none_but_those_that_it_gets(count: int, name: str) -> None:
-    """So few syncers change their process when N changes, and none needlessly."""
+    """Few syncers change their process when the number changes, and none without need."""
     ref = SyncerRef("shop", name)
     assert shard_of(ref, count + 1) in (shard_of(ref, count), count)
 
@@ -102,8 +103,8 @@ def test_another_shard_moves_none_but_those_that_it_gets(count: int, name: str) 
 @settings(max_examples=50)
 @given(st.permutations([(index, count) for count in (2, 3) for index in range(count)]), st.integers(0, 5))
 def test_nothing_is_lost_while_old_and_new_shards_run(order: list[tuple[int, int]], ended: int) -> None:
-    """From two shards to three, one process after another, in any order: no instance is cancelled or turned DOWN, and
-    at the end each is served by one shard."""
+    """Two shards become three, one process after another in any order. No instance is cancelled or turned DOWN, and at
+    the end each is served by one shard."""
     world = FakeWorld()
     for number in range(12):
         name = f"app-{number}"
@@ -118,7 +119,7 @@ def test_nothing_is_lost_while_old_and_new_shards_run(order: list[tuple[int, int
     for number, (index, count) in enumerate(order):
         world.later(10)
         if count == 2 and number >= ended:
-            continue  # this old one has ended
+            continue  # the old shard has ended
         world.scope = Scope(shard=Shard(index=index, count=count))
         world.run()
         assert {"cancel", "register"}.isdisjoint(world.wire.verbs())
@@ -132,7 +133,7 @@ def test_nothing_is_lost_while_old_and_new_shards_run(order: list[tuple[int, int
 
 
 def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
-    """And a syncer without one by the installation without one."""
+    """A syncer without a class belongs to the installation without one."""
     classes = (None, "internal", "edge")
     one_of_each = [syncer(), syncer(syncerClass="internal"), syncer(syncerClass="edge")]
     for own in classes:
@@ -141,8 +142,8 @@ def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
 
 
 def test_an_empty_class_is_none() -> None:
-    """A CRD of today refuses it. What is registered bears no mark of it: another installation without a class would
-    take the syncer for one that has moved."""
+    """The present CRD refuses it. An instance has no mark of it, so another installation without a class would take it
+    for a syncer that has changed its class."""
     claim = desired([syncer(syncerClass="")], [service()], [piece(endpoint())]).claims[REF]
     assert isinstance(claim, Serving)
     assert claim.wanted
@@ -150,7 +151,7 @@ def test_an_empty_class_is_none() -> None:
 
 
 def test_only_complete_lists_show_that_an_instance_belongs_to_others() -> None:
-    """While the list of a namespace is Unknown, all that its names cover may be ours."""
+    """While the list of a namespace is unknown, any syncer there may be ours."""
     theirs = syncer(syncerClass="edge")
     assert not Scope().knowing(listed([theirs])).covers(REF)
     assert Scope().knowing(replace(listed([]), by_namespace={NS: DENIED})).covers(REF)
@@ -160,14 +161,14 @@ def test_only_complete_lists_show_that_an_instance_belongs_to_others() -> None:
     "text", ["team=a", "team!=a", "team in (a, b)", "team notin (a, b)", "team", "!team", "team=", "a=b,!c,d in (e, f)"]
 )
 def test_a_selector_is_written_as_it_is_read(text: str) -> None:
-    """So that a command to paste has the same scope."""
+    """A pasted command then has the same scope."""
     found = parse_selector(text)
     assert parse_selector(",".join(str(one) for one in found)) == found
     assert Scope(selector=found).options == ("--selector", ",".join(str(one) for one in found))
 
 
 def test_a_scope_says_in_words_what_part_it_is() -> None:
-    """Two installations are told apart by it."""
+    """It distinguishes two installations."""
     scope = Scope(shard=Shard(index=1, count=3), selector=parse_selector("team=a,!canary"), syncer_class="edge")
     assert str(scope) == "shard 1/3; selector team=a, !canary; class edge"
     assert str(Scope()) == ""
@@ -188,7 +189,7 @@ def test_a_scope_says_in_words_what_part_it_is() -> None:
 def test_services_of_another_namespace_need_the_operators_permission(
     pairs: set[tuple[str, str]], allowed: bool
 ) -> None:
-    """From and to are not the same, and two permissions are no third one."""
+    """From and to are not interchangeable, and two permissions do not make a third."""
     scope = Scope(allowed=frozenset(pairs))
     assert scope.may_select(syncer(selector={"app": "rating", "namespace": "shop"})) is allowed
     assert scope.may_select(syncer(selector={"app": "rating", "namespace": NS}))
@@ -200,7 +201,7 @@ def test_services_of_another_namespace_need_the_operators_permission(
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Two syncers of one namespace, of team a and team b, each with a pod."""
+    """Two syncers of one namespace, of team a and team b, with a pod each."""
     world = FakeWorld()
     world.brake = NO_BRAKE
     world.cluster.apply(
@@ -215,27 +216,28 @@ def world() -> FakeWorld:
 
 
 def touches(world: FakeWorld, scope: Scope) -> set[str]:
-    """The apps to which a pass in this scope sends anything but a read."""
+    """The apps that a pass in this scope calls for anything but a read."""
     world.scope = scope
     world.run()
     return {call.split()[1].split("/")[0] for call in calls_to_eureka(world.wire.calls)}
 
 
 def relabel(world: FakeWorld, name: str, **labels: str) -> None:
-    """A person's `kubectl label`."""
+    """Change the labels, as `kubectl label` does."""
     ref = SyncerRef(NS, name)
     world.cluster.syncers[ref] = labelled(world.cluster.syncers[ref], **labels)
 
 
 def test_a_selector_serves_its_own_and_leaves_the_others(world: FakeWorld) -> None:
-    """Not even a renewal goes to the other installation's instance, although both bear one owner's name."""
+    """Not even a renewal concerns the other installation's instance, although both have the same owner."""
     for scope, own in ((Scope(selector=TEAM_B), {"B"}), (Scope(selector=TEAM_A), {"A"})) * 2:
         assert touches(world, scope) == own
     assert world.statuses() == {"A 10.0.0.1:8080": "UP", "B 10.0.0.2:8080": "UP"}
 
 
 def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(world: FakeWorld) -> None:
-    """Nothing else tells whose an instance is; else what stands is renewed before the cluster is asked."""
+    """With a label selector only that list shows whose instances they are. Otherwise instances are renewed before the
+    cluster is asked."""
     for scope, first in ((Scope(selector=TEAM_A), "list_syncers"), (Scope(), "renew")):
         world.scope = scope
         world.run()
@@ -246,7 +248,7 @@ def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(
 
 
 def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(world: FakeWorld) -> None:
-    """In doubt a lease is renewed, also one that may be another installation's; nothing else is done."""
+    """In doubt every lease is renewed, even if it may be another installation's. Nothing else is done."""
     world.run()
     world.cluster.unknown[("syncers", "*")] = DENIED
     assert touches(world, Scope(selector=TEAM_A)) == {"A", "B"}
@@ -254,7 +256,7 @@ def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(worl
 
 
 def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) -> None:
-    """The mark in the instance tells whose lease it is before the cluster is asked."""
+    """The mark in the instance shows its class before the cluster is asked."""
     ref = SyncerRef(NS, "a")
     world.cluster.apply(replace(world.cluster.syncers[ref], spec={"selector": {"service": "a"}, "syncerClass": "edge"}))
     for scope, own in ((Scope(), {"B"}), (Scope(syncer_class="edge"), {"A"})) * 2:
@@ -263,7 +265,7 @@ def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) ->
 
 
 def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: FakeWorld) -> None:
-    """The installation that it left stops to renew it, the one that it came to writes its mark; and back."""
+    """Its old installation stops renewing, and its new one writes its mark. The test also changes it back."""
     plain, edge = Scope(), Scope(syncer_class="edge")
     touches(world, plain)
     there, spec = world.cluster.syncers[SyncerRef(NS, "a")], {"selector": {"service": "a"}}
@@ -278,7 +280,7 @@ def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: Fake
 
 
 def test_a_syncer_that_left_the_scope_is_left_as_it_is(world: FakeWorld) -> None:
-    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let expire."""
+    """The syncer exists, so its instance is no orphan. Others renew it, or let it expire."""
     world.scope = Scope(selector=TEAM_A)
     world.run()
     relabel(world, "a", team="b")
@@ -292,19 +294,19 @@ def test_a_syncer_that_left_the_scope_is_left_as_it_is(world: FakeWorld) -> None
 
 
 def test_an_orphan_is_one_whose_syncer_is_not_in_the_whole_list(world: FakeWorld) -> None:
-    """Judged in a list that the selector had filtered, every other team's instances would be orphans."""
+    """In a list filtered by the selector, the instances of every other team would be orphans."""
     world.run()
     del world.cluster.syncers[SyncerRef(NS, "b")]
     world.scope = Scope(selector=TEAM_A)
     world.sightings = Sightings()
-    for _ in range(2):  # the last of an app goes at the second look
+    for _ in range(2):  # the last instance of an app is removed at the second look
         world.run()
         world.later(20)
     assert world.statuses() == {"A 10.0.0.1:8080": "UP"}
 
 
 def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> None:
-    """Two installations that claim one address do not fight: it is left to whom it stands for."""
+    """Two installations that claim one address do not fight. The registered instance stays."""
     world.cluster.apply(labelled(syncer("c", selector={"service": "a"}), team="b"))
     touches(world, Scope(selector=TEAM_A))
     for _ in range(2):
@@ -317,8 +319,8 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
 
 
 def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world: FakeWorld) -> None:
-    """The list shows ours, whose lease has ended; before it is registered again, the other installation has registered
-    it."""
+    """The list still shows ours, whose lease has expired. Before ours is registered again, the other installation
+    registered it."""
     a = SyncerRef(NS, "a")
     touches(world, Scope(selector=TEAM_A))
     theirs = dict(world.registry.held)
@@ -378,8 +380,8 @@ def dressed(draw: st.DrawFn, one: SyncerObject) -> SyncerObject:
 def test_disjoint_scopes_never_touch_each_others(
     scenery: Scenery, registry: list[ObservedInstance], scopes: tuple[Scope, ...], cache: float, data: st.DataObject
 ) -> None:
-    """Passes of all of them in turn, with one owner's name, while syncers move between them: whatever is written,
-    renewed or cancelled lies in the scope of the pass that does it, or nothing stands there; and they come to rest."""
+    """They have one owner and make passes in turn, while syncers move between them. Each call concerns the scope of its
+    pass, or an id without an instance. In the end nothing changes any more."""
     world = FakeWorld(cache=cache)
     world.brake = NO_BRAKE
     world.cluster.syncers = {one.ref: one for one in scenery.syncers}
@@ -400,7 +402,7 @@ def test_disjoint_scopes_never_touch_each_others(
 
 
 def pass_and_check(world: FakeWorld, scope: Scope) -> None:
-    """One pass, with what the brake holds approved, and a look at each call before its effect."""
+    """Make one pass and approve what the brake holds. Each call is checked before its effect."""
     syncers, standing = dict(world.cluster.syncers), dict(world.registry.held)
     held = world.run().held
     calls = list(world.wire.calls)
@@ -415,13 +417,13 @@ def pass_and_check(world: FakeWorld, scope: Scope) -> None:
 
 
 def calls_to_eureka(calls: list[str]) -> list[str]:
-    """Those that may change something there, a lease included."""
+    """The calls that may change an instance or a lease."""
     return [call for call in calls if call.split()[0] in ("register", "renew", "cancel")]
 
 
 def lies_in(scope: Scope, one: ObservedInstance, syncers: Mapping[SyncerRef, SyncerObject], *, by_mark: bool) -> bool:
-    """Whether an instance is the scope's by the truth of the cluster; of a syncer that is gone, or for a lease that
-    still bears the class, by the name alone."""
+    """Whether the true state of the cluster puts an instance into this scope. For a syncer that is gone, or a lease
+    that still has the class, only the name counts."""
     ref = syncer_of(one) if OWNERSHIP.holds(one) else None
     if ref is None:
         return False

@@ -1,4 +1,4 @@
-"""What a spec means, and which specs cannot be served."""
+"""The spec of a syncer: what it means, and which specs cannot be served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = {"app": "rating", "tier": "web"}
 
 
 def selects(**selector: Any) -> bool:
-    """Whether the selector means the Service `rating` with the labels app=rating and tier=web."""
+    """Whether the selector matches the Service `rating` with the labels app=rating and tier=web."""
     return parse(syncer(selector=selector)).selector.matches(service(labels=LABELS))
 
 
@@ -60,7 +60,7 @@ def refused(**spec: Any) -> tuple[str, str]:
     ],
 )
 def test_a_selector_means_services_that_meet_all_its_parts(selector: dict[str, Any], expected: bool) -> None:
-    """app is short for a label; NotIn and DoesNotExist hold for a label that is absent, as in the API server."""
+    """`app` is short for a label. NotIn and DoesNotExist match an absent label, as in the API server."""
     assert selects(**selector) is expected
 
 
@@ -132,7 +132,7 @@ def test_a_spec_of_the_wrong_shape_is_reported_in_the_words_of_validate(spec: di
 
 
 def test_all_faults_are_reported_at_once() -> None:
-    """Nobody has to apply a syncer once for each of its faults."""
+    """Otherwise a person would apply a syncer once for each fault."""
     spec: dict[str, Any] = {
         "mode": "service",
         "selector": {"app": "x", "matchLabels": {"a/b/c": "x"}},
@@ -158,7 +158,7 @@ ALIKE = (
     "unknown field",
     'field "',
 )
-"""How the reasons begin that a condition shares with `validate`. A pattern, a bound or a limit has words of its own."""
+"""The beginnings of sentences that a condition shares with `validate`. A pattern, a bound or a limit has its own."""
 
 
 REFUSED = [case for case in syncer_cases() if not case.accepted and isinstance(case.manifest.get("spec"), dict)]
@@ -166,7 +166,7 @@ REFUSED = [case for case in syncer_cases() if not case.accepted and isinstance(c
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
-    """What the cluster holds all the same, as under an older CRD, is told as `validate` tells it."""
+    """An older CRD may have let a faulty spec in. The condition then has the sentence of `validate`."""
     findings = [one for one in validate_object(case.manifest) if re.match(r"\$\.spec\.(?!limit)", one.path)]
     alike = [one.reason for one in findings if one.reason.startswith(ALIKE)]
     told = ""
@@ -179,7 +179,7 @@ def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
 
 @given(spec=specs())
 def test_every_spec_that_cannot_be_read_is_reported_in_our_words(spec: Any) -> None:
-    """Each spec that the reader refuses has a fault that the words know."""
+    """Each spec that the reader refuses has a fault with a sentence of ours."""
     told = ""
     try:
         parse(replace(syncer(), spec=spec))
@@ -203,7 +203,7 @@ def test_every_spec_that_cannot_be_read_is_reported_in_our_words(spec: Any) -> N
     ],
 )
 def test_a_value_that_asks_for_what_is_done_anyway_is_served(spec: dict[str, Any]) -> None:
-    """Writing a default down is no request for anything."""
+    """A default that is written out changes nothing."""
     assert parse(syncer(**spec)).ref == REF
 
 
@@ -215,8 +215,7 @@ def test_unset_fields_are_left_to_the_service() -> None:
     assert (spec.metadata, spec.address_family) == ({}, None)
 
 
-def test_everything_that_is_said_counts() -> None:
-    """Each supported field reaches its meaning."""
+def test_each_supported_field_is_parsed() -> None:
     spec = parse(
         syncer(
             mode="service",
@@ -236,7 +235,7 @@ def test_everything_that_is_said_counts() -> None:
 
 
 def test_the_app_is_the_selected_one_unless_it_has_a_name() -> None:
-    """appName, else selector.app."""
+    """It is appName, otherwise selector.app."""
     assert parse(syncer()).app_name == "rating"
     assert parse(syncer(appName="other")).app_name == "other"
 
@@ -252,13 +251,13 @@ def test_an_app_name_that_eureka_could_not_hold_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a", "Rating_2.x-y", "a" * 128])
 def test_an_app_name_of_letters_digits_dots_underscores_and_hyphens_is_fine(name: str) -> None:
-    """Up to 128 of them, a letter or digit at both ends."""
+    """It has at most 128 characters, with a letter or digit at both ends."""
     assert check_app_name("spec.appName", name) == name
 
 
 @pytest.mark.parametrize("app", ["\u00fcn\u00ef", "-a", "a" * 64, "a\n"])
 def test_a_selected_app_that_no_label_can_be_is_a_fault_of_the_selector(app: str) -> None:
-    """It is no app name that Eureka would refuse: no Service can have this label."""
+    """Eureka would not refuse the name, but no Service can have this label."""
     reason, message = refused(selector={"app": app})
     assert reason == "InvalidSpec"
     assert message.startswith("spec.selector.app: ")
@@ -268,7 +267,7 @@ def test_a_selected_app_that_no_label_can_be_is_a_fault_of_the_selector(app: str
 @pytest.mark.parametrize("vip", ["", "a,,b", "a, b", ",a", "a:http", "a" * 513, "a\n"])
 @pytest.mark.parametrize("field", ["vipAddress", "secureVipAddress"])
 def test_a_vip_that_nobody_could_look_up_is_refused(field: str, vip: str) -> None:
-    """A VIP is names with commas between, at most 512 long."""
+    """A VIP consists of names with commas between, and has at most 512 characters."""
     reason, message = refused(**{field: vip})
     assert reason == "InvalidName"
     assert message.startswith(f"spec.{field} must be names of ")
@@ -285,7 +284,7 @@ def test_a_port_that_is_none_is_refused(port: str | float) -> None:
 
 @pytest.mark.parametrize("port", ["http", 1, 65535, 8080.0])
 def test_a_port_is_a_name_or_a_number(port: str | float) -> None:
-    """Both ends of the range count."""
+    """Both ends of the range are valid."""
     assert parse(syncer(port=port)).port == port
 
 
@@ -319,13 +318,13 @@ def test_metadata_that_would_break_the_registry_for_every_reader_is_refused(
 
 @pytest.mark.parametrize("metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}])
 def test_metadata_of_plain_text_is_fine(metadata: dict[str, str]) -> None:
-    """Text that XML has to escape is escaped by Eureka."""
+    """Eureka escapes text where XML needs it."""
     assert parse(syncer(metadata=metadata)).metadata == metadata
 
 
 @pytest.mark.parametrize(("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)])
 def test_a_name_that_is_no_host_name_is_a_warning(name: str, warned: bool) -> None:
-    """Feign refuses it in a URL, Eureka does not."""
+    """Feign refuses it in a URL, and Eureka does not."""
     assert (host_name_warning(name) is not None) is warned
 
 
@@ -371,14 +370,14 @@ def test_a_selector_reads_as_people_write_it() -> None:
     ],
 )
 def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
-    """Also when an older CRD let it through."""
+    """An older CRD may have let it through."""
     found = refused(**spec)
     assert found[0] == reason
     assert message in found[1]
 
 
 def test_the_address_of_a_service_is_set_or_follows_from_its_type() -> None:
-    """Each part reaches its meaning."""
+    """Each part of the setting is used."""
     spec = parse(syncer(mode="service", service={"nodeAddress": "InternalIP"}, securePort="https"))
     assert (spec.service.address, spec.service.node_address) == (None, "InternalIP")
     assert (spec.secure_port, spec.service.hostname) == ("https", None)
@@ -388,7 +387,7 @@ def test_the_address_of_a_service_is_set_or_follows_from_its_type() -> None:
 
 @pytest.mark.parametrize(("given", "expected"), [(None, None), (0, 0), (50, 50), (100.0, 100)])
 def test_a_syncers_own_removal_limit_is_a_whole_number_of_percent(given: float | None, expected: int | None) -> None:
-    """100.0 is 100 to the API server, and stored as it came."""
+    """For the API server 100.0 is 100, and it stores the value as it came."""
     assert parse(syncer(maxRemovalPercent=given)).max_removal_percent == expected
 
 

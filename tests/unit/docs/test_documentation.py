@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING, CHANGELOG and docs/ say is held against the program itself."""
+"""README, CONTRIBUTING, CHANGELOG and docs/: their statements, compared with the program."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
     }
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
-_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # indented in a numbered step
+_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # an indented block in a numbered step
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -105,12 +105,12 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def spans(text: str) -> list[str]:
-    """Inline code; a span may go over a line's end."""
+    """The inline code of a page, which may cross a line's end."""
     return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", _FENCE.sub("", text))]
 
 
 def section(text: str, title: str) -> str:
-    """All under a heading of the second level."""
+    """The text below a heading of the second level."""
     return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
@@ -135,14 +135,14 @@ def commands() -> dict[str, click.Command]:
 
 
 def options(command: click.Command) -> list[click.Option]:
-    """The options of a sub-command, without `--help`; of a group those of all its commands."""
+    """The options of a sub-command, without `--help`. A group has those of all its commands."""
     inner = command.commands.values() if isinstance(command, click.Group) else ()
     own = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return [*own, *(option for one in inner for option in options(one))]
 
 
 def long_names(option: click.Option) -> list[str]:
-    """`--output`, or both of a pair."""
+    """The long names of an option, such as `--output`, or both of a pair."""
     return [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
 
 
@@ -153,20 +153,20 @@ def headings(text: str) -> set[str]:
 
 
 def test_the_exit_codes_are_the_programs() -> None:
-    """One row for each code, in its order, with its own words."""
+    """It has one row for each code, in the same order and with the same words."""
     rows = re.findall(r"^\| (\d+) \| (\w+) \| (.+) \|$", section(COMMANDS, "Exit codes"), re.MULTILINE)
     assert rows == [(str(code.value), code.name, code.meaning) for code in ExitCode]
 
 
 @EVERY_PAGE
 def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each `eurekube-sync ...` is one that click takes, without a word too much."""
+    """Click takes each `eurekube-sync ...`, without an extra word."""
     parse_all(command_lines(page.read_text()), monkeypatch)
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, _, _ in EXAMPLES))
 def test_every_example_of_a_help_parses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three for each command, each of that command."""
+    """Each command has three, which are examples of that command."""
     lines = [line for command, _, line in EXAMPLES if command == name]
     found = command_lines("".join(f"```sh\n{line}\n```\n" for line in lines))
     assert [" ".join(arguments).startswith(name) for arguments in found] == [True] * 3
@@ -175,7 +175,7 @@ def test_every_example_of_a_help_parses(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_every_command_has_examples() -> None:
-    """And there is none of a command that is gone."""
+    """A command that was removed has none."""
     found = commands()
     inner = {
         f"{name} {one}" for name, group in found.items() if isinstance(group, click.Group) for one in group.commands
@@ -184,8 +184,8 @@ def test_every_command_has_examples() -> None:
 
 
 def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the program's own commands."""
-    monkeypatch.chdir(ROOT)  # files that a line names are there
+    """Parse these lines with the program's own commands."""
+    monkeypatch.chdir(ROOT)  # so that the files that a line names exist
     monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "docs")
     monkeypatch.setenv("EUREKUBE_SYNC_EUREKA_URL", "http://eureka.example.com:8761/eureka")
     for arguments in lines:
@@ -200,28 +200,28 @@ def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_of_commands_shows_every_command() -> None:
-    """No sub-command is missing, and the check above has lines to check."""
+    """Every sub-command is there, and the check above has lines to check."""
     shown = {arguments[0] for arguments in command_lines(COMMANDS)}
     assert shown == set(commands())
 
 
 @EVERY_PAGE
 def test_every_option_exists(page: Path) -> None:
-    """Whatever begins with two hyphens is an option of ours, or of another program that is named here."""
+    """A word with two leading hyphens is an option of ours, or of a program that is listed here."""
     ours = {name for command in commands().values() for option in options(command) for name in long_names(option)}
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text()))
     assert shown <= ours | {"--help"} | OTHER_PROGRAMS
 
 
 def test_the_page_of_commands_names_every_option_of_run() -> None:
-    """Its short list of options leaves none out."""
+    """Its short list of options is complete."""
     listed = set(re.findall(r"--[a-z][a-z-]+", section(COMMANDS, "Options")))
     assert {long_names(option)[0] for option in options(commands()["run"])} <= listed
 
 
 @EVERY_PAGE
 def test_every_variable_exists(page: Path) -> None:
-    """Every EUREKUBE_SYNC_ variable is an option's, or one of the few others."""
+    """Every EUREKUBE_SYNC_ variable belongs to an option, or is one of the few others."""
     ours = {str(option.envvar) for command in commands().values() for option in options(command)}
     shown = set(re.findall(r"EUREKUBE_SYNC_\w+", page.read_text()))
     assert shown <= ours | OTHER_VARIABLES
@@ -229,27 +229,27 @@ def test_every_variable_exists(page: Path) -> None:
 
 @EVERY_PAGE
 def test_every_syncer_in_a_page_is_valid(page: Path) -> None:
-    """YAML that a page shows would be taken by the API server, without even a warning."""
+    """The API server would take the YAML of every page, without a warning."""
     syncers = [block for block in blocks(page.read_text(), "yaml") if "kind: Kustomization" not in block]
     for block in syncers:
         assert validate_text(block, page.name).findings == ()
 
 
 def test_every_example_is_valid() -> None:
-    """The files in docs/examples too."""
+    """These are the files in docs/examples."""
     for file in sorted((ROOT / "docs" / "examples").glob("*.yaml")):
         findings = validate_text(file.read_text(), file.name).findings
         assert not [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 def test_the_readmes_syncer_is_the_example() -> None:
-    """The smallest syncer is shown as it stands in docs/examples."""
+    """It is the file in docs/examples, unchanged."""
     assert blocks(README, "yaml") == [(ROOT / "docs" / "examples" / "smallest.yaml").read_text()]
 
 
 @EVERY_PAGE
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    """A file or folder of the repository, and a heading where it names one."""
+    """The target is a file or folder of the repository, and a heading if it names one."""
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if target.startswith("https://"):
             continue
@@ -260,14 +260,13 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
-    """No page of docs/ is one that nobody finds."""
     linked = set(re.findall(r"\]\(docs/([\w-]+\.md)", README))
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
     assert pages - linked == {"simulation.md", "soak.md"}  # architecture and CONTRIBUTING lead there
 
 
 def test_each_word_of_the_glossary_is_said_once() -> None:
-    """A term has one meaning in each of its parts."""
+    """A term has one meaning in each part."""
     for part in ("Ours", "Eureka", "Kubernetes"):
         terms = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
         assert terms
@@ -276,26 +275,26 @@ def test_each_word_of_the_glossary_is_said_once() -> None:
 
 @EVERY_PAGE
 def test_no_page_uses_a_retired_word(page: Path) -> None:
-    """A word of this project's early days has a plainer one now."""
+    """A plainer word has replaced each of them."""
     text = " ".join(re.sub(r"`[^`]*`", "", _FENCE.sub("", page.read_text())).split()).lower()
     assert not [word for word in RETIRED if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
 
 
 @EVERY_PAGE
 def test_no_page_names_the_machine_it_was_written_on(page: Path) -> None:
-    """No absolute path of a checkout, and nothing outside of it."""
+    """A page has neither an absolute path of a checkout nor one outside of it."""
     assert not re.search(r"/(work|root|tmp)/|\.\./shared", page.read_text())
 
 
 def test_ci_runs_the_readmes_test_line() -> None:
-    """The one line under "Contributing", whatever folder CI makes its virtual environment in."""
+    """It is the only line under "Contributing". CI may use another folder for its virtual environment."""
     (line,) = blocks(section(README, "Contributing"), "sh")
     script = " && ".join((ROOT / ".ci" / "run").read_text().replace(".venv-ci", ".venv").splitlines())
     assert line.strip() in script.replace(" --quiet", "")
 
 
 def test_the_architecture_has_a_line_for_each_folder() -> None:
-    """And for nothing else."""
+    """It has a line for nothing else."""
     package = Path(eurekube_sync.__file__).parent
     named = re.findall(r"^- `([\w/]+)`: ", section(ARCHITECTURE, "The folders"), re.MULTILINE)
     folders = {file.parent.relative_to(package).as_posix() for file in package.glob("*/**/__init__.py")}
@@ -303,14 +302,14 @@ def test_the_architecture_has_a_line_for_each_folder() -> None:
 
 
 def test_each_file_says_what_it_does() -> None:
-    """The architecture sends a reader of a folder to the first lines of its files."""
+    """The architecture page refers readers to the first lines of the files."""
     package = Path(eurekube_sync.__file__).parent
     silent = [file for file in package.glob("**/*.py") if not ast.get_docstring(ast.parse(file.read_text()))]
     assert not silent
 
 
 def test_the_architecture_refers_to_files_that_exist() -> None:
-    """A line may send its reader to `folder/file`."""
+    """A line of the page may refer to `folder/file`."""
     package = Path(eurekube_sync.__file__).parent
     named = spans(section(ARCHITECTURE, "Where to begin"))
     paths = [span for span in named if re.fullmatch(r"[a-z_]+(/[a-z_]+)+", span)]
@@ -319,7 +318,7 @@ def test_the_architecture_refers_to_files_that_exist() -> None:
 
 
 def test_the_architecture_shows_the_layers_as_they_are_checked() -> None:
-    """The blocks of layers are the import contracts."""
+    """The layers on the page are the import contracts."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     checked = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     shown = [block.splitlines() for block in blocks(ARCHITECTURE, "layers")]

@@ -1,4 +1,4 @@
-"""docs/eureka.md names tests and modules that exist, and leaves out no test of the Eureka contract suite."""
+"""docs/eureka.md names tests and modules that exist, and every test of the Eureka contract suite."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ GROUPS = (
 
 
 def section(title: str) -> str:
-    """All under a heading of the second level."""
+    """The text below a heading of the second level."""
     return TEXT.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
 def rows() -> list[list[str]]:
-    """The cells of each row of the table, its head left out."""
+    """The cells of each row of the table, without its head."""
     lines = [line for line in section("Relied on").splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def functions_in(file: str) -> set[str]:
-    """The test functions of a file, also those in classes, without running any of it."""
+    """The test functions of a file and of its classes, without running it."""
     found = [path for folder in FOLDERS if (path := ROOT / "tests" / folder / file).exists()]
     assert len(found) == 1, file
     nodes = ast.walk(ast.parse(found[0].read_text()))
@@ -44,7 +44,7 @@ def functions_in(file: str) -> set[str]:
 
 
 def test_every_test_that_is_named_exists() -> None:
-    """In the table and below it; and whatever looks like a test is named with its file, or said to be in one."""
+    """This covers the table and the text below. Each name of a test comes with its file."""
     named = set(_NAMED.findall(TEXT))
     for file in {file for file, _ in named}:
         assert {name for at, name in named if at == file} <= functions_in(file)
@@ -53,14 +53,14 @@ def test_every_test_that_is_named_exists() -> None:
 
 
 def test_every_test_of_the_eureka_suite_is_named() -> None:
-    """Relied on, or one of the other facts; a test is in one of the two, not in both."""
+    """A test is named as relied on or as another fact, and not as both."""
     relied_on, other = ({name for _, name in _NAMED.findall(section(title))} for title in ("Relied on", "Other facts"))
     assert functions_in("test_eureka.py") | functions_in("test_eureka_batches.py") <= relied_on | other
     assert not relied_on & other
 
 
 def test_every_row_has_a_behaviour_its_modules_and_its_tests() -> None:
-    """Three cells each, or the name of a group; the modules are files of the program."""
+    """A row has three cells, or the name of a group. Its modules are files of the program."""
     assert tuple(row[0].strip("*") for row in rows() if row[1:] == ["", ""]) == GROUPS
     for row in rows():
         if row[1:] == ["", ""]:
@@ -75,7 +75,7 @@ def test_every_row_has_a_behaviour_its_modules_and_its_tests() -> None:
 
 
 def test_every_link_resolves_and_every_test_file_is_linked() -> None:
-    """A named file of tests can be opened from the page, and README and architecture lead to the page."""
+    """The page links each named test file. README and architecture link the page."""
     targets = {(PAGE.parent / target).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", TEXT)}
     assert not [target for target in targets if not target.exists()]
     assert {file for file, _ in _NAMED.findall(TEXT)} <= {target.name for target in targets}

@@ -1,4 +1,4 @@
-"""The README's picture shows what the program prints today."""
+"""The picture in the README shows the program's present output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE = re.compile(r'<text [^>]*clip-path="url\(#[\w-]+-line-(\d+)\)">(.*?)</tex
 
 
 def shown(svg: str) -> list[str]:
-    """The text of the picture, line by line, without its spaces: how many there are is the font's affair."""
+    """The lines of the picture without spaces, whose number depends on the font."""
     lines: dict[int, str] = {}
     for number, text in _LINE.findall(svg):
         lines[int(number)] = lines.get(int(number), "") + "".join(html.unescape(text).split())
@@ -24,20 +24,20 @@ def shown(svg: str) -> list[str]:
 
 @pytest.mark.loopback
 def test_the_picture_is_what_the_program_prints() -> None:
-    """Run again, the command that makes it tells the same story in the same words."""
+    """The command that makes the picture prints the same text when it runs again."""
     console = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]()
     printed = ["".join(line.split()) for line in console.export_text().splitlines()]
     assert shown((ROOT / "docs" / "terminal.svg").read_text()) == [line for line in printed if line]
 
 
 def test_the_readme_says_how_the_picture_is_made() -> None:
-    """The command is named below the picture."""
+    """The command is below the picture."""
     readme = (ROOT / "README.md").read_text()
     assert "](docs/terminal.svg)" in readme
     assert f"`{COMMAND}`" in readme
 
 
 def test_the_picture_loads_nothing() -> None:
-    """No font, image or script from elsewhere."""
+    """It has no font, image or script from elsewhere."""
     svg = (ROOT / "docs" / "terminal.svg").read_text()
     assert not re.search(r"url\([\"']?http|href=|<script|<image", svg)

@@ -1,4 +1,4 @@
-"""docs/eurekasyncer.md is the CRD in words, and the examples of both are ones that work."""
+"""docs/eurekasyncer.md describes the CRD, and the examples of both work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEC = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["propertie
 
 
 def reference() -> ModuleType:
-    """docs/reference.py, which is no part of a package."""
+    """docs/reference.py, which belongs to no package."""
     found = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
     assert found is not None
     assert found.loader is not None
@@ -44,7 +44,7 @@ def test_the_page_is_what_the_crd_says() -> None:
 
 @pytest.mark.parametrize(("path", "field"), [pytest.param(*each, id=each[0]) for each in fields(SPEC)])
 def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> None:
-    """In the CRD's description, which `kubectl explain` shows as well."""
+    """They are in the CRD's description, which `kubectl explain` also shows."""
     meaning, _, example = reference()._described(field)
     assert meaning
     assert (example[:1], example[-1:]) == ("`", "`"), path
@@ -52,7 +52,7 @@ def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> Non
 
 @pytest.mark.parametrize("name", list(SPEC["properties"]))
 def test_the_example_of_a_field_would_be_taken(name: str) -> None:
-    """In one of the two modes."""
+    """It is valid in one of the two modes."""
     example = yaml.safe_load(reference()._described(SPEC["properties"][name])[2].strip("`"))
     specs = [{"selector": {"app": "rating"}, "mode": mode, name: example} for mode in ("pod", "service")]
     errors = [[f for f in validate_object(manifest_of(spec)) if f.severity is Severity.ERROR] for spec in specs]

@@ -1,4 +1,4 @@
-"""docs/safety.md names functions, tests and promises of the simulation that exist, and leaves out no promise."""
+"""docs/safety.md names functions, tests and promises of the simulation that exist, and every promise is there."""
 
 from __future__ import annotations
 
@@ -121,18 +121,18 @@ PROMISES = {
         "of others",
     ),
 }
-"""What has to be promised, by words of its heading."""
+"""The promises that have to be there, as words of their headings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One promise as the page has it: its text ends where "Kept by" begins, and a list of tests follows."""
+    """One promise of the page. Its text ends where "Kept by" begins, and a list of tests follows."""
 
     heading: str
     text: str
     kept_by: str
     checked_by: tuple[str, ...]
-    """Each line of the list: a file with its tests, or promises of the simulation."""
+    """The lines of the list: each is a file with its tests, or promises of the simulation."""
 
 
 def promises(title: str) -> list[Promise]:
@@ -155,7 +155,7 @@ def _promise(part: str) -> Promise:
 
 @cache
 def defined_in(path: Path) -> frozenset[str]:
-    """Functions and classes of a file, and `Class.method`, without running any of it."""
+    """Functions and classes of a file, and `Class.method`, without running it."""
     named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found = set()
     for node in ast.parse(path.read_text()).body:
@@ -168,14 +168,14 @@ def defined_in(path: Path) -> frozenset[str]:
 
 @cache
 def named_tests(path: Path) -> frozenset[str]:
-    """The test functions of a file, also those in classes."""
+    """The test functions of a file and of its classes."""
     nodes = ast.walk(ast.parse(path.read_text()))
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
 
 
 @cache
 def simulated() -> frozenset[str]:
-    """The promises that the simulation's judge, or who it asks, may say to be broken."""
+    """The promises that the simulation can report as broken."""
     trees = [ast.parse(path.read_text()) for path in (ROOT / "tests" / "simulation").glob("*.py")]
     calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
     said = (call.args[0] for call in calls if call.args and _is_violation(call))
@@ -188,7 +188,7 @@ def _is_violation(call: ast.Call) -> bool:
 
 @pytest.mark.parametrize("title", PROMISES)
 def test_every_promise_has_its_heading(title: str) -> None:
-    """One heading each, in this order, and no other."""
+    """The headings are in this order, and there is no other."""
     found = promises(title)
     assert len(found) == len(PROMISES[title])
     for words, promise in zip(PROMISES[title], found, strict=True):
@@ -197,7 +197,7 @@ def test_every_promise_has_its_heading(title: str) -> None:
 
 @pytest.mark.parametrize("title", PROMISES)
 def test_every_promise_is_said_in_a_few_sentences(title: str) -> None:
-    """A paragraph that nobody reads promises nothing."""
+    """Nobody reads a long paragraph."""
     for promise in promises(title):
         assert promise.text.endswith("."), promise
         assert len(promise.text) < 450, promise.heading
@@ -205,7 +205,7 @@ def test_every_promise_is_said_in_a_few_sentences(title: str) -> None:
 
 @pytest.mark.parametrize("title", PROMISES)
 def test_every_promise_names_what_keeps_and_what_checks_it(title: str) -> None:
-    """Functions of the program, and at least one test; each of them exists, and nothing else is named."""
+    """A promise names functions of the program and at least one test. All of them exist, and nothing else is named."""
     for promise in promises(title):
         assert re.sub(_CODE, "", promise.kept_by).strip(", ") == ".", promise
         assert _CODE.search(promise.kept_by), promise
@@ -227,12 +227,12 @@ def test_every_promise_names_what_keeps_and_what_checks_it(title: str) -> None:
 
 
 def test_the_real_servers_are_tested_where_it_is_said() -> None:
-    """The command of the page names a file that exists."""
+    """The command on the page names a file that exists."""
     assert (ROOT / re.findall(r"`pytest (\S+)`", TEXT)[0]).is_file()
 
 
 def test_every_link_resolves_and_others_lead_to_the_page() -> None:
-    """README, architecture and the simulation's page lead to it."""
+    """README, architecture and the page of the simulation link to it."""
     targets = {(PAGE.parent / target).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", TEXT)}
     assert not [target for target in targets if not target.exists()]
     assert "](docs/safety.md)" in (ROOT / "README.md").read_text()

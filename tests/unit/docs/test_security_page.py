@@ -23,7 +23,7 @@ def threats() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("threat", "code", "tests"), threats())
 def test_each_threat_names_code_and_tests_that_exist(threat: str, code: str, tests: str) -> None:
-    """Functions of the program or a manifest; and files of tests with their functions, and nothing else."""
+    """The code is a function of the program or a manifest. The tests are files with their functions."""
     assert threat[0].isupper()
     path = ROOT / code.strip("`")
     if not path.is_file():
@@ -39,11 +39,11 @@ def test_each_threat_names_code_and_tests_that_exist(threat: str, code: str, tes
 
 
 def test_no_row_is_lost() -> None:
-    """The table is read whole."""
+    """The pattern above finds every row of the table."""
     assert len(threats()) > 15
 
 
 def test_others_lead_to_the_page() -> None:
-    """README and SECURITY.md."""
+    """They are README and SECURITY.md."""
     assert "](docs/security.md)" in (ROOT / "README.md").read_text()
     assert "](docs/security.md)" in (ROOT / "SECURITY.md").read_text()

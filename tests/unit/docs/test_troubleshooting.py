@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md has each reason that a condition, an event or an explanation can have, and each exit code."""
+"""docs/troubleshooting.md has each reason of a condition, an event or an explanation, and each exit code."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain")
 """The folders whose code gives reasons."""
 CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
-"""Which argument of a call is a reason."""
+"""The position of the reason among a call's arguments."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def headings(level: int) -> list[str]:
-    """The titles of one level."""
+    """The headings of one level."""
     return re.findall(rf"^{'#' * level} (.+)$", TEXT, re.MULTILINE)
 
 
 def assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
-    """What each name gets, also where several get theirs at once."""
+    """The value of each name, also in an assignment to several names."""
     for target in node.targets:
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             pairs = zip(target.elts, node.value.elts, strict=True)
@@ -37,7 +37,7 @@ def assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 
 
 def reasons_in(tree: ast.AST) -> Iterator[str]:
-    """Texts that stand where a reason stands: an argument called `reason`, or what the calls above take."""
+    """Texts in the place of a reason: an argument called `reason`, or the argument of a call above."""
     for node in ast.walk(tree):
         found: list[ast.expr] = []
         if isinstance(node, ast.Call):
@@ -57,7 +57,7 @@ def reasons_in(tree: ast.AST) -> Iterator[str]:
 
 
 def constants_in(tree: ast.Module) -> Iterator[str]:
-    """Names of a module that hold a reason."""
+    """Constants of a module whose value is a reason."""
     for node in tree.body:
         value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else None
         if isinstance(value, str) and _REASON.fullmatch(value):
@@ -65,7 +65,7 @@ def constants_in(tree: ast.Module) -> Iterator[str]:
 
 
 def reasons() -> set[str]:
-    """All of them, from the code."""
+    """All reasons in the code."""
     package = Path(eurekube_sync.__file__).parent
     found = {one.value for one in HoldReason}
     found |= {cause.value for server, cause in CODES if server is Server.KUBERNETES and cause}
@@ -79,24 +79,24 @@ def reasons() -> set[str]:
 
 
 def test_every_reason_has_a_heading() -> None:
-    """None is missing, and none is there that the program does not know."""
+    """No heading is of a reason that the program does not have."""
     assert set(headings(3)) == reasons()
 
 
 def test_every_exit_code_has_a_heading() -> None:
-    """With its number, in the order of the table."""
+    """A heading has the number too, in the order of the table."""
     assert [one for one in headings(4) if one[0].isdigit()] == [f"{code.value} {code.name}" for code in ExitCode]
 
 
 def test_every_check_has_a_heading() -> None:
-    """It is where a finding leads to."""
+    """A finding links to it."""
     assert [one for one in headings(4) if not one[0].isdigit()] == [one.value for one in Check]
     finding = Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text="")
     assert finding.docs == "docs/troubleshooting.md#eurekawrite"
 
 
 def test_every_heading_says_what_it_is_and_what_to_do() -> None:
-    """A paragraph for each, with a fix."""
+    """Each heading has a paragraph with a fix."""
     for title, text in re.findall(r"^#{3,4} (.+)\n\n(.*?)(?=\n#|\Z)", TEXT, re.MULTILINE | re.DOTALL):
         assert len(text.strip()) > 40, title
         assert "**Do**" in text or "Nothing is to be done" in text, title

@@ -1,6 +1,6 @@
-"""What the embedded Eureka registry does over long times and behind its switches, without a socket.
+"""The embedded Eureka: its behaviour over long times and with its switches, without a socket.
 
-What a real server can show in a minute is in `tests/contract/test_eureka.py`.
+`tests/contract/test_eureka.py` has what a real server can show in a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.embedded.eureka import FullEureka
 
 @dataclass(slots=True)
 class World:
-    """A server and its time."""
+    """A server and its clock."""
 
     time: float = 1_795_248_000.0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -53,15 +53,15 @@ class World:
 
 class TestEviction:
     def test_nothing_is_evicted_before_the_first_window_is_full(self) -> None:
-        """With self-preservation the count of the last whole minute is 0 at first: no lease expires."""
+        """With self-preservation the count of the last whole minute is 0 at first, so no lease expires."""
         world = World()
         world.register("A", "a", duration=10)
         world.time += 59
         assert world.call("GET", "/apps/A/a").status == 200
 
     def test_an_expired_instance_is_evicted_when_the_others_renew(self) -> None:
-        """When more than 85 % of the expected renewals came in the last minute, an expired instance is evicted at the
-        next run."""
+        """More than 85 % of the expected renewals came in the last minute. The next eviction run evicts an expired
+        instance."""
         world = World()
         for number in range(20):
             world.register("A", f"a{number}")
@@ -75,7 +75,7 @@ class TestEviction:
         assert len(world.listed()) == 20
 
     def test_self_preservation_keeps_everybody_when_too_few_renew(self) -> None:
-        """When more than 15 % of the renewals stay away, nobody is evicted, however long it lasts."""
+        """If more than 15 % of the renewals are missing, no instance is evicted, however long that lasts."""
         world = World()
         for number in range(10):
             world.register("A", f"a{number}", duration=30)
@@ -86,7 +86,7 @@ class TestEviction:
         assert len(world.listed()) == 10
 
     def test_a_run_takes_at_most_15_percent(self) -> None:
-        """Without self-preservation 100 lapsed leases go 15 % of what is left at a time."""
+        """Without self-preservation each run evicts 15 % of the instances that are left."""
         world = World(options={"self_preservation": False, "response_cache_seconds": 0})
         for number in range(100):
             world.register("A", f"a{number}", duration=30)
@@ -97,7 +97,7 @@ class TestEviction:
         assert left == [85, 72, 61, 51]
 
     def test_the_order_of_eviction_follows_the_given_chance(self) -> None:
-        """Who is evicted first is a matter of the seed alone."""
+        """The seed alone decides which instance is evicted first."""
 
         def survivors(seed: int) -> list[str]:
             world = World(options={"self_preservation": False, "shuffle": random.Random(seed)})
@@ -110,7 +110,7 @@ class TestEviction:
         assert survivors(1) != survivors(2)
 
     def test_a_long_silence_is_caught_up(self) -> None:
-        """After a month without a call everything that lapsed is gone, at once."""
+        """After a month without a call, every expired instance is gone at once."""
         world = World(options={"self_preservation": False})
         for number in range(50):
             world.register("A", f"a{number}", duration=30)
@@ -118,7 +118,7 @@ class TestEviction:
         assert world.listed() == []
 
     def test_a_lease_that_was_renewed_in_time_stays(self) -> None:
-        """A lease renewed each 30 s is never evicted."""
+        """A lease that is renewed each 30 s is never evicted."""
         world = World(options={"self_preservation": False})
         world.register("A", "a", duration=30)
         for _ in range(100):
@@ -129,7 +129,7 @@ class TestEviction:
 
 class TestResponseCache:
     def test_a_tick_shows_the_state_at_the_tick(self) -> None:
-        """A list read after a tick shows the registry as it was at the tick, not as it is at the read."""
+        """A list that is read after a tick shows the registry at the tick, not at the read."""
         world = World()
         world.register("A", "before", duration=900)
         world.call("GET", "/apps")
@@ -140,7 +140,7 @@ class TestResponseCache:
         assert world.listed() == ["before", "between"]
 
     def test_the_read_only_level_can_be_switched_off(self) -> None:
-        """With `response_cache_seconds=0` each write shows in the next read."""
+        """With `response_cache_seconds=0` the next read shows each write."""
         world = World(options={"response_cache_seconds": 0})
         assert world.listed() == []
         world.register("A", "a")
@@ -149,7 +149,7 @@ class TestResponseCache:
 
 class TestSwitches:
     def test_writes_can_be_refused_while_reads_work(self) -> None:
-        """What CSRF protection does: reads are 200, writes 403."""
+        """CSRF protection does this: reads are 200, and writes are 403."""
         world = World()
         world.eureka.refuse_writes = True
         assert world.call("GET", "/apps").status == 200
@@ -159,7 +159,7 @@ class TestSwitches:
         assert world.renew("A", "a") == 401
 
     def test_warm_up_can_end(self) -> None:
-        """After the warm-up lists are there."""
+        """After the warm-up, lists are served."""
         world = World(options={"warming_up": True})
         assert world.call("GET", "/apps").status == 403
         world.eureka.warming_up = False

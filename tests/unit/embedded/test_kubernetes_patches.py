@@ -1,4 +1,4 @@
-"""The patches of the embedded API: RFC 7386, RFC 6902 and what strategic merge adds; inputs stay as they were."""
+"""Patches of the embedded API: RFC 7386, RFC 6902 and strategic merge. The inputs stay unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OBJECTS = st.dictionaries(KEYS, JSON, max_size=3)
 
 
 def without_nulls(value: Any) -> Any:
-    """A document as it can be stored: RFC 7386 cannot write a null member."""
+    """A document that can be stored. RFC 7386 cannot write a null member."""
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
@@ -42,13 +42,13 @@ def without_nulls(value: Any) -> Any:
     ],
 )
 def test_the_examples_of_rfc_7386(target: Any, patch: Any, expected: Any) -> None:
-    """Its appendix A."""
+    """They are in its appendix A."""
     assert merge_patch(target, patch) == expected
 
 
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_applied_twice_is_applied_once(target: Any, patch: Any) -> None:
-    """Idempotent, and it leaves both of its arguments alone."""
+    """It also leaves both of its arguments unchanged."""
     before = copy.deepcopy((target, patch))
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
@@ -57,7 +57,7 @@ def test_a_merge_patch_applied_twice_is_applied_once(target: Any, patch: Any) ->
 
 @given(OBJECTS)
 def test_a_merge_patch_of_a_whole_document_onto_nothing_is_it(document: Any) -> None:
-    """Nulls aside."""
+    """Null members are left out."""
     assert merge_patch({}, document) == without_nulls(document)
 
 
@@ -72,7 +72,7 @@ def test_a_merge_patch_of_a_whole_document_onto_nothing_is_it(document: Any) -> 
     ],
 )
 def test_json_patch_operations(operation: Any, expected: Any) -> None:
-    """Each of the four, with escaped pointers."""
+    """Each of the four operations, with escaped pointers."""
     document = {"l": [1, 2], "o": {"x/y": 1}}
     assert json_patch(document, [operation]) == expected
     assert document == {"l": [1, 2], "o": {"x/y": 1}}
@@ -92,13 +92,13 @@ def test_json_patch_operations(operation: Any, expected: Any) -> None:
     ],
 )
 def test_json_patches_that_do_not_fit(operation: Any) -> None:
-    """All of them are one error: the server does not say which."""
+    """They all give one error, because the server does not say which patch failed."""
     with pytest.raises(ApiError):
         json_patch({"a": 1}, [operation])
 
 
 def test_strategic_merge_follows_the_merge_keys() -> None:
-    """Ports by port, conditions by type, and `$patch: delete` as kubectl sends them."""
+    """Ports merge by port, and conditions by type. kubectl sends `$patch: delete`."""
     service = {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}], "externalIPs": ["1"]}}
     patch = {
         "spec": {

@@ -1,4 +1,4 @@
-"""What kubectl sends as protobuf, recorded from kubectl 1.32, read as JSON would be."""
+"""The protobuf of kubectl, recorded from kubectl 1.32, which is read like JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ SENT: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("command", SENT)
 def test_a_command_of_kubectl_is_read(command: str) -> None:
-    """What is empty is left out, as JSON leaves it out."""
+    """Empty fields are left out, as in JSON."""
     body, expected = SENT[command]
     assert decode(body) == expected
 
@@ -85,7 +85,7 @@ def test_a_port_may_be_a_name() -> None:
 
 
 def test_a_kind_that_is_not_known_is_an_unknown_format() -> None:
-    """415, as for any other body that cannot be read."""
+    """It is 415, as for any other body that cannot be read."""
     server = EmbeddedKubernetes(lambda: 1_767_323_045.0)
     body = NAMESPACE.replace(b"Namespace", b"Nimespace")
     request = Request(method="POST", path="/api/v1/namespaces", headers={"content-type": MEDIA_TYPE}, body=body)
@@ -97,7 +97,7 @@ def test_a_kind_that_is_not_known_is_an_unknown_format() -> None:
 
 @given(cut=st.integers(0, len(NODE_PORT)), noise=st.binary(max_size=30))
 def test_broken_bytes_are_refused_in_one_way(cut: int, noise: bytes) -> None:
-    """A body that is cut, or goes on with noise, is read or refused, and never an error of another kind."""
+    """A body that is cut or has extra bytes is read or refused, and never raises an error of another kind."""
     for body in (NODE_PORT[:cut] + noise, noise, b"k8s\x00" + noise):
         with suppress(ApiError):
             assert decode(body)["kind"]

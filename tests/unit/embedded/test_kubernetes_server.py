@@ -1,4 +1,5 @@
-"""What only the embedded Kubernetes API can do: a given clock, switches for faults, equal runs, calls without HTTP."""
+"""The embedded Kubernetes API: what a real one cannot do, such as a given clock, faults, equal runs, and calls without
+HTTP."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def slices(server: FullKubernetes) -> list[Any]:
 
 
 def test_two_runs_are_equal() -> None:
-    """The same calls give the same bytes: uids, names and addresses come from counters."""
+    """The same calls give the same bytes. UIDs, names and addresses come from counters."""
 
     def run(seed: int) -> list[bytes]:
         server = start(seed=seed)
@@ -71,12 +72,12 @@ def test_two_runs_are_equal() -> None:
 
 
 def test_time_comes_from_the_given_clock() -> None:
-    """No other clock is read."""
+    """It reads no other clock."""
     assert ok(make_syncer(start()))["metadata"]["creationTimestamp"] == "2026-01-02T03:04:05Z"
 
 
 def test_a_denial_can_be_of_a_verb_a_resource_or_a_namespace() -> None:
-    """403 for what was denied, and for nothing else; clearing the denials ends it."""
+    """Nothing else is refused, and clearing the denials ends them."""
     server = start()
     server.deny("services", "list", "shop")
     server.deny("eurekasyncers/status", "patch")
@@ -95,7 +96,7 @@ def test_a_denial_can_be_of_a_verb_a_resource_or_a_namespace() -> None:
 
 
 def test_an_access_review_knows_the_denials() -> None:
-    """`check` asks before it tries."""
+    """`check` asks before it calls."""
     server = start()
     server.deny("services", "list")
     attributes = {"verb": "list", "resource": "services", "namespace": "shop"}
@@ -105,7 +106,7 @@ def test_an_access_review_knows_the_denials() -> None:
 
 
 def test_tokens_can_be_taken_away() -> None:
-    """A token that is no longer known is a 401 from then on."""
+    """A call with a removed token is a 401."""
     server = start(tokens={"one": "admin"})
     headers = {"authorization": "Bearer one"}
     assert server.handle(Request(method="GET", path="/api", headers=headers)).status == 200
@@ -114,7 +115,7 @@ def test_tokens_can_be_taken_away() -> None:
 
 
 def test_a_validator_can_be_given() -> None:
-    """What it finds becomes the causes of a 422, on create and on update."""
+    """Its findings become the causes of a 422, on create and on update."""
 
     def validate(new: Any, old: Any) -> list[tuple[str, str, str]]:
         unsupported = ("spec.mode", "FieldValueNotSupported", "Unsupported value")
@@ -129,7 +130,7 @@ def test_a_validator_can_be_given() -> None:
 
 
 def test_dual_stack_gives_a_slice_for_each_family() -> None:
-    """Each with the pod's address of that family."""
+    """Each slice has the pods' addresses of its family."""
     server = start(families=("IPv4", "IPv6"))
     ok(server.call("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}}))
     spec = make_service(server, ipFamilyPolicy="PreferDualStack")["spec"]
@@ -140,7 +141,7 @@ def test_dual_stack_gives_a_slice_for_each_family() -> None:
 
 
 def test_pods_with_other_named_ports_are_in_another_slice() -> None:
-    """Ports are per slice: one set of slices for each set of resolved ports."""
+    """Ports belong to a slice, so each set of resolved ports has slices of its own."""
     server = start()
     ok(server.call("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}}))
     make_service(server)
@@ -151,7 +152,7 @@ def test_pods_with_other_named_ports_are_in_another_slice() -> None:
 
 
 def test_a_slice_holds_100_endpoints() -> None:
-    """More pods, more slices; and fewer again when they go."""
+    """More pods make more slices, and fewer pods make fewer."""
     server = start()
     ok(server.call("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}}))
     make_service(server)
@@ -163,7 +164,7 @@ def test_a_slice_holds_100_endpoints() -> None:
 
 
 def test_a_node_that_comes_lets_its_pods_in() -> None:
-    """And its zone with them."""
+    """Their zone is that of the node."""
     server = start()
     make_service(server)
     make_pod(server, "p1", "10.0.0.1")
@@ -174,7 +175,7 @@ def test_a_node_that_comes_lets_its_pods_in() -> None:
 
 
 def test_a_no_op_leaves_the_revision_alone() -> None:
-    """Which is how a soak test sees that nothing was written."""
+    """A soak test sees by the revision that nothing was written."""
     server = start()
     ok(make_syncer(server))
     before = server.revision
@@ -184,7 +185,7 @@ def test_a_no_op_leaves_the_revision_alone() -> None:
 
 
 def test_a_stored_object_is_never_changed_in_place() -> None:
-    """What an earlier page or a snapshot holds stays as it was."""
+    """Objects of an earlier page or of a snapshot stay as they were."""
     server = start()
     for name in ("a", "b"):
         ok(make_syncer(server, name))
@@ -196,7 +197,7 @@ def test_a_stored_object_is_never_changed_in_place() -> None:
 
 
 def test_a_watch_shows_what_changed_and_ends() -> None:
-    """Enough for `kubectl delete` and `kubectl wait`, which ask again."""
+    """This is enough for `kubectl delete` and `kubectl wait`, which ask again."""
     server = start(watch_seconds=0)
     ok(make_syncer(server))
     since = str(server.revision)
@@ -207,7 +208,7 @@ def test_a_watch_shows_what_changed_and_ends() -> None:
 
 
 def test_many_threads_at_once() -> None:
-    """Calls are answered one after the other: each resourceVersion is given once."""
+    """Calls are answered one after the other, and each resourceVersion is given once."""
     server = start()
     made: list[str] = []
 
@@ -225,6 +226,6 @@ def test_many_threads_at_once() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/apis/eurekube.io/v2/eurekasyncers", "/api/v2", "/metrics", "/apis/none"])
 def test_a_path_that_nobody_serves_is_page_not_found(path: str) -> None:
-    """In plain text."""
+    """The answer is plain text."""
     response = start().handle(Request(method="GET", path=path))
     assert (response.status, response.body) == (404, b"404 page not found\n")

@@ -1,4 +1,4 @@
-"""The demo's own servers, which any `curl` can call: an odd call is refused, and does no harm to the next."""
+"""Odd calls to the demo's own servers, which any `curl` can make. They are refused, and later calls still work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_instance_that_no_list_could_show_is_refused(odd: dict[str, Any]) -> 
 
 @pytest.fixture
 def kubernetes() -> EmbeddedKubernetes:
-    """With the CRD, and a namespace."""
+    """An API with the CRD and a namespace."""
     made = EmbeddedKubernetes(lambda: NOW, definitions=[load_crd()])
     assert made.call("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})[0] == 201
     return made
@@ -45,12 +45,11 @@ def kubernetes() -> EmbeddedKubernetes:
 
 @pytest.mark.parametrize("metadata", ["rating", ["rating"], 3])
 def test_metadata_of_another_type_is_refused(kubernetes: EmbeddedKubernetes, metadata: Any) -> None:
-    """With an answer."""
     assert kubernetes.call("POST", SYNCERS, {**SYNCER, "metadata": metadata})[0] == 400
 
 
 def test_a_syncer_is_deleted_with_its_definition(kubernetes: EmbeddedKubernetes) -> None:
-    """It does not come back with the next definition, and its namespace can be deleted."""
+    """A new CRD does not bring it back, and its namespace can be deleted."""
     assert kubernetes.call("POST", SYNCERS, {**SYNCER, "metadata": {"name": "rating"}})[0] == 201
     assert kubernetes.call("DELETE", f"{CRD}/{load_crd()['metadata']['name']}")[0] == 200
     assert kubernetes.call("POST", CRD, load_crd())[0] == 201

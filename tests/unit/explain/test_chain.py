@@ -1,4 +1,4 @@
-"""Each link of the chain: what breaks it, what it says, and what to do."""
+"""The chain of an explanation: what breaks each link, its text, and the fix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def _registered(*numbers: int, **spec: Any) -> Asked:
 
 
 def test_a_registered_syncer_breaks_no_link() -> None:
-    """Every link holds, and the exit code is 0."""
     asked = _registered(1, 2)
     found = asked.why()
     assert (found.outcome, found.up, found.of, found.fix) == (Outcome.REGISTERED, 2, 2, "")
@@ -38,7 +37,7 @@ def test_a_registered_syncer_breaks_no_link() -> None:
 
 
 def test_it_is_explained_without_a_write() -> None:
-    """Neither server is written to."""
+    """Neither server gets a write."""
     asked = Asked(endpoint(1))
     before = dict(asked.fake.registry.held)
     asked.why()
@@ -58,20 +57,20 @@ def test_it_is_explained_without_a_write() -> None:
     ],
 )
 def test_each_question_is_about_its_instances_alone(what: str, up: int) -> None:
-    """Of a pod its own, of a Service all."""
+    """A pod has its own instance. A Service has all of them."""
     found = _registered(1, 2).why(what)
     assert (found.syncer, found.outcome, found.up) == (f"{NS}/rating", Outcome.REGISTERED, up)
 
 
 def test_an_invalid_spec_is_named() -> None:
-    """With the sentence of the condition."""
+    """The sentence is that of the condition."""
     found = Asked(endpoint(1), one=syncer(mode="pods")).why()
     assert (broken(found).part, broken(found).reason) == (Part.SPEC, "InvalidSpec")
     assert "spec.mode must be" in broken(found).text
 
 
 def test_a_port_that_is_not_there_is_named() -> None:
-    """Beside those that are."""
+    """The answer lists the ports that exist."""
     found = Asked(endpoint(1), one=syncer(port="grpc")).why()
     assert (broken(found).part, broken(found).reason) == (Part.PORT, "NoSuchPort")
     assert "http (80)" in text(found)
@@ -85,7 +84,7 @@ def test_a_port_that_is_not_there_is_named() -> None:
     ],
 )
 def test_a_service_that_nearly_matches_is_shown(selector: dict[str, str], labels: dict[str, str], near: str) -> None:
-    """One edit away, or under another key."""
+    """The label differs by one letter, or is under another key."""
     one = syncer(selector={"matchLabels": selector})
     found = Asked(endpoint(1), one=one, services=[service(labels=labels)]).why()
     assert broken(found).reason == "NoMatchingService"
@@ -93,7 +92,7 @@ def test_a_service_that_nearly_matches_is_shown(selector: dict[str, str], labels
 
 
 def test_a_label_on_the_pods_alone_is_shown() -> None:
-    """With the command that labels the Service which selects them."""
+    """The answer has the command that labels their Service."""
     asked = Asked(endpoint(1), services=[service(labels={"team": "a"})])
     asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
@@ -103,7 +102,7 @@ def test_a_label_on_the_pods_alone_is_shown() -> None:
 
 
 def test_a_pod_that_is_not_ready_says_why_and_since_when() -> None:
-    """By the conditions of the pod, which only a person reads."""
+    """Only the explanation reads the conditions of the pod."""
     asked = Asked(endpoint(1, ready=False))
     since = asked.fake.clock.now() - 41 * 60
     ready = PodCondition(type="Ready", true=False, message="containers with unready status: [app]", since=since)
@@ -115,7 +114,7 @@ def test_a_pod_that_is_not_ready_says_why_and_since_when() -> None:
 
 
 def test_of_several_pods_those_that_are_not_ready_are_named() -> None:
-    """It is registered in part, and the code says so."""
+    """The syncer is registered in part, and the exit code says so."""
     asked = Asked(endpoint(1), endpoint(2, ready=False))
     asked.fake.run()
     found = asked.why()
@@ -125,14 +124,14 @@ def test_of_several_pods_those_that_are_not_ready_are_named() -> None:
 
 
 def test_pods_that_may_not_be_looked_at_are_unknown_and_not_missing() -> None:
-    """The verdict of the pass stands all the same."""
+    """The verdict of the pass does not change."""
     asked = Asked(endpoint(1, ready=False))
     asked.details.pods = asked.details.selectors = DENIED
     assert "the reason could not be read: 403" in text(asked.why())
 
 
 def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
-    """With how many pods have that label."""
+    """The answer counts the pods with that label."""
     asked = Asked()
     asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
@@ -142,7 +141,7 @@ def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
 
 
 def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
-    """It is selected, and no endpoint yet."""
+    """The Service selects it, but it is no endpoint yet."""
     asked = Asked()
     waits = PodCondition(type="PodScheduled", true=False, message="0/1 nodes are available")
     asked.details.pods = Complete(
@@ -154,7 +153,7 @@ def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
 
 
 def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
-    """Of the syncer it is a note, of the pod that is out the cause."""
+    """For the syncer the limit is a note. For the pod that has no place it is the cause."""
     asked = _registered(1, 2, limit=1)
     assert "2 pods are ready" in text(asked.why())
     whole = asked.why()
@@ -165,7 +164,7 @@ def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
 
 
 def test_a_quota_breaks_what_it_leaves_out_alone() -> None:
-    """As a limit does; of a syncer beyond the quota it breaks the first link."""
+    """It does so like a limit. For a syncer beyond the quota it breaks the first link."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.in_scope(most_instances=1)
     asked.fake.run()
@@ -182,20 +181,20 @@ def test_a_quota_breaks_what_it_leaves_out_alone() -> None:
 
 
 def test_a_limit_of_zero_and_a_suspension_are_named() -> None:
-    """Each with its reason."""
+    """Each has a reason of its own."""
     assert broken(_registered(1, limit=0).why()).reason == "LimitZero"
     assert broken(_registered(1, suspend=True).why()).reason == "Suspended"
 
 
 def test_a_policy_is_a_note() -> None:
-    """It keeps nothing from being registered."""
+    """It prevents no registration."""
     found = _registered(1, policy="UpsertOnly").why()
     assert found.outcome is Outcome.REGISTERED
     assert [link.mark for link in found.links if link.part is Part.POLICY] == [Mark.NOTE]
 
 
 def test_an_older_syncer_is_named_with_the_next_question() -> None:
-    """The younger one is told who has the address."""
+    """The younger syncer's answer says who has the address."""
     asked = Asked(endpoint(1), one=syncer("older", created=1))
     asked.add(syncer(created=asked.fake.clock.now() + 5))
     asked.fake.run()
@@ -207,14 +206,14 @@ def test_an_older_syncer_is_named_with_the_next_question() -> None:
 
 
 def test_a_deletion_is_reported() -> None:
-    """Nothing further is asked of it."""
+    """The chain ends there."""
     asked = _registered(1)
     asked.add(replace(asked.syncer, deleted=asked.fake.clock.now()))
     assert broken(asked.why()).reason == "Deleting"
 
 
 def test_a_held_removal_is_reported_before_its_cause() -> None:
-    """With the command to paste."""
+    """The answer has the command to paste."""
     asked = _registered(1)
     asked.fake.cluster.slices = [replace(asked.fake.cluster.slices[0], endpoints=(endpoint(1, ready=False),))]
     found = asked.why()
@@ -225,14 +224,14 @@ def test_a_held_removal_is_reported_before_its_cause() -> None:
 
 
 def test_a_class_that_nobody_serves_is_reported_at_once() -> None:
-    """The options are for others, and no pass has written a status."""
+    """The syncer's options are for others, and no pass has written a status."""
     found = Asked(endpoint(1), one=syncer(syncerClass="internal")).why()
     assert (broken(found).part, broken(found).reason) == (Part.SERVED, "NoInstallation")
     assert "class internal" in found.sentence
 
 
 def test_a_class_that_another_installation_serves_is_in_order() -> None:
-    """Its status says that passes see it."""
+    """The syncer's status shows that passes see it."""
     asked = Asked(endpoint(1), one=syncer(syncerClass="internal"))
     asked.in_scope(syncer_class="internal")
     asked.fake.run()
@@ -241,7 +240,7 @@ def test_a_class_that_another_installation_serves_is_in_order() -> None:
 
 
 def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
-    """A younger one waits for its first pass."""
+    """A new syncer waits for its first pass."""
     asked = Asked(endpoint(1))
     assert broken(asked.why()).reason == "NotYetRegistered"
     asked.fake.later(600)
@@ -249,7 +248,7 @@ def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
 
 
 def test_another_shard_is_another_scope() -> None:
-    """Neither shard is told that the other's syncer is broken while a pass writes its status."""
+    """While a pass writes a syncer's status, no other shard calls it broken."""
     asked = _registered(1)
     ref = SyncerRef(NS, "rating")
     asked.in_scope(shard=next(s for n in range(2) if not (s := Shard(index=n, count=2)).holds(ref)))
@@ -278,14 +277,14 @@ def test_a_persons_status_is_reported_with_the_call_that_ends_it() -> None:
 
 
 def test_servers_that_differ_are_shown() -> None:
-    """Each by its address: one of them does not hold it."""
+    """The answer gives the addresses. One server does not hold the instance."""
     asked = _registered(1)
     asked.servers["http://eureka-2/eureka"] = FakeWorld().registry
     assert "http://eureka-2/eureka does not hold it" in text(asked.why())
 
 
 def test_instances_that_callers_still_find_in_a_cached_list_are_reported() -> None:
-    """With until when, at the latest."""
+    """The answer says until when, at the latest."""
     asked = Asked(endpoint(1))
     asked.fake.registry = type(asked.fake.registry)(asked.fake.wire, asked.fake.clock, cache=30)
     asked.servers = {"http://eureka-1/eureka": asked.fake.registry}
@@ -297,7 +296,7 @@ def test_instances_that_callers_still_find_in_a_cached_list_are_reported() -> No
 
 
 def test_without_eureka_the_links_of_the_cluster_are_reported() -> None:
-    """What Eureka holds is unknown; the exit code is Eureka's."""
+    """The content of Eureka is unknown, and the exit code is Eureka's."""
     asked = _registered(1)
     asked.fake.registry.unreadable = DENIED
     found = asked.why()
@@ -307,14 +306,14 @@ def test_without_eureka_the_links_of_the_cluster_are_reported() -> None:
 
 
 def test_a_fault_in_the_cluster_does_not_say_what_eureka_holds() -> None:
-    """An invalid spec keeps what is registered, and nobody could look for that."""
+    """An invalid spec keeps registered instances, and nobody could look for them."""
     asked = Asked(endpoint(1), one=syncer(mode="pods"))
     asked.fake.registry.unreadable = DENIED
     assert asked.why().sentence == "What Eureka holds is unknown; its spec is invalid"
 
 
 def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
-    """Slices that may not be listed are not slices that are empty; Eureka is looked at all the same."""
+    """A denied list of slices is not an empty one. Eureka is read all the same."""
     asked = _registered(1)
     asked.fake.cluster.unknown[("slices", "*")] = DENIED
     found = asked.why()
@@ -324,7 +323,7 @@ def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
 
 
 def test_syncers_that_may_not_be_listed_are_not_missing() -> None:
-    """Neither is what nobody could look for."""
+    """The same holds for other objects that nobody could read."""
     asked = _registered(1)
     asked.fake.cluster.unknown[("syncers", "*")] = DENIED
     found = asked.why()
@@ -333,14 +332,14 @@ def test_syncers_that_may_not_be_listed_are_not_missing() -> None:
 
 
 def test_a_cluster_that_may_not_say_who_it_is_is_explained_all_the_same() -> None:
-    """By the marks that Eureka shows."""
+    """The marks in Eureka name the cluster."""
     asked = _registered(1)
     asked.fake.cluster.uid = DENIED
     assert asked.why().outcome is Outcome.REGISTERED
 
 
 def test_an_owner_that_nobody_names_is_found_in_eureka() -> None:
-    """The only one whose marks are there."""
+    """It is the only owner with marks there."""
     asked = _registered(1)
     asked.owner = ""
     assert asked.look(f"{NS}/rating").owner == asked.fake.owner
@@ -348,7 +347,7 @@ def test_an_owner_that_nobody_names_is_found_in_eureka() -> None:
 
 
 def test_an_unknown_owner_is_no_obstacle() -> None:
-    """Where Eureka shows none, the pass of nobody registers it next."""
+    """Eureka shows no owner, so the next pass registers the instance."""
     asked = Asked(endpoint(1))
     asked.owner = ""
     assert broken(asked.why()).reason == "NotYetRegistered"
@@ -365,14 +364,14 @@ def test_an_unknown_owner_is_no_obstacle() -> None:
     ],
 )
 def test_a_missing_object_is_reported_with_similar_ones(what: str, reason: str, says: str) -> None:
-    """And never explained as something else."""
+    """The answer explains nothing else."""
     found = _registered(1).why(what)
     assert (broken(found).reason, found.outcome) == (reason, Outcome.NOT_REGISTERED)
     assert says in text(found)
 
 
 def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
-    """Ready to be applied."""
+    """It can be applied as it is."""
     asked = Asked(endpoint(1))
     asked.remove()
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
@@ -382,7 +381,7 @@ def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
 
 
 def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
-    """No second one is advised."""
+    """The answer does not propose a second syncer."""
     asked = Asked(endpoint(1), services=[service(labels={"app": "ratings"})])
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "ratings"}),))
     found = asked.why(f"svc/{NS}/rating")
@@ -391,7 +390,7 @@ def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
 
 
 def test_a_pod_that_no_service_selects_is_reported() -> None:
-    """With the Service that nearly does."""
+    """The answer names the Service that nearly selects it."""
     asked = Asked(endpoint(1))
     asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
@@ -401,7 +400,7 @@ def test_a_pod_that_no_service_selects_is_reported() -> None:
 
 
 def test_anothers_instance_is_not_ours() -> None:
-    """It is registered, and no syncer's."""
+    """It is registered, but by no syncer."""
     asked = _registered(1)
     other = foreign("dc-1", app="BILLING")
     asked.fake.registry.held[other.key] = other
@@ -411,7 +410,7 @@ def test_anothers_instance_is_not_ours() -> None:
 
 
 def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
-    """Two ports, neither of them http."""
+    """The Service has two ports, and neither is http."""
     ports = (ServicePort(name="web", port=80), ServicePort(name="admin", port=9000))
     found = Asked(endpoint(1), services=[service("rating", *ports)]).why()
     assert broken(found).reason in ("AmbiguousPort", "NoSuchPort")
@@ -420,7 +419,7 @@ def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
 
 @pytest.mark.parametrize("numbers", [(1,), (1, 2)])
 def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
-    """The list of Pods fails, and the mark says that a pod was drained: nobody knows which annotation to remove."""
+    """The list of Pods fails, and the mark says that a pod was drained. It is unknown which annotation to remove."""
     asked = _registered(*numbers)
     asked.fake.drains = frozenset({Kind.POD})
     for one, held in list(asked.fake.registry.held.items()):

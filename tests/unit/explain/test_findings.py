@@ -1,4 +1,4 @@
-"""What is found of each thing, from fakes that answer as servers do."""
+"""The findings of `check`, from fakes that answer as servers do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REF = SyncerRef("shop", "orders")
 
 
 class Cluster(Details):
-    """Kubernetes, as it answers who asks whether it can be worked with."""
+    """A cluster that answers the questions of `check`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Cluster(Details):
 
 
 class Eureka:
-    """A server that lists, and takes a renewal of nobody for what it is."""
+    """A Eureka that lists, and answers a renewal of an unknown instance with 404."""
 
     def __init__(self, *instances: ObservedInstance) -> None:
         self.instances = instances
@@ -83,17 +83,17 @@ class Eureka:
 
 
 def _seen(number: int, *, ended: float = -60.0) -> ObservedInstance:
-    """One whose lease of 300 s ended so many seconds ago."""
+    """An instance whose lease of 300 s ended this many seconds ago."""
     return replace(stored(instance(number)), last_renewal=int((NOW - ended - 300) * 1000))
 
 
 def wrong(found: Any) -> list[Finding]:
-    """All but what is well."""
+    """The findings that are not OK."""
     return [one for one in found if one.grade is not Grade.OK]
 
 
 def test_a_healthy_server_has_nothing_to_see_to() -> None:
-    """Its list, a write, its clock and its evictions."""
+    """`check` tries its list, a write, its clock and its evictions."""
     found = list(servers({"http://one/eureka": Eureka(_seen(1))}, NOW))
     assert not wrong(found)
     assert [one.check for one in found] == [
@@ -106,13 +106,13 @@ def test_a_healthy_server_has_nothing_to_see_to() -> None:
 
 
 def test_without_a_eureka_nothing_can_work() -> None:
-    """None was named."""
+    """No Eureka was given."""
     assert [one.check for one in wrong(servers({}, NOW))] == [Check.EUREKA_READ]
 
 
 @pytest.mark.parametrize("how", ["refuses", "takes_nobody"])
 def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
-    """A renewal of nobody has to be a 404."""
+    """A renewal of an unknown instance has to be a 404."""
     server = Eureka(_seen(1))
     setattr(server, how, True)
     found = wrong(servers({"http://one/eureka": server}, NOW))
@@ -120,14 +120,14 @@ def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
 
 
 def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:
-    """Their leases ended long ago; one that ended a moment ago is evicted soon."""
+    """Their leases ended long ago. An instance whose lease has just ended is evicted soon."""
     assert not wrong(servers({"http://one/eureka": Eureka(_seen(1, ended=100))}, NOW))
     found = wrong(servers({"http://one/eureka": Eureka(_seen(1, ended=400))}, NOW))
     assert [(one.check, one.grade) for one in found] == [(Check.SELF_PRESERVATION, Grade.WARNING)]
 
 
 def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
-    """In the namespaces that are served, in the whole cluster, or in that of the lock."""
+    """The right is missing in the served namespaces, in the whole cluster, or in the namespace of the lock."""
     cluster = Cluster()
     needed = of_a_pass(lock="ops", gates=True, nodes=True, source="slices")
     assert not wrong(rights(needed, ["shop"], cluster))
@@ -146,7 +146,7 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
 
 @pytest.mark.parametrize(("grants", "names", "where"), [("list", (), ""), ("get", ("shop",), "shop")])
 def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], where: str) -> None:
-    """The chart asks for grants; without Namespaces each syncer is unknown."""
+    """The chart asks for grants. If Namespaces cannot be read, every syncer is unknown."""
     cluster = Cluster()
     cluster.denied = {(grants, "namespaces", where)}
     needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices")
@@ -158,7 +158,7 @@ def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], w
 
 
 def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
-    """Nor is one of them said to be missing."""
+    """No right is called missing either."""
     cluster = Cluster()
     cluster.unknown = GONE
     found = list(rights(TO_INSTALL, ["ops"], cluster))
@@ -183,7 +183,7 @@ def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
 def test_the_crd_is_there_stays_and_is_this_versions(
     schema: Source[Mapping[str, Any]], live: Source[float], before: bool, grade: Grade
 ) -> None:
-    """Before an installation it need not be there."""
+    """An installation may create the CRD later."""
     cluster = Cluster()
     cluster.crd = schema
     assert definition(cluster, live, {"type": "object"}, before=before).grade is grade
@@ -202,7 +202,7 @@ def test_a_cluster_has_to_answer_and_to_say_who_it_is() -> None:
     ("seconds", "grade"), [(0, Grade.OK), (9, Grade.OK), (-11, Grade.WARNING), (61, Grade.FAILED), (-90, Grade.FAILED)]
 )
 def test_a_clock_that_differs_is_a_warning_and_then_fails(seconds: float, grade: Grade) -> None:
-    """Ahead or behind."""
+    """It may be ahead or behind."""
     assert clock("Eureka", Complete(data=seconds)).grade is grade
 
 
@@ -213,7 +213,7 @@ def test_a_clock_that_differs_is_a_warning_and_then_fails(seconds: float, grade:
 def test_how_far_a_clock_is_ahead_is_no_more_than_the_call_leaves_open(
     begun: float, ended: float, expected: float
 ) -> None:
-    """The header has whole seconds, and an answer may be on its way for as long as the call took."""
+    """The header has whole seconds, and the answer may have taken as long as the call."""
     assert ahead("Thu, 01 Jan 1970 00:01:40 GMT", begun, ended) == expected
     assert ahead("soon", begun, ended) is None
     assert ahead("1 Jan 99999999999 10:00:00 GMT", begun, ended) is None
@@ -238,19 +238,20 @@ def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "Replica
     ],
 )
 def test_a_workload_has_to_serve_as_long_as_callers_call(pod: PodDetail, grade: Grade) -> None:
-    """A preStop that is killed before its end does not count, and one that nobody can read has the time that it has."""
+    """A preStop that is killed before its end does not count. One that cannot be read counts with the time that it
+    has."""
     assert of_workload(REF, "shop", "Deployment orders", [pod], 125).grade is grade
 
 
 def test_a_pod_without_a_pre_stop_is_said_to_have_none() -> None:
-    """And of one that nobody can read no time is told."""
+    """The time of an unreadable preStop is not given."""
     assert "has no preStop, but callers" in of_workload(REF, "shop", "Deployment orders", [_pod()], 125).text
     unreadable = of_workload(REF, "shop", "Deployment orders", [_pod(None, grace=30)], 125)
     assert "has a preStop whose time cannot be read, but callers" in unreadable.text
 
 
 def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
-    """Of a Deployment its template, in the namespace of the pods; the pod that serves shortest is the measure."""
+    """A person edits the template of a Deployment, in the namespace of its pods. The shortest time of a pod counts."""
     found = of_workload(REF, "shared", workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)
     assert found.fix == "add these lines: kubectl edit deployment orders -n shared"
     assert found.manifest.splitlines() == [
@@ -270,7 +271,7 @@ def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
 
 
 def test_pods_that_were_left_out_are_no_missing_right() -> None:
-    """In a large cluster only some namespaces are looked at."""
+    """In a large cluster only some namespaces are read."""
     asked = Asked(endpoint(1))
     (found,) = pod_ends(replace(asked.look(f"{NS}/rating"), pods={}), 30.0)
     assert (found.grade, found.text) == (Grade.WARNING, "the pods of 1 more namespace were not looked at")

@@ -1,4 +1,4 @@
-"""The state of all syncers: the broken first, each with its word, and no more than was seen."""
+"""The state of all syncers: broken ones first, each with its reason, and nothing that was not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
 
 
 def of(asked: Asked) -> Overview:
-    """What `status` gets."""
+    """The result of `status`."""
     return overview(asked.look(f"{NS}/rating"))
 
 
@@ -34,7 +34,7 @@ def _three() -> Asked:
 
 
 def test_the_broken_come_first() -> None:
-    """Each with its reason; the exit code is theirs."""
+    """Each row has its reason, and the exit code is theirs."""
     found = of(_three())
     assert [(row.syncer.name, row.found.outcome, row.reason) for row in found.rows] == [
         ("absent", Outcome.NOT_REGISTERED, "NoMatchingService"),
@@ -45,7 +45,7 @@ def test_the_broken_come_first() -> None:
 
 
 def test_all_in_order_is_zero() -> None:
-    """With the count of instances and the oldest renewal."""
+    """The summary has the number of instances and the oldest renewal."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     found = of(asked)
@@ -55,7 +55,7 @@ def test_all_in_order_is_zero() -> None:
 
 
 def test_an_expired_instance_is_broken_whatever_its_status_says() -> None:
-    """And since when is not what the condition says."""
+    """The condition does not show since when."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.fake.registry.held.clear()
@@ -64,7 +64,7 @@ def test_an_expired_instance_is_broken_whatever_its_status_says() -> None:
 
 
 def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> None:
-    """As `explain` says of it: its leases are about to end."""
+    """Its leases are about to end. `explain` says the same."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.fake.later(200)
@@ -74,7 +74,7 @@ def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> No
 
 
 def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
-    """The status says so, and nobody saw it."""
+    """The status says in sync, but nobody could check it."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.fake.registry.unreadable = DENIED
@@ -84,7 +84,7 @@ def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
 
 
 def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
-    """It has no rows, and an exit code."""
+    """It has no rows, and an exit code of its own."""
     asked = Asked(endpoint(1))
     asked.fake.cluster.unknown[("syncers", "*")] = DENIED
     found = of(asked)
@@ -94,8 +94,8 @@ def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
 
-def test_nor_is_one_of_several() -> None:
-    """What was listed is in sync; it is not all."""
+def test_one_denied_namespace_among_several_is_no_empty_one() -> None:
+    """The listed syncers are in sync, but not all were listed."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.in_scope(namespaces=frozenset({NS, "bills"}))
@@ -107,7 +107,7 @@ def test_nor_is_one_of_several() -> None:
 
 
 def test_rows_are_chosen_by_app_and_condition() -> None:
-    """A type, a type with a value, or a reason."""
+    """A condition is given as a type, a type with a value, or a reason."""
     found = of(_three())
 
     def names(**by: str) -> list[str]:
@@ -123,7 +123,7 @@ def test_rows_are_chosen_by_app_and_condition() -> None:
     "spec", [{"port": "nope"}, {"selector": {"service": "rating"}, "mode": "pods"}, {"appName": "Rating", "limit": "x"}]
 )
 def test_a_broken_syncer_is_shown_for_its_app(spec: dict[str, Any]) -> None:
-    """Nothing of it is registered, so its spec alone tells which app that is; and it is not exit 0."""
+    """It has no instances, so only its spec names its app. The exit code is not 0."""
     asked = Asked(endpoint(1), one=syncer(**spec))
     found = chosen(of(asked), app="rating")
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
@@ -132,7 +132,7 @@ def test_a_broken_syncer_is_shown_for_its_app(spec: dict[str, Any]) -> None:
 
 
 def test_services_that_no_syncer_selects_are_listed() -> None:
-    """Of a namespace that somebody named, by the selectors of all syncers, served or not."""
+    """The selectors of all syncers count, served or not. The namespace is the one that was given."""
     asked = Asked(endpoint(1))
     asked.details.selectors = Complete(
         data=(ServiceSelector(name="rating", labels={"app": "rating"}), ServiceSelector(name="other"))
@@ -143,7 +143,7 @@ def test_services_that_no_syncer_selects_are_listed() -> None:
 
 
 def test_an_owner_of_nobody_shows_no_heartbeat() -> None:
-    """It says so, and looks at no lock."""
+    """The answer says so, and no lock is read."""
     asked = Asked(endpoint(1))
     asked.owner = ""
     assert FakeWorld().owner not in of(asked).last_pass.text

@@ -1,4 +1,4 @@
-"""What somebody may ask about, and what nobody can explain."""
+"""The subject of a question to `explain`: what is accepted, and what is refused."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from eurekube_sync.explain.what import Kind, What, near_labels, parse_what
     ],
 )
 def test_it_is_read(text: str, meant: What) -> None:
-    """Each in its form, with the namespace that it names."""
+    """Each form, with its namespace."""
     assert parse_what(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "a/b/c/d", "svc//orders", "node/shop/orders", "/orders"])
 def test_a_text_that_names_nothing_is_refused(text: str) -> None:
-    """With the forms that there are."""
+    """The message shows the valid forms."""
     with pytest.raises(ValueError, match="write NAMESPACE/NAME of a syncer"):
         parse_what(text)
 
@@ -51,7 +51,8 @@ def test_it_is_written_as_it_was_read(text: str) -> None:
 
 
 def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some thousand pods with twenty labels each would take seconds, and `status` asks for each Service again."""
+    """A comparison with all labels of some thousand pods would take seconds, and `status` makes one for each
+    Service."""
     compared: list[str] = []
 
     class Counting(SequenceMatcher[str]):

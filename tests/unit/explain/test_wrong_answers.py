@@ -1,4 +1,4 @@
-"""Answers of `explain` that were once wrong."""
+"""Former faults in the answers of `explain`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
 
 
 def _two_services(*, empty: bool = True) -> Asked:
-    """One syncer that selects `rating` with a pod, and `bills` without one."""
+    """A syncer that selects `rating`, which has a pod, and `bills`, which has none."""
     one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}})
     services = [service(labels={"team": "a"}), service("bills", labels={"team": "a"})]
     asked = Asked(one=one, services=services)
@@ -46,14 +46,14 @@ def _two_services(*, empty: bool = True) -> Asked:
 
 @pytest.mark.parametrize("what", [f"svc/{NS}/bills", "BILLS"])
 def test_a_service_without_endpoints_is_not_registered_because_another_is(what: str) -> None:
-    """The syncer's other Service has an instance; this one has none."""
+    """Another Service of the same syncer has an instance, and this one has none."""
     found = _two_services().why(what)
     assert (found.outcome, found.up, broken(found).reason) == (Outcome.NOT_REGISTERED, 0, "NoEndpoints")
     assert "Service bills has no endpoints" in text(found)
 
 
 def test_of_two_services_each_has_its_own_instances() -> None:
-    """And the syncer has both."""
+    """The syncer has both."""
     asked = _two_services(empty=False)
     assert [asked.why(what).up for what in (f"svc/{NS}/bills", "BILLS", f"svc/{NS}/rating", f"{NS}/rating")] == [
         1,
@@ -66,7 +66,7 @@ def test_of_two_services_each_has_its_own_instances() -> None:
 @pytest.mark.parametrize("names", [("web",), ("web", "admin")])
 @pytest.mark.parametrize("mode", ["pod", "service"])
 def test_an_app_may_have_another_name_than_its_service(names: tuple[str, ...], mode: str) -> None:
-    """It is that of the label `app` in the selector, whatever the Services are called."""
+    """The name is the label `app` of the selector, whatever the Services are called."""
     services = [service(name, cluster_ips=(f"10.96.0.{number}",)) for number, name in enumerate(names, 1)]
     asked = Asked(services=services, one=syncer(mode=mode))
     asked.fake.cluster.slices = [piece(endpoint(number), service=name) for number, name in enumerate(names, 1)]
@@ -77,14 +77,14 @@ def test_an_app_may_have_another_name_than_its_service(names: tuple[str, ...], m
 
 @pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "x"}, "InvalidSpec")])
 def test_an_app_is_wanted_by_a_syncer_that_is_not_served(spec: dict[str, Any], reason: str) -> None:
-    """The syncer's own fault is named, not that there is none."""
+    """The answer names the syncer's own fault, and does not say that no syncer exists."""
     asked = Asked(endpoint(1), one=syncer(**spec))
     found = asked.why("RATING")
     assert (found.syncer, broken(found).reason) == (f"{NS}/rating", reason)
 
 
 def test_a_service_of_mode_service_has_its_own_instance() -> None:
-    """By the app that its name gives."""
+    """Its app is the Service's name."""
     one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service")
     services = [
         service(labels={"team": "a"}),
@@ -98,7 +98,7 @@ def test_a_service_of_mode_service_has_its_own_instance() -> None:
 
 
 def test_a_service_without_the_port_has_endpoints_all_the_same() -> None:
-    """It is the port that is missing."""
+    """Only the port is missing."""
     one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, port="http")
     web = service("web", ServicePort(name="web", port=90, target=9090), labels={"team": "a"})
     asked = Asked(one=one, services=[service(labels={"team": "a"}), web])
@@ -112,7 +112,7 @@ def test_a_service_without_the_port_has_endpoints_all_the_same() -> None:
 @pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "pods"}, "InvalidSpec")])
 @pytest.mark.parametrize("what", [f"svc/{NS}/rating", f"pod/{NS}/rating-1"])
 def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spec: dict[str, Any], reason: str) -> None:
-    """The syncer's own fault is named, not that there is none."""
+    """The answer names the syncer's own fault, and does not say that no syncer exists."""
     asked = Asked(endpoint(1), one=syncer(**spec))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
     asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
@@ -123,7 +123,7 @@ def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spe
 
 
 def test_a_service_that_a_syncer_of_another_scope_selects_is_not_served_by_this_one() -> None:
-    """A label selector of this installation leaves its syncer out."""
+    """The scope of this installation leaves out its syncer."""
     asked = Asked(endpoint(1), one=syncer(port="grpc", syncerClass="internal"))
     asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "rating"}),))
     found = asked.why(f"svc/{NS}/rating")
@@ -133,7 +133,7 @@ def test_a_service_that_a_syncer_of_another_scope_selects_is_not_served_by_this_
 
 @pytest.mark.parametrize("what", ["RATING", "10.0.0.1:8080", key(1).id])
 def test_where_services_may_not_be_listed_nobody_knows_what_is_wanted(what: str) -> None:
-    """It is unknown, and no syncer is said not to want it."""
+    """The answer is unknown, and does not say that no syncer wants the app."""
     asked = Asked(endpoint(1))
     asked.fake.cluster.unknown[("services", "*")] = DENIED
     found = asked.why(what)
@@ -156,7 +156,7 @@ def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -
 
 
 def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
-    """Whoever may write into Eureka chooses what its marks and ids say."""
+    """The marks and ids in Eureka may hold any text of others."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.in_scope(namespaces=frozenset({"elsewhere"}))
@@ -182,7 +182,7 @@ def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:
 
 @pytest.mark.parametrize("what", ["RATING", "10.0.0.1", "10.0.0.1:8080"])
 def test_an_instance_of_another_class_is_no_orphan(what: str) -> None:
-    """An app and an address name no namespace whose other classes are looked at; its syncer is listed all the same."""
+    """An app or an address names no namespace with other classes. The instance's syncer is listed all the same."""
     asked = Asked(endpoint(1), one=syncer(syncerClass="internal"))
     asked.in_scope(syncer_class="internal")
     asked.fake.run()
@@ -194,7 +194,7 @@ def test_an_instance_of_another_class_is_no_orphan(what: str) -> None:
 
 
 def test_an_instance_of_another_owner_names_it() -> None:
-    """No syncer here is said to be missing."""
+    """The answer does not say that a syncer is missing."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.remove()
@@ -215,7 +215,7 @@ def test_a_wrong_owner_is_no_expired_lease() -> None:
 
 
 def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_reported_too() -> None:
-    """Neither are they said to be gone."""
+    """The answer does not say that the instances are gone."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.fake.later(120)
@@ -226,7 +226,7 @@ def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_reported_too(
 
 
 def test_pods_that_a_limit_leaves_out_are_not_missing() -> None:
-    """One of two pods is all that is wanted."""
+    """Only one of the two pods is wanted."""
     asked = Asked(endpoint(1), endpoint(2), one=syncer(created=FakeWorld().clock.now(), limit=1))
     asked.fake.run()
     found = asked.why()
@@ -265,14 +265,14 @@ def test_a_pod_that_is_in_no_slice_is_reported() -> None:
 
 
 def test_a_syncer_of_a_namespace_named_like_a_kind_can_be_asked_for() -> None:
-    """The refusal says how."""
+    """The error says how to ask."""
     with pytest.raises(ValueError, match="a syncer of namespace pods: esync/pods/orders"):
         parse_what("pods/orders")
     assert str(parse_what("esync/pods/orders")) == "pods/orders"
 
 
 def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> None:
-    """The state of all says so, and the exit code, too."""
+    """`status` reports that the namespace does not exist."""
     asked = Asked(endpoint(1))
     asked.in_scope(namespaces=frozenset({"nosuch"}))
     found = overview(asked.look(f"{NS}/rating"))
@@ -280,7 +280,7 @@ def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> Non
 
 
 def test_another_cluster_of_the_same_owner_is_reported_beside_the_chain() -> None:
-    """A pass would refuse; a look goes on, and no syncer is said to be missing."""
+    """A pass would refuse to work. The answer goes on, and does not say that a syncer is missing."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     one = asked.fake.registry.held[key(1)]
@@ -293,7 +293,7 @@ def test_another_cluster_of_the_same_owner_is_reported_beside_the_chain() -> Non
 
 
 def _not_granted() -> Asked:
-    """An installation with `--require-app-grant` has lost its grant; whoever asks does not give that option."""
+    """An installation with `--require-app-grant` lost its grant. The question comes without that option."""
     asked = Asked(endpoint(1))
     asked.in_scope(granted_only=True)
     asked.fake.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
@@ -306,7 +306,7 @@ def _not_granted() -> Asked:
 
 
 def test_a_missing_grant_that_only_the_installation_asks_for_is_reported() -> None:
-    """No next pass registers the second pod."""
+    """The next pass does not register the second pod."""
     found = _not_granted().why()
     assert (found.outcome, broken(found).reason) == (Outcome.PARTLY, "NotGranted")
     assert "app RATING is not granted to namespace rating" in broken(found).text
@@ -314,7 +314,7 @@ def test_a_missing_grant_that_only_the_installation_asks_for_is_reported() -> No
 
 
 def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
-    """Though all of it that was registered before is UP."""
+    """All its earlier instances are UP."""
     asked = _not_granted()
     asked.fake.cluster.apply(piece(endpoint(1)))
     (row,) = overview(asked.look(NS)).rows
@@ -322,7 +322,7 @@ def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
 
 
 def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:
-    """The annotation was written a moment ago."""
+    """Somebody wrote the annotation just before."""
     asked = _not_granted()
     asked.in_scope(granted_only=True)
     asked.fake.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
@@ -330,14 +330,14 @@ def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:
 
 
 def test_an_old_status_says_nothing_of_grants() -> None:
-    """The spec was changed since, perhaps to a name that is granted."""
+    """The spec was changed after that, perhaps to a name that is granted."""
     asked = _not_granted()
     asked.add(replace(asked.syncer, generation=2))
     assert broken(asked.why()).reason != "NotGranted"
 
 
 def test_the_option_holds_for_syncers_of_another_class_as_well() -> None:
-    """Their installation may be asked about with the options of this one."""
+    """Somebody may ask about their installation with the options of this one."""
     asked = Asked(endpoint(1), one=syncer(syncerClass="edge"))
     asked.in_scope(granted_only=True)
     asked.fake.cluster.annotations[NS] = {}
@@ -345,7 +345,7 @@ def test_the_option_holds_for_syncers_of_another_class_as_well() -> None:
 
 
 def test_a_bare_endpoint_has_no_reason_that_a_list_of_pods_could_show() -> None:
-    """That the pods cannot be read is not why its reason is missing."""
+    """A failed list of Pods is not the cause."""
     asked = Asked(replace(endpoint(1, ready=False), pod=None), endpoint(2, ready=False))
     asked.details.pods = asked.details.selectors = DENIED
     details = broken(asked.why()).details
@@ -362,7 +362,6 @@ def test_a_service_is_not_unready_for_the_reason_of_a_pod_of_its_name() -> None:
 
 
 def test_a_long_list_of_pods_is_cut_and_says_how_many_more() -> None:
-    """A list that is cut says so."""
     asked = Asked(*(endpoint(number, ready=False) for number in range(1, 9)))
     assert "and 3 more" in text(asked.why())
     asked = Asked(*(endpoint(number) for number in range(1, 9)))
@@ -371,7 +370,7 @@ def test_a_long_list_of_pods_is_cut_and_says_how_many_more() -> None:
 
 
 def test_a_status_that_no_pass_wrote_is_no_sign_of_an_installation() -> None:
-    """Of generation 0; the first thing to ask is whether it runs at all."""
+    """Its observed generation is 0. The fix is to ask whether the program runs at all."""
     asked = Asked(endpoint(1))
     asked.add(replace(asked.syncer, status=SyncerStatus(observed_generation=0)))
     asked.fake.later(600)
@@ -381,7 +380,7 @@ def test_a_status_that_no_pass_wrote_is_no_sign_of_an_installation() -> None:
 
 
 def test_a_refusal_without_a_message_is_a_refusal() -> None:
-    """An empty text is not read as none."""
+    """An empty message counts as a refusal."""
     asked = Asked(endpoint(1))
     refused = Condition(
         type="Ready",
@@ -396,7 +395,7 @@ def test_a_refusal_without_a_message_is_a_refusal() -> None:
 
 
 def test_the_longest_time_without_a_renewal_is_reported() -> None:
-    """Not that of the lease that ends first."""
+    """It may be another lease than the one that ends first."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.fake.run()
     asked.fake.later(3000)

@@ -1,4 +1,4 @@
-"""A fake world that somebody asks about."""
+"""A fake world for questions to `explain` and `status`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 
 class Details:
-    """What Kubernetes tells of Pods and Services; by default that there are none."""
+    """Details of Pods and Services from Kubernetes. By default there are none."""
 
     def __init__(self) -> None:
         self.pods: Source[tuple[PodDetail, ...]] = Complete(data=())
@@ -45,12 +45,12 @@ class Details:
 
 
 class Asked:
-    """A world, and questions about it."""
+    """A world and the questions about it."""
 
     def __init__(
         self, *endpoints: Endpoint, one: SyncerObject | None = None, services: Sequence[Service] | None = None
     ) -> None:
-        """One syncer that is new, one Service and these endpoints, unless another is given."""
+        """It has one new syncer, one Service and these endpoints, unless the arguments say otherwise."""
         self.fake = FakeWorld()
         self.details = Details()
         self.servers: dict[str, Registry] = {"http://eureka-1/eureka": self.fake.registry}
@@ -72,8 +72,8 @@ class Asked:
 
     def look(self, what: str) -> Look:
         seen = LookWorld(
-            world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),  # no clock is asked
-            details=cast(ports.Details, self.details),  # the rest of it only `check` asks
+            world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),  # needs no clock
+            details=cast(ports.Details, self.details),  # only `check` uses the rest
             locks=lambda _owner, _scope: self.locks,
         )
         namespace = parse_what(what).namespace
@@ -97,12 +97,12 @@ class Asked:
 
 
 def broken(one: Explanation) -> Link:
-    """The link that breaks; there is one."""
+    """The only broken link."""
     (link,) = (link for link in one.links if link.mark is Mark.BROKEN)
     return link
 
 
 def text(one: Explanation) -> str:
-    """All that it says."""
+    """The whole text of an explanation."""
     lines = [line for link in one.links for line in (link.text, *link.details)]
     return "\n".join([*lines, one.sentence, one.fix])

@@ -1,4 +1,4 @@
-"""The files in docs/examples, each run against a cluster that has the Services that it selects."""
+"""The files in docs/examples, each run against a cluster with the Services that it selects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PORTS = [
 
 
 def world_for(syncer: Any) -> FullKubernetes:
-    """A cluster with one Service that it selects, one ready pod behind it, one node."""
+    """A cluster with one selected Service, one ready pod behind it and one node."""
     server = FullKubernetes(lambda: NOW, definitions=[load_crd()])
     spec, namespace = syncer["spec"], syncer["metadata"]["namespace"]
     selector = spec["selector"]
@@ -63,7 +63,7 @@ def world_for(syncer: Any) -> FullKubernetes:
 
 @pytest.mark.parametrize(("file", "syncer"), SYNCERS, ids=lambda value: value if isinstance(value, str) else "")
 def test_an_example_registers_something(file: str, syncer: Any) -> None:
-    """With the world that it needs: one ready pod, or the Service's own address."""
+    """It needs one ready pod, or the Service's own address."""
     server = world_for(syncer)
     cluster = KubernetesCluster(InProcessConnection(server.handle), clock=Clock(), random=Half())
     (claim,) = look(cluster, syncer["metadata"]["namespace"]).claims.values()

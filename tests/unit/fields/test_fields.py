@@ -1,4 +1,4 @@
-"""Every row of the table of fields, on the embedded servers: `tests/cases/fields.yaml` is the documentation."""
+"""The table of fields on the embedded servers. `tests/cases/fields.yaml` documents the fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = 1_800_000_000.0
 
 
 class Clock:
-    """A clock that stands."""
+    """A clock that does not move."""
 
     def now(self) -> float:
         return NOW
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Half:
-    """Chance that is always in the middle."""
+    """A random number that is always in the middle."""
 
     def random(self) -> float:
         return 0.5
@@ -47,7 +47,7 @@ class Half:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_a_field_does_what_its_row_says(row: Row) -> None:
-    """Objects in, instances out; and Eureka gives each instance back as it was sent."""
+    """The row has objects and the resulting instances. Eureka returns each instance as it was sent."""
     server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
 
     def send(method: str, path: str, body: Any) -> Any:
@@ -73,7 +73,7 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
 
 
 def test_the_table_has_rows_for_every_field() -> None:
-    """Which syncers a program serves is another suite's matter, and a secure VIP stands beside its plain one."""
+    """Another suite tests syncerClass. A secure VIP is tested beside its plain one."""
     spec = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     beside = {"syncerClass", "secureVipAddress"}
     assert set(spec) - beside == {row.field.split(".")[0] for row in ROWS} - {"sources", "two syncers", "drain"}

@@ -1,4 +1,4 @@
-"""What `kubectl get` wrote is read whole, or refused in one sentence."""
+"""Files that `kubectl get` wrote: each is read completely, or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIST = {"apiVersion": "v1", "kind": "List", "items": [SERVICE, POD], "metadata":
     ids=["json", "yaml", "several documents", "a stream of json", "a byte order mark"],
 )
 def test_each_form_gives_the_same_objects(tmp_path: Path, text: str) -> None:
-    """A list, an object, several of them; times stay the texts that they are."""
+    """The file holds a list, one object or several. Times stay strings."""
     file = tmp_path / "dump"
     file.write_text(text, encoding="utf-8")
     assert list(read_dumps([str(file), str(file)], stdin=NOTHING)) == [SERVICE, POD]
@@ -40,7 +40,7 @@ def test_each_form_gives_the_same_objects(tmp_path: Path, text: str) -> None:
 
 
 def test_the_items_of_a_typed_list_have_its_kind(tmp_path: Path) -> None:
-    """As `kubectl get --raw` writes it."""
+    """`kubectl get --raw` writes such a list."""
     file = tmp_path / "dump"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "ServiceList", "items": [{"metadata": {"name": "a"}}]}))
     (found,) = read_dumps([str(file)], stdin=NOTHING)
@@ -91,7 +91,7 @@ def test_a_file_that_is_no_dump_gives_one_sentence(tmp_path: Path, name: str) ->
 
 
 def test_a_file_descriptor_of_the_shell_is_read(tmp_path: Path) -> None:
-    """As `--from <(kubectl get pods -o json)`."""
+    """The shell makes one for `--from <(kubectl get pods -o json)`."""
     content = json.dumps(LIST).encode()
     reader, writer = os.pipe()
     os.write(writer, content)
@@ -104,7 +104,7 @@ def test_a_file_descriptor_of_the_shell_is_read(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
-    """A link, a folder, a pipe that never ends, nothing, and bytes that are no text."""
+    """It is a link, a folder, an endless pipe, nothing, or bytes that are no text."""
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")
     (tmp_path / "link").symlink_to(file)
@@ -124,7 +124,7 @@ def test_a_path_that_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
 def test_a_dump_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, more: str
 ) -> None:
-    """Of YAML sooner than of JSON; from standard input, too."""
+    """The limit for YAML is lower than that for JSON. It holds for standard input too."""
     monkeypatch.setattr(dumps, "MAX_JSON_BYTES", 150)
     monkeypatch.setattr(dumps, "MAX_YAML_BYTES", 100)
     file = tmp_path / "dump"

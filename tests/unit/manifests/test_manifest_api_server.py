@@ -1,4 +1,4 @@
-"""What the embedded API server refuses, and how it says so."""
+"""The embedded API server: what it refuses, and its messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_refusal_names_the_field_and_says_in_the_words_of_validate_what_to_wri
 
 @pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
 def test_the_embedded_server_takes_what_validate_takes(case: Case) -> None:
-    """Under strict field validation it gives each case of the table the table's verdict."""
+    """Under strict field validation each case of the table has the table's verdict."""
     server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     status, body = server.call("POST", SYNCERS, case.manifest, fieldValidation="Strict")
     assert (status == 201) is case.accepted, body
@@ -40,7 +40,7 @@ def test_the_embedded_server_takes_what_validate_takes(case: Case) -> None:
 
 @given(spec=specs())
 def test_a_random_spec_is_refused_where_validate_finds_an_error(spec: Any) -> None:
-    """Both go by one schema and one parse; unknown fields are dropped before."""
+    """Both use one schema and one parser. Unknown fields are dropped before."""
     faults = [one for one in validate_object(manifest_of(spec)) if one.severity is Severity.ERROR]
     judged = any("unknown field" not in one.reason for one in faults)
     if judged or not faults:
@@ -48,7 +48,7 @@ def test_a_random_spec_is_refused_where_validate_finds_an_error(spec: Any) -> No
 
 
 def test_an_update_is_judged_by_what_it_changes() -> None:
-    """An object that an older CRD let through takes a finalizer, a label and a status, but no new fault."""
+    """An object from an older CRD may get a finalizer, a label and a status, but no new fault."""
     server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     path = f"{SYNCERS}/case"
     manifest = manifest_of({"selector": APP, "mode": "pods", "port": 0})
@@ -66,7 +66,7 @@ def test_an_update_is_judged_by_what_it_changes() -> None:
 
 
 def test_unknown_fields_are_a_warning_or_under_strict_validation_a_refusal() -> None:
-    """Of the spec, of the metadata and beside them, as on the real server."""
+    """They are in the spec, in the metadata, or beside them. The real server does the same."""
     server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     manifest = {**manifest_of({"selector": APP, "prot": 1}), "sepc": {}}
     manifest["metadata"]["lables"] = {}

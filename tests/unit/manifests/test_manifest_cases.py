@@ -1,4 +1,4 @@
-"""The table of cases, offline."""
+"""The table of cases, without a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CASES = syncer_cases()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_case_is_accepted_or_refused_as_the_table_says(case: Case) -> None:
-    """Each case of the table gets its verdict, and a refused one its path and reason."""
+    """A refused case also has the path and the reason of the table."""
     errors = [finding for finding in validate_object(case.manifest) if finding.severity is Severity.ERROR]
     if case.accepted:
         assert errors == []
@@ -21,7 +21,6 @@ def test_each_case_is_accepted_or_refused_as_the_table_says(case: Case) -> None:
 
 
 def test_names_are_unique() -> None:
-    """No two cases have the same name."""
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
     assert len(names) >= 80
@@ -29,7 +28,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.accepted], ids=lambda case: case.name)
 def test_reasons_are_sentences(case: Case) -> None:
-    """A reason is never empty, ends without a full stop and stays short."""
+    """A reason is short, not empty, and ends without a full stop."""
     for finding in validate_object(case.manifest):
         assert finding.reason
         assert not finding.reason.endswith(".")

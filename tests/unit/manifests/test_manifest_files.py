@@ -1,4 +1,4 @@
-"""Reading manifests from files, folders and standard input."""
+"""Manifests from files, folders and standard input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 
 def check(*paths: Path | str, stdin: bytes = b"", allow_empty: bool = False) -> Report:
-    """What `validate` says of some paths."""
+    """The result of `validate` for some paths."""
     return validate_paths([str(path) for path in paths], stdin=io.BytesIO(stdin), allow_empty=allow_empty)
 
 
@@ -28,7 +28,7 @@ def said(report: Report) -> list[str]:
 
 
 def test_folders_are_searched(tmp_path: Path) -> None:
-    """A folder stands for its YAML and JSON files in whatever depth; other and hidden files are left out."""
+    """YAML and JSON files are read at any depth. Other files and hidden ones are left out."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "..data").mkdir()
     for name in ("a.yaml", "deep/b.yml", "deep/c.json", "d.txt", ".e.yaml", "..data/a.yaml"):
@@ -41,8 +41,8 @@ def test_folders_are_searched(tmp_path: Path) -> None:
 
 
 def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
-    """A pipe that nobody writes to and a link to a device or to a folder are findings, where a manifest should be; a
-    link to a file is read, as in a ConfigMap."""
+    """A pipe without a writer, and a link to a device or a folder, are findings in the place of a manifest. A link to a
+    file is read, as in a ConfigMap."""
     os.mkfifo(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").symlink_to("/dev/zero")
     (tmp_path / "good").write_text(GOOD)
@@ -54,14 +54,14 @@ def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
-    """Not more is read than would be taken."""
+    """At most the allowed size is read."""
     with (tmp_path / "sparse.yaml").open("wb") as file:
         file.truncate(10 * 2**30)
     assert said(check(tmp_path / "sparse.yaml")) == ["sparse.yaml None error is larger than 32 MiB"]
 
 
 def test_manifests_may_come_from_the_shell() -> None:
-    """As `validate <(helm template chart)`, or as `/dev/stdin`."""
+    """The shell gives `validate <(helm template chart)`, or `/dev/stdin`."""
     read, write = os.pipe()
     os.write(write, GOOD.encode())
     os.close(write)
@@ -70,7 +70,7 @@ def test_manifests_may_come_from_the_shell() -> None:
 
 
 def test_a_place_without_a_syncer(tmp_path: Path) -> None:
-    """Beside others it is counted, and nothing is said of it."""
+    """Beside others it is counted, without a finding."""
     (tmp_path / "a.yaml").write_text(OTHER)
     beside = check(tmp_path / "a.yaml", "-", stdin=GOOD.encode())
     assert (beside.findings, beside.files, beside.syncers, beside.others) == ((), 2, 1, 1)
@@ -102,7 +102,7 @@ def test_no_syncer_anywhere_is_an_error(tmp_path: Path, content: str | None, the
 
 
 def test_nothing_on_standard_input_is_an_error(tmp_path: Path) -> None:
-    """A pipe from a command that failed is empty, and must not pass."""
+    """The pipe of a failed command is empty, and must not pass."""
     (finding,) = check("-").findings
     assert (finding.file, finding.severity) == ("<stdin>", Severity.ERROR)
     (tmp_path / "empty").touch()
@@ -111,13 +111,13 @@ def test_nothing_on_standard_input_is_an_error(tmp_path: Path) -> None:
 
 
 def test_standard_input() -> None:
-    """`-` is standard input, read once however often it is named."""
+    """`-` means standard input. It is read once, even if it is given twice."""
     report = check("-", "-", stdin=GOOD.encode())
     assert (report.findings, report.files, report.syncers) == ((), 1, 1)
 
 
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is missing, not UTF-8 or too large is a finding, and the others are still read."""
+    """A file that is missing, not UTF-8 or too large is a finding. The others are still read."""
     (tmp_path / "good.yaml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
     (tmp_path / "large.yaml").write_text("#" * 1000)
@@ -133,7 +133,7 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_examples_are_valid() -> None:
-    """The examples of the documentation have neither error nor warning."""
+    """The examples of the documentation have neither an error nor a warning."""
     report = check(EXAMPLES)
     assert report.findings == ()
     assert report.syncers >= 4

@@ -1,4 +1,4 @@
-"""Reading YAML and JSON: what kubectl reads, with lines, and nothing that can hurt."""
+"""Reading YAML and JSON: the same values as kubectl, with lines, and protected from harmful input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def only(text: str) -> tuple[Any, list[str]]:
     return document.value, [f"{finding.line} {finding.path} {finding.reason}" for finding in document.findings]
 
 
-# What sigs.k8s.io/yaml v1.6.0, which kubectl uses, makes of each.
+# The values of sigs.k8s.io/yaml v1.6.0, which kubectl uses.
 SCALARS: list[tuple[str, Any]] = [
     *((word, True) for word in ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")),
     *((word, False) for word in ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")),
@@ -38,7 +38,7 @@ SCALARS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("text", "value"), SCALARS, ids=[text[:20] for text, _ in SCALARS])
 def test_scalars_are_kubectls(text: str, value: Any) -> None:
-    """An unquoted scalar means what kubectl's YAML library makes of it."""
+    """An unquoted scalar has the meaning that kubectl's YAML library gives it."""
     found = resolve(text)
     assert (type(found), found) == (type(value), value)
 
@@ -73,8 +73,8 @@ TEXTS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), TEXTS, ids=[text[:25] for text, _ in TEXTS])
-def test_texts(text: str, value: Any) -> None:
-    """A text without mistakes is read as kubectl reads it."""
+def test_a_text_without_errors_is_read_as_kubectl_reads_it(text: str, value: Any) -> None:
+    """A text without errors is read as kubectl reads it."""
     assert only(text) == (value, [])
 
 
@@ -113,7 +113,6 @@ BROKEN = [
     ("text", "reason", "line"), BROKEN, ids=[text[:25].replace("\x00", "0") for text, *_ in BROKEN]
 )
 def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(text: str, reason: str, line: int) -> None:
-    """A text that cannot be read is one finding with its line."""
     (document,) = read_documents(text, file="f.yaml")
     assert document.value is None
     (finding,) = document.findings
@@ -122,7 +121,7 @@ def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(text: str, reas
 
 
 def test_duplicate_keys() -> None:
-    """A key that is there twice is a finding with both lines, and the first value stays."""
+    """Its finding has both lines, and the first value stays."""
     assert only("a: 1\nb:\n  c: 1\n  c: 2\n") == (
         {"a": 1, "b": {"c": 1}},
         ['4 $.b.c duplicate key "c", first on line 3'],
@@ -135,7 +134,7 @@ def test_duplicate_keys() -> None:
 
 
 def test_a_broken_document_does_not_hide_the_others() -> None:
-    """Each document of a stream is read by itself; numbers and lines are those of the file."""
+    """Each document of a stream is read by itself. Numbers and lines are those of the file."""
     text = "# first\na: 1\n---\nb: [\n---\n\n---  # last\nc: 1\nc: 2\n"
     documents = read_documents(text, file="f")
     assert [(document.number, document.value) for document in documents] == [
@@ -149,14 +148,14 @@ def test_a_broken_document_does_not_hide_the_others() -> None:
 
 
 def test_json_streams() -> None:
-    """Several JSON values after one another are several documents."""
+    """Several JSON values in a row are several documents."""
     documents = read_documents('{"a": 1}\n{"b": 2}\n', file="f")
     assert [document.value for document in documents] == [{"a": 1}, {"b": 2}]
     assert documents[1].line(("b",)) == 2
 
 
 def test_a_finding_prints_as_one_line() -> None:
-    """A finding is printed as file, line, severity, path and reason."""
+    """It has file, line, severity, path and reason."""
     finding = Finding(file="a.yaml", document=1, line=3, path="$.spec", reason="is odd")
     assert str(finding) == "a.yaml:3: error: document 1: $.spec: is odd"
     assert str(Finding(file="", document=1, line=None, path="$", reason="is odd")) == "error: document 1: $: is odd"

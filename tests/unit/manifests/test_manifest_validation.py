@@ -1,4 +1,4 @@
-"""Validation of texts: what is checked, what is passed over, where a finding is."""
+"""Validation of texts: what is checked, what is skipped, and where a finding is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def said(report: Report) -> list[str]:
 
 
 def test_lines_and_paths() -> None:
-    """A finding stands on the line of the field that it speaks of, and a missing field on that of its parent."""
+    """A finding is on the line of its field. For a missing field it is on the parent's line."""
     text = HEAD + "  selector:\n    ap: rating\n  metadata:\n    a: 1\n  zone: {}\n"
     assert said(validate_text("a: 1\nkind: X\napiVersion: v1\n---\n" + text, "f")) == [
         '10 error $.spec.selector.ap unknown field "ap"; did you mean "app"?',
@@ -41,14 +41,14 @@ def test_lines_and_paths() -> None:
 
 
 def test_other_kinds_are_passed_over_and_counted() -> None:
-    """Objects of other kinds are counted and not judged; empty documents are neither."""
+    """They are counted and not judged. Empty documents are not counted."""
     other = "apiVersion: apps/v1\nkind: Deployment\nspec: {selector: 7}\n"
     checked = validate_text(f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f")
     assert (checked.findings, checked.documents, checked.syncers, checked.others) == ((), 3, 1, 2)
 
 
 def test_lists_are_opened() -> None:
-    """The items of a List are checked in whatever depth, with their whole path."""
+    """Items are checked at any depth, with their whole path."""
     syncer = manifest_of({"selector": {}})
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [syncer]}, 7]})
     assert said(validate_text(text, "f")) == [
@@ -60,7 +60,7 @@ def test_lists_are_opened() -> None:
 
 @pytest.mark.parametrize("text", ["word", "[]", "a: 1", "kind: Pod", "apiVersion: v1\nkind: 7"])
 def test_a_document_that_is_no_object_is_refused(text: str) -> None:
-    """A document without apiVersion and kind is an error, as it is for kubectl."""
+    """kubectl also refuses a document without apiVersion and kind."""
     assert said(validate_text(text, "f")) == ["1 error $ no Kubernetes object: apiVersion and kind are needed"]
 
 
@@ -78,19 +78,19 @@ TEMPLATE = "error $ this is a Helm template: render it first, `helm template ...
     ],
 )
 def test_a_helm_template_is_named_as_one(text: str, line: int) -> None:
-    """A chart's template is no manifest yet: the one finding says how to render it."""
+    """It is no manifest yet. The only finding says how to render it."""
     assert said(validate_text(text, "f")) == [f"{line} {TEMPLATE}"]
 
 
 def test_braces_in_what_is_rendered_are_no_template() -> None:
-    """Alert rules keep their own braces when they are rendered, and do not hide what is wrong elsewhere."""
+    """Rendered alert rules keep their own braces, and do not hide other errors."""
     rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nspec: {summary: '{{ $labels.pod }}'}\n---\n"
     assert said(validate_text(rule + HEAD + "  selector: {ap: x}\n", "f"))[-1].startswith("9 error $.spec.selector.ap")
     assert validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f").findings == ()
 
 
 def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
-    """An object whose group or kind is ours is ours, and the other one a mistake."""
+    """If the group or the kind is ours, the other one is a mistake."""
     text = "apiVersion: {}\nkind: {}\nmetadata: {{name: x}}\nspec: {{selector: {{app: x}}}}"
     assert said(validate_text(text.format("eurekube.io/v1", "EurekaSynccer"), "f")) == [
         '2 error $.kind "EurekaSynccer" is not a kind of this group; did you mean "EurekaSyncer"?'
@@ -104,7 +104,7 @@ def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
 
 
 def test_yaml_booleans_are_explained() -> None:
-    """A word that kubectl's YAML turns into a boolean is explained where a string is wanted."""
+    """kubectl's YAML turns some words into booleans. Where a string is required, the finding says so."""
     (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f").findings
     assert (
         finding.reason
@@ -126,15 +126,15 @@ def test_yaml_booleans_are_explained() -> None:
     ],
     ids=str,
 )
-def test_advice(spec: Any, paths: list[str]) -> None:
-    """A VIP that is no host name and a ClusterIP are warnings on a syncer that is valid."""
+def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
+    """A VIP that is no host name and a ClusterIP are warnings on a valid syncer."""
     findings = validate_object(manifest_of(spec))
     assert [finding.path for finding in findings] == paths
     assert {finding.severity for finding in findings} <= {Severity.WARNING}
 
 
 def test_objects_from_the_cluster() -> None:
-    """What the API server gives back is valid, with all that it adds, and is not changed by validation."""
+    """An object from the API server is valid with all its additions, and validation does not change it."""
     obj = manifest_of({"mode": "pod", "selector": {"app": "x"}, "limit": None})
     obj["metadata"] |= {
         "uid": "u",
@@ -160,15 +160,15 @@ def test_objects_from_the_cluster() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bounds(spec: dict[str, Any], reason: str) -> None:
-    """What is larger than the schema allows is refused with the bound."""
+def test_a_value_beyond_its_bound_is_refused(spec: dict[str, Any], reason: str) -> None:
+    """A value beyond the schema's bound is refused, and the finding has the bound."""
     (finding,) = validate_object(manifest_of({"selector": {"app": "x"}, **spec}))
     assert reason in finding.reason
 
 
 @pytest.mark.parametrize(("last", "refused"), [("x" * 91, False), ("x" * 92, True), ("\u00e9" * 46, True)])
 def test_too_much_metadata_is_refused_as_the_program_does(last: str, refused: bool) -> None:
-    """At most 4096 bytes of keys and values; a rule of the API server would cost too much."""
+    """The limit is 4096 bytes of keys and values. A rule of the API server would cost too much."""
     spec = {"selector": {"app": "x"}, "metadata": {**dict.fromkeys("abcd", "x" * 1000), "e": last}}
     found = [(one.path, one.reason) for one in validate_object(manifest_of(spec))]
     why = "metadata has at most 4096 bytes in all, keys and values together"
@@ -178,11 +178,11 @@ def test_too_much_metadata_is_refused_as_the_program_does(last: str, refused: bo
 
 @given(spec=specs())
 def test_json_text_and_object_agree(spec: Any) -> None:
-    """An object and its JSON text get the same paths and reasons, and each line is one of the text."""
+    """An object and its JSON text give the same paths and reasons. Each line is one of the text."""
     manifest = manifest_of(spec)
     text = json.dumps(manifest, indent=1)
     from_text = validate_text(text, "f").findings
-    read = json.loads(text, parse_float=resolve, parse_int=resolve)  # 0.0 is 0, as Kubernetes has it
+    read = json.loads(text, parse_float=resolve, parse_int=resolve)  # Kubernetes also reads 0.0 as 0
     assert {(f.path, f.reason) for f in from_text} == {(f.path, f.reason) for f in validate_object(read)}
     assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
 
@@ -190,7 +190,7 @@ def test_json_text_and_object_agree(spec: Any) -> None:
 @pytest.mark.fuzz
 @given(text=st.text(st.sampled_from('ab:-{}[]"\n \t#&*!|>%?@,~<1.\x00\ud800é'), max_size=40))
 def test_no_text_raises(text: str) -> None:
-    """Whatever the text, the answer is findings with lines, never an exception."""
+    """Any text gives findings with lines, never an exception."""
     for start in ("", HEAD, '{"kind": "EurekaSyncer", "spec": '):
         for finding in validate_text(start + text, "f").findings:
             assert finding.line is not None

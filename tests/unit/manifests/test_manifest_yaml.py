@@ -1,4 +1,4 @@
-"""What we ship as YAML can be written out again by every tool: kubectl, kustomize, Helm."""
+"""Our YAML files can be written again by every tool: kubectl, kustomize and Helm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Each string of a value, keys as well."""
+    """Each string of a value, including keys."""
     if isinstance(value, str):
         yield value
     for part in value.items() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
@@ -30,7 +30,7 @@ def texts(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_shipped_files_can_be_written_as_yaml_again(path: Path) -> None:
-    """No value holds a character that YAML forbids, and what is written out reads the same."""
+    """No value has a character that YAML forbids. The written text reads the same."""
     documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     assert [text for text in texts(documents) if FORBIDDEN.search(text)] == []
     for unicode in (False, True):
@@ -39,7 +39,7 @@ def test_shipped_files_can_be_written_as_yaml_again(path: Path) -> None:
 
 
 def test_a_metadata_value_may_hold_each_character_but_those_that_break_the_registry() -> None:
-    """The pattern refuses the control characters, U+FFFE and U+FFFF, and takes each of the other code points."""
+    """The pattern refuses the control characters, U+FFFE and U+FFFF, and takes each other code point."""
     schema = object_schema()["properties"]["spec"]["properties"]["metadata"]["additionalProperties"]
     pattern = go_pattern(schema["pattern"])
     refused = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")

@@ -1,4 +1,4 @@
-"""What a server says is shown without control characters, and without credentials."""
+"""Text of a server: it is shown without control characters and without credentials."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ SECRETS = login_secrets("joe", PASSWORD)
 BASIC = base64.b64encode(f"joe:{PASSWORD}".encode()).decode()
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJqb2UifQ.c2lnbmF0dXJl"
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of Unicode: controls, formats, halves of characters, ends of lines and of paragraphs."""
+"""Categories of Unicode: controls, formats, surrogates, separators of lines and of paragraphs."""
 
 
 def test_no_character_that_a_terminal_obeys_is_left() -> None:
-    """Nor one that nobody sees, or that turns the direction of a text. Of all there are, and no other is changed."""
+    """Invisible characters and those that change the direction of a text are removed too. No other character is
+    changed."""
     every = [chr(code) for code in range(sys.maxunicode + 1)]
-    known = [one for one in every if category(one) != "Cn"]  # an older Python does not know them all
+    known = [one for one in every if category(one) != "Cn"]  # an older Python does not know all of them
     assert [one for one in known if printable(one) != one] == [one for one in known if category(one) in UNSAFE]
 
 
@@ -46,12 +47,12 @@ def test_no_character_that_a_terminal_obeys_is_left() -> None:
     [("\x1b", r"\x1b"), ("\xad", r"\xad"), ("\u200b", r"\u200b"), ("\ufeff", r"\ufeff"), ("\U000e0041", r"\U000e0041")],
 )
 def test_such_a_character_is_written_out(character: str, shown: str) -> None:
-    """As Python and others write it."""
+    """Python and other tools write it like this."""
     assert printable(f"a{character}b") == excerpt(f"a{character}b", most=100) == f"a{shown}b"
 
 
 def test_other_text_stays_as_it_is() -> None:
-    """Letters of any language, and markup, which nobody interprets."""
+    """Letters of any language stay. So does markup, which no output interprets."""
     text = "für 日本 [red]x[/red] \U0001f600 שלום"
     assert printable(text) == text
     assert excerpt(text, most=100) == text
@@ -59,7 +60,7 @@ def test_other_text_stays_as_it_is() -> None:
 
 @given(st.text())
 def test_json_means_the_same_without_them(text: str) -> None:
-    """In a JSON document they are escapes, and its line ends stay."""
+    """In a JSON document they become escapes, and its line ends stay."""
     written = json_printable(json.dumps({"a": text}, indent=2, ensure_ascii=False))
     assert json.loads(written) == {"a": text}
     assert printable(written.replace("\n", "")) == written.replace("\n", "")
@@ -77,7 +78,7 @@ def test_json_means_the_same_without_them(text: str) -> None:
     ],
 )  # fmt: skip
 def test_names_of_secrets_are_recognized(name: str) -> None:
-    """In whatever way its words are joined."""
+    """Their words may be joined in any way."""
     assert sounds_secret(name)
 
 
@@ -90,8 +91,8 @@ def test_names_of_secrets_are_recognized(name: str) -> None:
         "connection", "connectionTimeout", "zone", "sort", "secure", "second", "credit", "sacred", "cook",
     ],
 )  # fmt: skip
-def test_names_that_only_look_like_it(name: str) -> None:
-    """A person sees what changed."""
+def test_names_that_only_look_like_a_secret(name: str) -> None:
+    """A person can then see what changed."""
     assert not sounds_secret(name)
 
 
@@ -113,7 +114,7 @@ ECHOES = {
 
 @pytest.mark.parametrize("name", ECHOES)
 def test_no_credential_is_shown(name: str) -> None:
-    """Whoever's it is, and in whatever form it is sent back."""
+    """The credential may be anybody's, in any form in which a server returns it."""
     shown = excerpt(ECHOES[name], most=160, secrets=SECRETS)
     assert "***" in shown
     for secret in ("s3cr3t", "w%220rd", BASIC, BASIC[:20], TOKEN, "YW5uOnMzY3IzdA"):
@@ -125,7 +126,7 @@ def test_no_credential_is_shown(name: str) -> None:
     ["Basic authentication is required", "a Bearer token is missing", "the author izes", "see http://eureka/a@b"],
 )
 def test_prose_about_credentials_stays(text: str) -> None:
-    """Only what looks like one is hidden."""
+    """Only text that looks like a credential is hidden."""
     assert excerpt(text, most=160, secrets=login_secrets("joe", "is")) == text
 
 
@@ -137,18 +138,17 @@ def test_a_short_password_is_hidden_where_it_is_a_whole_word() -> None:
 @pytest.mark.parametrize("secret", [PASSWORD, BASIC])
 @pytest.mark.parametrize("most", [1, 5, 12])
 def test_no_half_of_a_credential_is_shown(secret: str, most: int) -> None:
-    """A page may have much white space, and its login where we look no further."""
+    """A page may have much white space, and a login just beyond the part that is read."""
     shown = excerpt(f"no login:{' ' * (4096 - 9 - most)}{secret} is wrong", most=160, secrets=SECRETS)
     assert shown == "no login:"
 
 
 def test_a_long_text_is_cut() -> None:
-    """Nobody reads a whole page."""
     assert excerpt("word " * 100, most=9) == "word word..."
 
 
 def test_the_secrets_of_a_header_are_its_token_and_what_that_holds() -> None:
-    """A bearer's token; of basic authentication the password too; and no login has none."""
+    """They are a bearer's token, and the password of basic authentication. Without a login there are none."""
     assert header_secrets(f"Bearer {TOKEN}") == (TOKEN,)
     assert set(header_secrets(f"Basic {BASIC}")) == {BASIC, PASSWORD}
     assert header_secrets("Basic ~") == ("~",)
@@ -160,7 +160,7 @@ ODD = "evil\x1b[2J\u202e"
 
 
 def test_the_name_of_an_instance_is_printable() -> None:
-    """Anybody may register any name; calls go by the true one."""
+    """Anybody may register any name. Calls use the real one."""
     strange = InstanceKey("APP", ODD)
     assert str(strange) == r"APP/evil\x1b[2J\u202e"
     assert strange.id == ODD
@@ -168,7 +168,7 @@ def test_the_name_of_an_instance_is_printable() -> None:
 
 @pytest.mark.parametrize("width", [200, 60, 20], ids=["columns", "groups", "stacked"])
 def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
-    """In whatever layout: names, reasons, sentences and the last line, which may name somebody's owner mark."""
+    """This covers names, reasons, sentences and the last line, which may have somebody's owner mark, in any layout."""
     row = Row(app=ODD, sign="+", id=ODD, status=ODD, why=ODD, syncer=ODD)
     stream = StringIO()
     console_for(stream, width=width).print(rows_table([row], [f"see to {ODD}"], f"the owner is: {ODD}"))
@@ -177,7 +177,7 @@ def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
 
 
 def test_a_condition_contains_no_escape_sequence() -> None:
-    """Tenants and their terminals read those, and the events that repeat them."""
+    """Tenants read the condition at their terminals, and events repeat it."""
     world = article()
     world.registry.refuse[key(1)] = RegistryRejected(f"refused: {ODD}")
     world.run()

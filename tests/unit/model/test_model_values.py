@@ -1,4 +1,4 @@
-"""How the nouns read themselves."""
+"""Values of the model: what they answer about themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer
 
 
 def test_only_a_complete_source_proves_anything() -> None:
-    """Where no type checker looked, an Unknown is refused all the same; two proofs are as good as one another."""
+    """An Unknown is refused even where no type checker looks. All proofs are equal."""
     assert Complete(data=1).proof == Proof(Complete(data=()))
     for nothing in (DENIED, None, ()):
         with pytest.raises(TypeError, match="a removal cannot rest on"):
@@ -33,7 +33,7 @@ def test_only_a_complete_source_proves_anything() -> None:
 
 
 def test_a_namespace_without_an_entry_holds_what_the_whole_list_says() -> None:
-    """After a complete list of the cluster an absent namespace is empty; after a failed one it is Unknown."""
+    """After a complete list of the cluster a namespace without objects is empty. After a failed list it is Unknown."""
     whole: Listed[int] = Listed(by_namespace={}, elsewhere=Complete(data=()))
     failed: Listed[int] = Listed(by_namespace={NS: Complete(data=(1,))}, elsewhere=DENIED)
     assert whole.of(NS) == Complete(data=())
@@ -42,20 +42,20 @@ def test_a_namespace_without_an_entry_holds_what_the_whole_list_says() -> None:
 
 
 def test_references_and_keys_read_as_people_write_them() -> None:
-    """A syncer is `namespace/name`, an instance `APP/id`."""
+    """A syncer is written `namespace/name`, and an instance `APP/id`."""
     assert str(SyncerRef("a", "b")) == "a/b"
     assert str(InstanceKey("A", "b")) == "A/b"
     assert syncer().ref == REF
 
 
 def test_only_the_address_none_makes_a_service_headless() -> None:
-    """A Service without any address, as one that waits for it, is not headless."""
+    """A Service that waits for its address is not headless."""
     assert service(cluster_ips=("None",)).headless
     assert not service(cluster_ips=()).headless
 
 
 def test_a_condition_is_found_by_its_type() -> None:
-    """A type that the status does not have gives nothing."""
+    """For a type that the status does not have, there is none."""
     ready = Condition(
         type="Ready",
         status=ConditionStatus.TRUE,
@@ -84,12 +84,12 @@ def test_a_condition_is_found_by_its_type() -> None:
     ],
 )
 def test_an_error_has_a_cause_or_is_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
-    """An error of the whole server has a cause; a refusal of one thing has none."""
+    """An error of the whole server has a cause. A refusal of one thing has none."""
     assert error.cause is expected
 
 
 def test_registering_again_replaces_the_outcome_of_its_renewal() -> None:
-    """There is one outcome per key: the last."""
+    """Each key has one outcome, the last."""
     outcomes = Outcomes.of(
         [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.REGISTERED_AGAIN)],
     )
@@ -98,7 +98,7 @@ def test_registering_again_replaces_the_outcome_of_its_renewal() -> None:
 
 
 def test_the_outcomes_list_actions_that_the_next_pass_has_to_repeat() -> None:
-    """Failed, held back and not tried are failures; done, gone and conflict are not."""
+    """Failed, held back and not tried are failures. Done, gone and conflict are not."""
     results = list(Result)
     outcomes = Outcomes.of(
         [Outcome(action=renew(number), result=result) for number, result in reversed(list(enumerate(results)))]

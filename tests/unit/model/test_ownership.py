@@ -1,4 +1,4 @@
-"""Whose an instance is, and what it is called."""
+"""Ownership: whose an instance is, and its id."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ US = Ownership(owner="prod", cluster="c1")
 
 
 def marked(**metadata: str) -> ObservedInstance:
-    """An instance with such marks, named without their prefix."""
+    """An instance with these marks, given without their prefix."""
     marks = {f"eurekube.{name}": value for name, value in metadata.items()}
     return seen(InstanceKey("A", "a"), metadata=marks)
 
@@ -46,13 +46,13 @@ def marked(**metadata: str) -> ObservedInstance:
     ],
 )
 def test_an_instance_is_ours_when_owner_and_cluster_match(marks: dict[str, str], ours: bool, clash: bool) -> None:
-    """The same owner in another cluster is a clash; any other is simply another's: nothing that a person registered by
-    hand, without a cluster's mark, may stop the installation."""
+    """The same owner in another cluster is a clash. Any other instance belongs to others. One that a person registered
+    by hand, without the mark of a cluster, must not stop the installation."""
     assert (US.holds(marked(**marks)), US.clashes(marked(**marks))) == (ours, clash)
 
 
 def test_our_marks_are_added_to_the_users_metadata() -> None:
-    """Owner, cluster, syncer, pod, and the names of the user's keys."""
+    """They are owner, cluster, syncer, pod, and the names of the user's keys."""
     found = US.marked({"b": "2", "a": "1"}, SyncerRef("ns", "rating"), PodRef("rating-1", "uid-1"))
     assert found == {
         "a": "1",
@@ -66,7 +66,7 @@ def test_our_marks_are_added_to_the_users_metadata() -> None:
 
 
 def test_without_pod_or_metadata_those_marks_are_left_out() -> None:
-    """A Service's instance has no pod."""
+    """The instance of a Service has no pod."""
     assert set(US.marked({}, SyncerRef("ns", "rating"), None)) == {OWNER, CLUSTER, SYNCER}
 
 
@@ -75,7 +75,7 @@ def test_without_pod_or_metadata_those_marks_are_left_out() -> None:
     [("ns/name", SyncerRef("ns", "name")), ("ns", None), ("/name", None), ("ns/", None), ("", None)],
 )
 def test_a_syncer_is_read_back_from_a_whole_mark_only(mark: str, expected: SyncerRef | None) -> None:
-    """Half a mark names nobody."""
+    """Half a mark names no syncer."""
     assert syncer_of(marked(syncer=mark)) == expected
 
 
@@ -87,7 +87,7 @@ def test_a_pods_uid_is_read_back_from_a_whole_mark_only(mark: str, expected: str
 
 @pytest.mark.parametrize(("keys", "expected"), [("a,b", {"a", "b"}), ("", set()), ("a,,b", {"a", "b"})])
 def test_the_users_keys_that_we_wrote_are_read_back(keys: str, expected: set[str]) -> None:
-    """So that one taken out of the spec is taken out of Eureka."""
+    """A key that is removed from the spec is then removed from Eureka."""
     assert our_keys({KEYS: keys}) == expected
     assert our_keys({}) == frozenset()
 
@@ -97,12 +97,12 @@ def test_the_users_keys_that_we_wrote_are_read_back(keys: str, expected: set[str
     [("a", True), ("prod-1", True), ("a" * 32, True), ("a" * 33, False), ("Prod", False), ("-a", False), ("", False)],
 )
 def test_an_owner_is_a_short_dns_label(owner: str, legal: bool) -> None:
-    """At most 32 characters, so that ids stay short."""
+    """It has at most 32 characters, so that ids stay short."""
     assert (OWNER_PATTERN.fullmatch(owner) is not None) is legal
 
 
 def test_an_id_never_changes_its_format() -> None:
-    """Another format would register everything twice."""
+    """Another format would register every instance twice."""
     make = {"owner": "prod", "namespace": "ns", "app": "Rating", "port": 8080}
     assert instance_id(**make, address="10.0.0.1") == "prod:ns:rating:10.0.0.1:8080"  # type: ignore[arg-type]
     assert instance_id(**make, address="fd00::1") == "prod:ns:rating:fd00--1:8080"  # type: ignore[arg-type]
@@ -130,6 +130,6 @@ def test_every_id_is_legal(parts: dict[str, object]) -> None:
 def test_ids_are_equal_only_when_all_parts_are(
     one: dict[str, object], other: dict[str, object], same: set[str]
 ) -> None:
-    """Two instances never share an id, in one cluster or in two with one registry."""
+    """No two instances share an id, in one cluster or in two with one registry."""
     other |= {name: one[name] for name in same}
     assert (instance_id(**one) == instance_id(**other)) is (one == other)  # type: ignore[arg-type]

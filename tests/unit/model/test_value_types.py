@@ -1,4 +1,4 @@
-"""A value is a dataclass to whoever reads it, and a struct when it is made."""
+"""Value types: a dataclass for readers, and a struct when it is made."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class _Value:
 
 
 def test_a_value_compares_and_shows_its_fields() -> None:
-    """As a frozen dataclass does."""
+    """It does so like a frozen dataclass."""
     assert _Value(name="a") == _Value(name="a", number=3)
     assert _Value(name="a") != _Value(name="b")
     assert repr(_Value(name="a")) == "_Value(name='a', marks={}, number=3)"
 
 
 def test_nobody_changes_a_value() -> None:
-    """Not even where no type checker looks."""
+    """This holds where no type checker looks."""
     with pytest.raises(AttributeError):
         _Value(name="a").name = "b"  # type: ignore[misc]
 
 
 def test_no_two_values_share_a_default() -> None:
-    """A factory is called for each."""
+    """A factory is called for each value."""
     assert _Value(name="a").marks is not _Value(name="a").marks
 
 
 def test_values_work_like_dataclasses() -> None:
-    """A copy with a change, and the names of the fields."""
+    """A copy can have changes, and the fields have names."""
     assert dataclasses.replace(_Value(name="a"), number=4) == _Value(name="a", number=4)
     assert [field.name for field in dataclasses.fields(_Value)] == ["name", "marks", "number"]
 
 
 def test_a_value_without_slots_keeps_what_it_was_asked() -> None:
-    """As a plan keeps how its actions divide."""
+    """A plan keeps its groups of actions like this."""
 
     @dataclass(frozen=True, kw_only=True)
     class Keeping:
@@ -70,7 +70,7 @@ def test_a_field_that_is_hidden_stays_hidden() -> None:
 
 
 def test_a_field_that_is_made_of_others_follows_them() -> None:
-    """Nobody gives it, and a copy with a change has it anew."""
+    """No argument sets it, and a copy with a change computes it again."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Named:
@@ -86,11 +86,11 @@ def test_a_field_that_is_made_of_others_follows_them() -> None:
 
 
 def test_a_subclass_of_a_value_is_not_equal_to_it() -> None:
-    """With the same fields, it is another value."""
+    """Even with the same fields, it is another value."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Kind(_Value):
-        """A value of this kind."""
+        """A subclass with the same fields."""
 
     assert isinstance(Kind(name="a"), _Value)
     assert dataclasses.replace(Kind(name="a"), name="b") == Kind(name="b")

@@ -12,23 +12,23 @@ from eurekube_sync.model.wording import counted, duration, listed, one_or_more
     [(0, "0 instances"), (1, "1 instance"), (2, "2 instances"), (1.0, "1 instance"), (1.5, "1.5 instances")],
 )
 def test_one_is_one_and_everything_else_is_many(number: float, words: str) -> None:
-    """None is many, too."""
+    """Zero is plural too."""
     assert counted(number, "instance") == words
 
 
 def test_a_noun_may_have_a_plural_of_its_own() -> None:
-    """And a verb goes with the number."""
+    """The verb agrees with the number."""
     assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
     assert (one_or_more(1, "is", "are"), one_or_more(3, "is", "are")) == ("is", "are")
 
 
 def test_no_number_is_written_in_exponents() -> None:
-    """However many there are."""
+    """This holds for any size."""
     assert counted(12_345_678, "instance") == "12345678 instances"
 
 
 def test_words_are_listed_as_people_list_them() -> None:
-    """Commas, and one word before the last."""
+    """Commas stand between words, and one word before the last."""
     assert listed(["a"], "or") == "a"
     assert listed(["a", "b"], "or") == "a or b"
     assert listed(["a", "b", "c"], "and") == "a, b and c"
@@ -39,5 +39,5 @@ def test_words_are_listed_as_people_list_them() -> None:
     [(0, "0s"), (0.5, "0.5s"), (30, "30s"), (60, "1m"), (90, "1m30s"), (90.5, "90.5s"), (1200, "20m"), (5400, "1h30m")],
 )
 def test_a_duration_is_written_as_an_option_takes_it(seconds: float, words: str) -> None:
-    """In the largest units that fit, as Kubernetes writes it."""
+    """It is written in the largest units that fit, as in Kubernetes."""
     assert duration(seconds) == words

@@ -1,4 +1,4 @@
-"""What a pass reads from Kubernetes, and what it spares."""
+"""The view of Kubernetes: what a pass reads, and what it does not need to read."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CLUSTER_IS = Complete(data=CLUSTER)
 
 
 def read(cluster: Cluster, *namespaces: str) -> ClusterView:
-    """One read of the cluster."""
+    """Read the cluster once."""
     return read_cluster(cluster, cluster.identity(), Scope(namespaces=frozenset(namespaces) or None))
 
 
 def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Cluster) -> None:
-    """Without syncers nothing more is read, and what was not read is Unknown, not empty."""
+    """Without syncers no other list is read. A list that was not read is Unknown, not empty."""
     found = read(cluster)
     assert cluster.wire.verbs() == ["identity", "list_syncers"]
     assert (found.services.of(NS), found.slices.of(NS)) == (found.services.elsewhere, found.slices.elsewhere)
@@ -47,7 +47,7 @@ def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Clus
 
 
 def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Cluster) -> None:
-    """Only a deletion needs to be told from that of the CRD itself."""
+    """Only then must a person's deletion be distinguished from that of the CRD."""
     cluster.apply(syncer())
     read(cluster)
     assert "crd_live" not in cluster.wire.calls
@@ -57,8 +57,8 @@ def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Clust
 
 
 def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None:
-    """An old list, from while the CRD was being deleted, may be read beside the CRD that was installed since; a
-    deletion in the same second counts as a person's."""
+    """A list from the time of the old CRD may be read beside the new CRD. A deletion in the same second counts as a
+    person's."""
     cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
     cluster.crd = Complete(data=101.0)
     live = read(cluster).crd_live
@@ -70,7 +70,7 @@ def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None
 
 
 def test_a_syncer_missing_from_a_list_older_than_the_crd_leaves_no_orphan(cluster: Cluster) -> None:
-    """Also where only syncers of another class show that the list is that old."""
+    """Syncers of another class may be the only sign of the list's age."""
     cluster.apply(syncer("gone", deleted=100, finalizers=("x",), syncerClass="another"))
     cluster.crd = Complete(data=101.0)
     live = read_cluster(cluster, CLUSTER_IS, Scope(), frozenset({REF})).crd_live
@@ -78,7 +78,8 @@ def test_a_syncer_missing_from_a_list_older_than_the_crd_leaves_no_orphan(cluste
 
 
 def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster: Cluster) -> None:
-    """Finalizers stripped by hand let a CRD's objects vanish before it does; what cannot be known is no reason."""
+    """If a person removes the finalizers, the syncers may vanish before their CRD. A namespace that cannot be read is
+    no reason to ask."""
     cluster.apply(syncer())
     cluster.crd = TERMINATING
     gone = SyncerRef(NS, "gone")
@@ -95,13 +96,13 @@ def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster
 def test_few_namespaces_are_listed_one_by_one_and_many_in_one_walk(
     cluster: Cluster, namespaces: int, expected: bool
 ) -> None:
-    """Up to 20 namespaces with syncers are read by themselves; from then on one walk is cheaper."""
+    """Up to 20 namespaces with syncers are listed one by one. For more, one list of all is cheaper."""
     cluster.apply(*(syncer(namespace=f"ns-{number}") for number in range(namespaces)))
     assert isinstance(read(cluster).services.elsewhere, Unknown) is expected
 
 
 def test_a_scope_of_namespaces_is_never_left(cluster: Cluster) -> None:
-    """However many namespaces are chosen, only these are listed: more may not be allowed."""
+    """More may not be allowed, however many namespaces there are."""
     chosen = [f"ns-{number}" for number in range(25)]
     cluster.apply(*(syncer(namespace=namespace) for namespace in [*chosen, "another"]))
     found = read(cluster, *chosen)
@@ -110,7 +111,7 @@ def test_a_scope_of_namespaces_is_never_left(cluster: Cluster) -> None:
 
 
 def test_a_namespace_that_cannot_be_read_leaves_the_others_complete(cluster: Cluster) -> None:
-    """A denied list makes that namespace Unknown, and no other."""
+    """Only the namespace of the denied list is Unknown."""
     cluster.apply(syncer(), syncer(namespace="other"), service(), piece(endpoint()))
     cluster.unknown["slices", "other"] = DENIED
     found = read(cluster)
@@ -119,7 +120,7 @@ def test_a_namespace_that_cannot_be_read_leaves_the_others_complete(cluster: Clu
 
 
 def test_each_source_that_could_not_be_read_is_named() -> None:
-    """What a person has to mend is listed, with its namespace where one alone failed."""
+    """The list has what a person has to fix, with the namespace if only one failed."""
     broken = ClusterView(
         identity=DENIED,
         syncers=Listed(by_namespace={"a": DENIED, "b": Complete(data=())}, elsewhere=Complete(data=())),
@@ -137,5 +138,5 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
 
 
 def test_the_identity_is_that_of_the_cluster(cluster: Cluster) -> None:
-    """The UID of kube-system tells which cluster this is."""
+    """It is the UID of kube-system."""
     assert read(cluster).identity == Complete(data=CLUSTER)

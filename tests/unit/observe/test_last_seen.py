@@ -1,4 +1,4 @@
-"""What comes back while nobody can see what stands in Eureka: through whole passes of a daemon."""
+"""What a daemon registers again while Eureka cannot be listed, through whole passes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS: tuple[Any, ...] = (3, "75%", {"share": "75%"})
 
 
 def daemon(**spec: Any) -> FakeWorld:
-    """An app of four ready pods, in sync with a process that remembers; the brake lets its last instance go."""
+    """An app of four ready pods, in sync with a process that remembers. The brake does not hold its last instance."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.renewals = RenewalLedger(period=30, slack=15)
@@ -37,14 +37,14 @@ def daemon(**spec: Any) -> FakeWorld:
 
 
 def passes(world: FakeWorld) -> None:
-    """For half a minute: in each some leases are due."""
+    """Passes for half a minute, so that some leases become due."""
     for _ in range(4):
         world.run()
         world.later(10)
 
 
 def warms_up(world: FakeWorld, *, away: int = 0) -> None:
-    """Eureka is away for so many seconds and comes back empty; its list is refused, and its writes work."""
+    """Eureka is away for this many seconds and comes back empty. It refuses lists, and takes writes."""
     world.registry.unreadable = DENIED
     keys = [*world.registry.held]
     world.registry.held.clear()
@@ -56,12 +56,12 @@ def warms_up(world: FakeWorld, *, away: int = 0) -> None:
 
 
 def up(world: FakeWorld) -> set[InstanceKey]:
-    """What of the app callers reach."""
+    """The UP instances of the app."""
     return {one for one, status in standing(world).items() if status is UP}
 
 
 def test_an_instance_that_another_process_cancelled_is_not_registered_again() -> None:
-    """As `run --approve` beside the daemon: Eureka did not lose it."""
+    """Another process ran with `--approve` beside the daemon. Eureka did not lose the instance."""
     world, beside = daemon(), FakeWorld()
     beside.cluster, beside.registry, beside.clock, beside.brake = (
         world.cluster,
@@ -82,7 +82,7 @@ def test_an_instance_that_another_process_cancelled_is_not_registered_again() ->
 @pytest.mark.parametrize("away", [0, 300])
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limited_app_is_registered_again_at_once(limit: object, away: int) -> None:
-    """All that was registered, and nothing else."""
+    """The instances that were registered come back, and no others."""
     world = daemon(limit=limit)
     before = standing(world)
     assert len(before) == 3
@@ -93,7 +93,7 @@ def test_a_limited_app_is_registered_again_at_once(limit: object, away: int) -> 
 
 
 def test_an_instance_whose_lease_must_have_expired_is_forgotten() -> None:
-    """It would have expired in a Eureka that was there all the while, too."""
+    """It would have expired in a Eureka without an outage too."""
     world = daemon(limit=3)
     warms_up(world, away=630)
     passes(world)
@@ -101,7 +101,7 @@ def test_an_instance_whose_lease_must_have_expired_is_forgotten() -> None:
 
 
 def test_a_suspended_app_is_registered_again_as_it_was() -> None:
-    """An instance that was DOWN is not, though its pod is ready now, nor one that was never registered."""
+    """An instance that was DOWN stays away, even if its pod is ready now. So does one that was never registered."""
     world = daemon(notReady="Down")
     world.cluster.apply(piece(*(endpoint(n, ready=n != 4) for n in range(1, PODS + 1))))
     passes(world)
@@ -115,7 +115,7 @@ def test_a_suspended_app_is_registered_again_as_it_was() -> None:
 
 
 def test_a_syncer_suspended_during_an_outage_gets_its_instances_back() -> None:
-    """A person's first act in such an outage, perhaps."""
+    """To suspend may be a person's first reaction to the outage."""
     world = daemon()
     before = standing(world)
     warms_up(world, away=60)
@@ -125,7 +125,7 @@ def test_a_syncer_suspended_during_an_outage_gets_its_instances_back() -> None:
 
 
 def test_an_instance_that_was_just_cancelled_is_not_registered_again() -> None:
-    """A lowered limit removed it in the last pass that could read Eureka."""
+    """A lowered limit removed it in the last pass that could list Eureka."""
     world = daemon(limit=3)
     world.cluster.apply(syncer(limit=2))
     world.run()
@@ -139,7 +139,7 @@ def test_an_instance_that_was_just_cancelled_is_not_registered_again() -> None:
 
 @pytest.mark.parametrize(("limit", "places"), [(2, 2), ("50%", 2), ({"share": "50%"}, 1), (0, 0)])
 def test_under_another_limit_nothing_is_registered_again(limit: object, places: int) -> None:
-    """The limit may have fewer places, and the mark of such an instance would say that it was registered under it."""
+    """The new limit may have fewer places, and the mark would name the wrong limit."""
     world = daemon(limit="75%")
     warms_up(world)
     world.cluster.apply(syncer(limit=limit))
@@ -151,7 +151,7 @@ def test_under_another_limit_nothing_is_registered_again(limit: object, places: 
 
 
 def test_another_pod_at_a_remembered_address_is_not_registered() -> None:
-    """It is not what the suspended syncer had."""
+    """The suspended syncer did not have this pod."""
     world = daemon()
     world.cluster.apply(syncer(suspend=True))
     passes(world)
@@ -163,7 +163,7 @@ def test_another_pod_at_a_remembered_address_is_not_registered() -> None:
 
 
 def test_instances_are_remembered_under_the_limit_of_the_pass_that_wrote_them() -> None:
-    """Two are registered and one is updated in the last pass before Eureka is lost."""
+    """In the last pass before the outage two instances are registered and one is updated."""
     world = daemon(limit=1)
     world.cluster.apply(syncer(limit=3))
     world.run()
@@ -175,7 +175,7 @@ def test_instances_are_remembered_under_the_limit_of_the_pass_that_wrote_them() 
 
 
 def test_an_instance_that_is_registered_again_is_remembered() -> None:
-    """Eureka loses all twice, and shows it the first time in an old list."""
+    """Eureka loses all instances twice. The first time an old list still shows them."""
     world = daemon(limit=3)
     before = standing(world)
     lose_all(world)
@@ -188,7 +188,7 @@ def test_an_instance_that_is_registered_again_is_remembered() -> None:
 
 
 def test_an_instance_whose_update_failed_is_remembered_under_the_old_limit() -> None:
-    """Its mark is of the limit before, so that it is not taken for one that the new limit let in."""
+    """Its mark has the earlier limit, so it does not count as registered under the new one."""
     world = daemon(limit=3)
     before = standing(world)
     refused = min(before)
@@ -213,7 +213,7 @@ def test_a_process_that_starts_then_registers_nothing_again() -> None:
 
 @pytest.mark.parametrize("spec", [{}, {"appName": "fresh"}])
 def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_again(spec: dict[str, Any]) -> None:
-    """Neither a drained pod nor one that may be, under whatever name."""
+    """A pod that is drained, or may be, does not come back under any name."""
     world = daemon()
     world.drains = frozenset({Kind.POD})
     drained = Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"})
@@ -234,7 +234,6 @@ def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_aga
 
 
 def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_read() -> None:
-    """As ever."""
     world = daemon()
     world.drains = frozenset({Kind.POD})
     world.cluster.apply(piece(*(endpoint(n) for n in range(1, PODS + 2))))
@@ -244,7 +243,7 @@ def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_
 
 
 def standing_of(world: FakeWorld, app: str) -> dict[str, str]:
-    """By address."""
+    """The statuses by address."""
     return {
         one.instance.ip_addr: one.status.value for one in world.registry.held.values() if one.key.app == app.upper()
     }

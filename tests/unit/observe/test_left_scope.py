@@ -1,5 +1,7 @@
-"""A syncer that leaves every installation's scope keeps what stands of it, and a person is told. Through whole passes
-of two installations with one owner."""
+"""A syncer that leaves every installation's scope keeps its instances, and a person learns of it.
+
+These are whole passes of two installations with one owner.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ TOLD = (
 
 
 class Two(FakeWorld):
-    """Two installations by team, with a memory each, as daemons have; `pay` is the first one's."""
+    """Two installations by team, each with a memory, as daemons have. `pay` belongs to the first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,11 +48,11 @@ class Two(FakeWorld):
         self.memories: dict[str, dict[SyncerRef, float]] = {}
 
     def label(self, ref: SyncerRef, **labels: str) -> None:
-        """A person's `kubectl label`."""
+        """Change the labels, as `kubectl label` does."""
         self.cluster.syncers[ref] = replace(self.cluster.syncers[ref], labels=labels)
 
     def passes(self, minutes: float, *scopes: Scope, owners: tuple[str, ...] = ()) -> None:
-        """Each scope's installation makes a pass, one after the other, each half minute."""
+        """The installations make passes in turn, each half minute."""
         self.calls.clear()
         for _ in range(int(minutes * 2)):
             self.later(30)
@@ -64,29 +66,29 @@ class Two(FakeWorld):
             self.registry.evict()
 
     def said(self, scope: Scope, owner: str = "prod") -> list[str]:
-        """What the last pass of this installation tells of it."""
+        """The messages of this installation's last pass about syncers without an installation."""
         told = sentences(self.reports[f"{owner} {scope}"])
         return [one for one in told if "NoInstallation" in one or "owner clash" in one]
 
     def stands(self, name: str) -> bool:
-        """Whether an instance of the app does."""
+        """Whether an instance of the app is registered."""
         return any(one.key.app == name.upper() for one in self.registry.held.values())
 
     def not_served(self) -> list[SyncerRef]:
-        """The events of that kind."""
+        """The syncers of the NoInstallation events."""
         return [event.syncer for event in self.cluster.events if event.reason == "NoInstallation"]
 
 
 @pytest.fixture
 def world() -> Two:
-    """Both are served."""
+    """A world in which both apps are served."""
     world = Two()
     world.passes(2, ONE, TWO)
     return world
 
 
 def test_while_both_run_neither_renews_for_the_other(world: Two) -> None:
-    """Nor says anything: each sees the other's sign of life."""
+    """There is no message either, because each sees that the other one works."""
     world.passes(30, ONE, TWO)
     renewals = [call for call in world.calls if call.startswith("renew") and "dc:" not in call]
     assert len(renewals) == 60 * 2
@@ -94,7 +96,7 @@ def test_while_both_run_neither_renews_for_the_other(world: Two) -> None:
 
 
 def test_a_syncer_that_nobody_serves_keeps_its_instances(world: Two) -> None:
-    """It is reported in each pass of one of them and by one event, and renewed each few minutes, by one of them."""
+    """Each pass of one installation reports it, and one event. One installation renews it every few minutes."""
     world.label(PAY, team="nobody")
     world.passes(2, ONE, TWO)
     assert (world.said(ONE), world.said(TWO)) == ([], [])
@@ -127,7 +129,7 @@ def test_a_syncer_of_nobody_is_reported_when_renewed_and_in_a_dry_run(world: Two
 
 
 def test_instances_are_kept_for_an_installation_that_pauses(world: Two) -> None:
-    """It pauses for half an hour, and continues as if nothing had been."""
+    """It pauses for half an hour, and continues without a change."""
     world.passes(30, TWO)
     assert world.stands("pay")
     assert world.not_served() == [PAY]
@@ -138,7 +140,7 @@ def test_instances_are_kept_for_an_installation_that_pauses(world: Two) -> None:
 
 
 def test_of_a_pod_that_is_gone_nothing_is_kept(world: Two) -> None:
-    """It expires, as all did before."""
+    """It expires, as it always did."""
     world.label(PAY)
     world.cluster.ended.add("uid-of-rating-1")
     world.passes(11, ONE, TWO)
@@ -146,7 +148,7 @@ def test_of_a_pod_that_is_gone_nothing_is_kept(world: Two) -> None:
 
 
 class Walked(tuple[Pod, ...]):
-    """Pods, which count how often they are walked over."""
+    """Pods that count how often they are read through."""
 
     walks = 0
 
@@ -156,7 +158,7 @@ class Walked(tuple[Pod, ...]):
 
 
 def test_the_pods_of_a_namespace_are_walked_over_once() -> None:
-    """However many instances a tenant's syncers leave behind there: else they would take all the time of a pass."""
+    """The number of instances does not matter. Otherwise a tenant's instances could take all the time of a pass."""
     pods = Walked(Pod(name=f"rating-{number}", uid=f"uid-of-rating-{number}") for number in range(50))
     left = [
         Unserved(syncer=syncer(), instances=tuple(stored(instance(number)) for number in some))
@@ -169,7 +171,7 @@ def test_the_pods_of_a_namespace_are_walked_over_once() -> None:
 
 @pytest.mark.parametrize("unknown", [True, False])
 def test_an_instance_that_is_not_known_to_be_gone_is_kept(world: Two, unknown: bool) -> None:
-    """The pods may not be listed, or the instance names none."""
+    """Its pods may not be listed, or it names no pod."""
     world.label(PAY)
     world.cluster.ended.add("uid-of-rating-1")
     if unknown:
@@ -201,14 +203,14 @@ def test_the_instances_of_a_deleted_syncer_are_not_kept(world: Two) -> None:
     ids=["namespace", "shard"],
 )
 def test_another_names_are_left_alone(world: Two, scope: Scope) -> None:
-    """A namespace or a shard tells whose it is."""
+    """A namespace or a shard shows whose they are."""
     world.label(PAY)
     world.passes(11, scope)
     assert not world.stands("pay")
 
 
 def test_a_class_that_nobody_has_is_reported_at_once() -> None:
-    """Its instances bear the old class, so that they are renewed in every pass as before."""
+    """Its instances have the mark of the old class, so every pass renews them as before."""
     world = Two()
     for ref in (PAY, CART):
         world.label(ref)
@@ -231,7 +233,7 @@ def with_class(one: SyncerObject, name: str) -> SyncerObject:
 
 @pytest.mark.parametrize("working", [True, False], ids=["that is at work", "that has nothing yet"])
 def test_another_owners_installation_takes_it_over(world: Two, working: bool) -> None:
-    """Callers find it all the while, twice for as long as the old leases live."""
+    """Callers find it all the time, and twice while the old leases last."""
     if working:
         world.label(CART, team="two")
         world.passes(1, TWO, owners=("next",))
@@ -261,7 +263,7 @@ def test_an_event_that_is_refused_is_reported(world: Two) -> None:
 
 
 def test_no_event_is_written_where_another_cluster_may_answer(world: Two) -> None:
-    """Its syncer of that name is not ours."""
+    """A syncer of that name is not ours there."""
     world.label(PAY)
     world.passes(2, TWO)
     world.cluster.remembered = Complete(data=CLUSTER)

@@ -1,4 +1,4 @@
-"""When Pods and Nodes are read: only where a syncer cannot do without them."""
+"""Lists of Pods and Nodes: a pass reads them only if a syncer needs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def needs(
     deleted: float | None = None,
     **spec: Any,
 ) -> Needs:
-    """What one such syncer needs."""
+    """The needs of one such syncer."""
     return needs_of(view([syncer(deleted=deleted, **spec)], services, slices), Scope())
 
 
@@ -36,12 +36,12 @@ def needs(
         ({}, False),
         (LABEL, True),
         ({"metadataFrom": [{"key": "a", "serviceLabel": "b"}]}, False),
-        ({**LABEL, "port": ""}, False),  # it freezes
+        ({**LABEL, "port": ""}, False),  # it is not served
         ({**LABEL, "deleted": 1.0}, False),  # its keys need no metadata
     ],
 )
 def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) -> None:
-    """In the syncer's namespace."""
+    """They are listed in the syncer's namespace."""
     assert needs(**spec) == Needs(pods=frozenset({NS} if pods else ()))
 
 
@@ -50,33 +50,33 @@ def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) ->
     [
         ({"mode": "service"}, "ClusterIP", False),
         ({"mode": "service"}, "NodePort", True),
-        ({"mode": "service", "deleted": 1.0}, "NodePort", True),  # its keys are the nodes' addresses
+        ({"mode": "service", "deleted": 1.0}, "NodePort", True),  # its keys have the nodes' addresses
         ({"mode": "service", "service": {"address": "NodePort"}}, "LoadBalancer", True),
         ({"mode": "service", "service": {"address": "ClusterIP"}}, "NodePort", False),
         ({"mode": "service", "service": {"hostname": "a.b"}}, "NodePort", False),
-        ({"mode": "service"}, "Quantum", False),  # it freezes
+        ({"mode": "service"}, "Quantum", False),  # it is not served
         ({}, "NodePort", False),
         (ZONE, "ClusterIP", False),
     ],
 )
 def test_nodes_are_read_for_node_ports(spec: dict[str, Any], kind: str, nodes: bool) -> None:
-    """Auto goes by the Service's type."""
+    """With Auto the Service's type decides."""
     assert needs(services=(service(type=kind),), **spec) == Needs(nodes=nodes)
 
 
 def test_nodes_are_read_for_zones_that_the_endpoints_do_not_name() -> None:
-    """Endpoints objects know none; without a zone in the spec nobody asks."""
+    """Endpoints objects have no zones. Without a zone in the spec no list is needed."""
     assert needs(slices=OLD, **ZONE).nodes
     assert not needs(slices=OLD).nodes
 
 
 def test_where_services_are_unknown_nothing_more_is_read() -> None:
-    """The syncer is frozen anyway."""
+    """The syncer is not served then."""
     assert needs_of(view([syncer(**LABEL)], nowhere(DENIED), []), Scope()) == Needs()
 
 
 def test_a_syncer_that_is_not_served_needs_nothing() -> None:
-    """Out of scope, or without leave to select where it does."""
+    """It is out of scope, or may not select in that namespace."""
     assert needs_of(view([syncer(**LABEL)], [service()], []), Scope(syncer_class="other")) == Needs()
     away = {**LABEL, "selector": {"app": "rating", "namespace": "shared"}}
     assert needs(**away) == Needs()
@@ -88,12 +88,13 @@ BOTH = frozenset({Kind.POD, Kind.NODE})
 
 
 def drain_needs(one: SyncerObject, wanted: frozenset[Kind] = BOTH, scope: Scope | None = None) -> Needs:
-    """Where drains are looked for because of one syncer."""
+    """The lists for drains that one syncer needs."""
     return drain_needs_of(view([one]), scope or Scope(), wanted)
 
 
 def test_where_drains_are_looked_for() -> None:
-    """Pods in the namespaces of mode pod, Nodes for these; neither for what is being deleted, or not ours."""
+    """Mode pod needs the Pods of its namespace, and the Nodes. A syncer that is being deleted, or is not ours, needs
+    neither."""
     assert drain_needs(syncer()) == Needs(pods=frozenset({NS}), nodes=True)
     assert drain_needs(syncer(suspend=True)) == Needs(pods=frozenset({NS}), nodes=True)
     assert drain_needs(syncer(), frozenset({Kind.POD})) == Needs(pods=frozenset({NS}))
@@ -106,7 +107,7 @@ def test_where_drains_are_looked_for() -> None:
 
 
 def test_nodes_that_were_read_for_node_ports_show_drains_too() -> None:
-    """They are the instances' own."""
+    """Their drains concern these instances."""
     ports = replace(view([syncer(mode="service")]), nodes=Complete(data=()))
     assert drain_needs_of(ports, Scope(), BOTH) == Needs(nodes=True)
     assert drain_needs_of(ports, Scope(), frozenset({Kind.POD})) == Needs()

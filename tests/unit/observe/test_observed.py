@@ -1,4 +1,4 @@
-"""How a list of the registry is divided, and how fresh reads change it."""
+"""The observed instances: how a list of Eureka is divided, and how uncached reads change it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = Scope(namespaces=frozenset({NS}))
 
 
 def test_our_instances_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
-    """All others are never changed: foreign, out of scope, or with an unreadable mark."""
+    """All others are never changed: instances of others, out of scope, or with an unreadable mark."""
     found = observed(OURS, ELSEWHERE, UNMARKED, foreign(), scope=HERE)
     assert set(found.ours) == {OURS.key}
     assert set(found.others) == {ELSEWHERE.key, UNMARKED.key, foreign().key}
@@ -30,19 +30,19 @@ def test_our_instances_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
 
 
 def test_without_chosen_namespaces_every_syncer_is_in_scope() -> None:
-    """None means all."""
+    """Without a choice every namespace is in scope."""
     assert set(observed(OURS, ELSEWHERE).ours) == {OURS.key, ELSEWHERE.key}
     assert not HERE.covers(SyncerRef("elsewhere", "rating"))
 
 
 def test_another_cluster_under_our_name_is_reported() -> None:
-    """Each such cluster once; its instances are not ours."""
+    """Each such cluster is reported once, and its instances are not ours."""
     found = observed(TWIN, changed(TWIN, key=key(5)))
     assert (found.clashes, found.ours) == (("another",), {})
 
 
 def test_the_cluster_that_the_marks_name() -> None:
-    """One of them, and nothing that only stands in the place of a UID."""
+    """There must be one cluster in the marks, with a valid UID."""
     assert marked_cluster(Complete(data=(OURS, foreign())), "prod") == Complete(data=OURS.metadata[CLUSTER])
     assert marked_cluster(Complete(data=(OURS, TWIN)), "prod") == Complete(data="")
     odd = stored(instance(6), metadata={OWNER: "prod", CLUSTER: "`<b>"})
@@ -63,7 +63,7 @@ def test_the_cluster_that_the_marks_name() -> None:
     ],
 )
 def test_a_list_is_divided_alike_whatever_was_listed_before(later: tuple[ObservedInstance, ...]) -> None:
-    """Also where the marks or the scope are others now."""
+    """This holds if the marks or the scope have changed."""
     before = observed(OURS, foreign())
     for ownership, scope in ((OWNERSHIP, Scope()), (OWNERSHIP, HERE), (replace(OWNERSHIP, owner="test"), Scope())):
         anew, again = (
@@ -74,7 +74,7 @@ def test_a_list_is_divided_alike_whatever_was_listed_before(later: tuple[Observe
 
 
 def test_an_instance_that_is_listed_twice_counts_once() -> None:
-    """Beside another that changed hands, which the count of the last list does not know."""
+    """Another instance has changed its syncer, which the counts of the last list do not show."""
     other = stored(instance(2))
     moved = changed(other, metadata={**other.metadata, SYNCER: f"{NS}/another"})
     listed: tuple[ObservedInstance, ...] = (OURS, OURS, moved)
@@ -86,14 +86,14 @@ def test_an_instance_that_is_listed_twice_counts_once() -> None:
 
 
 def test_the_index_of_the_same_instances_is_made_once() -> None:
-    """Whatever was renewed meanwhile."""
+    """Renewals in between do not matter."""
     before = observed(OURS, foreign())
     again = observe(Complete(data=(replace(OURS, last_renewal=9),)), OWNERSHIP, Scope(), asked=1, before=before)
     assert again.keys_by_syncer is before.keys_by_syncer
 
 
 def test_a_fresh_read_replaces_what_the_list_showed() -> None:
-    """A changed, a vanished, a new and a taken-over instance, and one that could not be read."""
+    """One instance has changed, and others are gone, new, taken over or unreadable."""
     taken = changed(foreign(), key=key(3))
     before = observed(*(stored(instance(number)) for number in (1, 2, 3, 5)))
     after = before.refreshed(
@@ -109,11 +109,11 @@ def test_a_fresh_read_replaces_what_the_list_showed() -> None:
     assert set(after.ours) == {key(1), key(4), key(5)}
     assert after.others == {key(3): taken}
     assert set(after.unread) == {key(5)}
-    assert after.listed == {REF: 4}  # what the list said stays known
+    assert after.listed == {REF: 4}  # the count of the list stays
 
 
 def test_recent_writes_of_this_process_replace_what_the_list_shows() -> None:
-    """An instance of others under our id is younger than our write; one that was cancelled and is listed may be
+    """An instance of others under our id is younger than our write. A cancelled instance that is listed may have come
     back."""
     theirs = changed(foreign(), key=key(3))
     before = observed(stored(instance(1)), stored(instance(2)), theirs)
@@ -123,20 +123,20 @@ def test_recent_writes_of_this_process_replace_what_the_list_shows() -> None:
 
 
 def test_an_instance_found_to_be_out_of_scope_is_no_longer_ours() -> None:
-    """The scope knows more by now."""
+    """The scope has more information by then."""
     found = observed(OURS, ELSEWHERE).narrowed(HERE)
     assert (set(found.ours), set(found.others), found.scope) == ({OURS.key}, {ELSEWHERE.key}, HERE)
 
 
 def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -> None:
-    """In scope, and with a readable mark; of whichever cluster."""
+    """It must be in scope and have a readable mark. Its cluster does not matter."""
     everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))
     assert held_by_owner(everything, "prod", HERE) == (OURS, TWIN)
     assert held_by_owner(everything, "other", Scope()) == ()
 
 
 def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() -> None:
-    """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
+    """They count as listed too. Those of living syncers may be newer than the list, and are left out."""
     living = stored(instance(2, ref=SyncerRef(NS, "living")))
     before = observed(OURS, foreign())
     found = before.beside((stored(instance(3)), OURS, living, foreign("other"), changed(TWIN, key=key(6))), {REF})
@@ -146,7 +146,7 @@ def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() ->
 
 
 def test_an_instance_that_was_just_registered_is_not_silent() -> None:
-    """Eureka adds the lease's duration to the time of a renewal, and not to that of a registration."""
+    """Eureka adds the lease duration to the time of a renewal, and not to that of a registration."""
     now = 1_000_000
     new = replace(stored(instance(1)), last_dirty_timestamp=now * 1000, last_renewal=now * 1000)
     old = changed(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)

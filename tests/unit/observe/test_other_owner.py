@@ -1,5 +1,8 @@
-"""Another owner serves the same syncers in the same cluster: a typo in `--owner` doubles nothing and stops nobody.
-Through whole passes."""
+"""Another owner serves the same syncers in the same cluster. A typo in `--owner` doubles no instance and stops no
+installation.
+
+These are whole passes.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ BLIND = Unknown(cause=Cause.UNAVAILABLE, message="503")
 
 @pytest.fixture(params=[0, 30], ids=["fresh lists", "lists up to 30 s old"])
 def world(request: pytest.FixtureRequest) -> FakeWorld:
-    """Two pods that the right owner has registered, half a minute ago."""
+    """Two pods that the right owner registered half a minute ago."""
     world = article(cache=request.param)
     turn(world, RIGHT, 2)
     return world
 
 
 def turn(world: FakeWorld, owner: str, passes: int = 1, *, every: float = 30, scope: Scope | None = None) -> PassReport:
-    """So many passes of that owner, each after so many seconds; and what the last one said."""
+    """This many passes of an owner, this many seconds apart; returns the last report."""
     world.owner, world.scope = owner, scope or Scope()
     for _ in range(passes):
         world.later(every)
@@ -47,7 +50,7 @@ def turn(world: FakeWorld, owner: str, passes: int = 1, *, every: float = 30, sc
 
 
 def both(world: FakeWorld, passes: int, *, first: str = RIGHT) -> dict[str, PassReport]:
-    """Both installations run; what the last pass of each said."""
+    """Both installations make passes; returns the last report of each."""
     second = TYPO if first == RIGHT else RIGHT
     reports = {}
     for _ in range(passes):
@@ -56,7 +59,7 @@ def both(world: FakeWorld, passes: int, *, first: str = RIGHT) -> dict[str, Pass
 
 
 def of(world: FakeWorld, owner: str) -> dict[str, str]:
-    """What stands of the owner: address and status."""
+    """The instances of an owner: address and status."""
     return {
         one.instance.ip_addr: one.status.value
         for one in world.registry.held.values()
@@ -65,13 +68,13 @@ def of(world: FakeWorld, owner: str) -> dict[str, str]:
 
 
 def code(report: PassReport) -> ExitCode:
-    """What the pass ends with."""
+    """The exit code of a pass."""
     return of_report(report, fail_on_held=False, detailed=False)
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
-    """Not into Kubernetes either; and the sentence asks, and names the way out."""
+    """Kubernetes is not written either. The message asks about the owner, and names the fix."""
     status = world.cluster.syncers[SyncerRef(NS, "rating")].status
     world.owner = TYPO
     report = world.run(dry_run=dry_run)
@@ -88,7 +91,7 @@ def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_
 
 
 def test_a_typo_takes_no_new_syncer(world: FakeWorld) -> None:
-    """An app that is deployed while it tries is the right owner's as well."""
+    """An app that is deployed meanwhile belongs to the right owner as well."""
     for number, name in ((7, "cart"), (8, "pay")):
         add_app(world, name, number)
         assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
@@ -98,14 +101,14 @@ def test_a_typo_takes_no_new_syncer(world: FakeWorld) -> None:
 
 
 def test_the_right_owner_hears_nothing_of_a_typo(world: FakeWorld) -> None:
-    """Nothing stands of it."""
+    """The wrong owner has no instance."""
     reports = both(world, 5)
     assert (code(reports[RIGHT]), sentences(reports[RIGHT])) == (ExitCode.OK, [])
 
 
 @pytest.mark.parametrize("ports", [{"port": "http"}, {"securePort": "http"}])
 def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
-    """Of many that would be registered anew."""
+    """Many other addresses would be registered as new."""
     world = FakeWorld()
     world.registry.put(foreign())
     world.cluster.apply(service(), piece(endpoint(1)), syncer(**ports))
@@ -114,11 +117,11 @@ def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
     assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
 
 
-# --- What is no clash ------------------------------------------------------------------------------------------------
+# --- No clash --------------------------------------------------------------------------------------------------------
 
 
 def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None:
-    """By namespace, label or class: neither is refused, and each serves its own."""
+    """Their scopes differ by namespace, label or class. Neither is refused, and each serves its own syncers."""
     for number, (name, spec, labels) in enumerate(
         (("plain", {}, {"team": "a"}), ("edge", {"syncerClass": "edge"}, {"team": "a"}), ("b", {}, {"team": "b"})), 5
     ):
@@ -145,7 +148,7 @@ def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None
 
 
 def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(world: FakeWorld) -> None:
-    """The mark of the old class tells that it was another installation's."""
+    """The mark of the old class shows that the instance was another installation's."""
     ref = SyncerRef(NS, "rating")
     there = world.cluster.syncers[ref]
     world.cluster.syncers[ref] = replace(there, spec={**there.spec, "syncerClass": "edge"})
@@ -156,7 +159,8 @@ def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(wor
 
 @pytest.mark.parametrize("strangers", [True, False], ids=["beside the data centre", "alone in Eureka"])
 def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers: bool) -> None:
-    """A new name without `owner rename`: callers find both until the old leases end, and never none."""
+    """A new name is used without `owner rename`. Callers find both instances until the old leases end, and never
+    none."""
     world = article()
     turn(world, RIGHT, 2)
     if not strangers:
@@ -175,7 +179,7 @@ def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers:
 
 
 def test_a_rename_that_was_interrupted_stops_neither_name(world: FakeWorld) -> None:
-    """Half stands under the new name, and half, which its watch has seen unrenewed, under the old one."""
+    """One instance has the new name. The other has the old one, and the rename saw that nobody renews it."""
     world.later(70)
     moved = world.registry.held.pop(key(1))
     target = InstanceKey("RATING", key(1).id.replace("prod:", "next:"))
@@ -187,17 +191,17 @@ def test_a_rename_that_was_interrupted_stops_neither_name(world: FakeWorld) -> N
 
 
 def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -> None:
-    """What both write then may stand twice."""
+    """Both owners may then register one address."""
     world.registry.unreadable = BLIND
     report = turn(world, TYPO)
     assert (code(report), report.other_owners) == (ExitCode.EUREKA_UNREAD, ())
 
 
-# --- Where both stand ------------------------------------------------------------------------------------------------
+# --- Both owners have instances --------------------------------------------------------------------------------------
 
 
 def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:
-    """The typo began while Eureka could not be read, so that each address stands twice; `more` apps beside RATING, each
+    """The typo began while Eureka could not be listed, so each address is registered twice. `more` names further apps
     of one pod."""
     world = article(cache=cache)
     for number, name in enumerate(more, start=7):
@@ -214,7 +218,7 @@ def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:
 @pytest.mark.parametrize("first", [RIGHT, TYPO])
 @pytest.mark.parametrize("cache", [0, 30])
 def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache: float) -> None:
-    """Whichever pass runs first; and both report it, each in words of its own."""
+    """The order of the passes does not matter. Both report it, each in its own words."""
     world = doubled(cache)
     reports = both(world, 4, first=first)
     assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
@@ -232,7 +236,7 @@ def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache:
 
 @pytest.mark.parametrize("owner", [RIGHT, TYPO])
 def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_name(owner: str) -> None:
-    """Such a pass asks the cluster nothing, so that it could not say later which of it is to be renewed."""
+    """Such a pass does not ask the cluster, so it could not find out later what to renew."""
     world = doubled()
     ours = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
     world.registry.put(changed(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"}))
@@ -242,7 +246,7 @@ def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_n
 
 
 def test_the_refused_one_renews_what_the_brake_holds() -> None:
-    """Three apps lose their last endpoint at once while a fourth goes on: none of that expires."""
+    """Three apps lose their last endpoint at once, and a fourth one continues. None of the held instances expires."""
     names = ("cart", "pay", "list")
     world = doubled(more=names)
     for name in names:
@@ -255,7 +259,7 @@ def test_the_refused_one_renews_what_the_brake_holds() -> None:
 
 
 def test_the_refused_owner_keeps_its_instances_when_the_other_is_purged() -> None:
-    """Also where the judgement was wrong, callers lose nothing; and the one that is left goes on by itself."""
+    """Callers lose nothing, even if the judgement was wrong. The owner that is left continues by itself."""
     world = doubled()
     both(world, 3)
     for one in list(world.registry.held.values()):
@@ -266,11 +270,11 @@ def test_the_refused_owner_keeps_its_instances_when_the_other_is_purged() -> Non
 
 
 def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsewhere() -> None:
-    """It has what the other has not. Both are told."""
+    """It has an instance that the other has not. Both report it."""
     world = doubled()
     add_app(world, "cart", 7)
     report = turn(world, RIGHT)
-    for one in list(world.registry.held.values()):  # the times tell the wrong way round
+    for one in list(world.registry.held.values()):  # the times suggest the opposite order
         if one.metadata.get(OWNER) == RIGHT:
             world.registry.held[one.key] = replace(one, last_dirty_timestamp=one.last_dirty_timestamp + 10**9)
     report = turn(world, RIGHT)
@@ -281,7 +285,7 @@ def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsew
 
 @pytest.mark.parametrize("stamps", [(5, 5), (5, 6), (6, 5)])
 def test_two_owners_are_never_both_stopped(stamps: tuple[int, int]) -> None:
-    """Of one age the first by name goes on."""
+    """If both have the same age, the first by name continues."""
     world = doubled()
     times = dict(zip((RIGHT, TYPO), stamps, strict=True))
     for one in list(world.registry.held.values()):
@@ -293,7 +297,8 @@ def test_two_owners_are_never_both_stopped(stamps: tuple[int, int]) -> None:
 
 
 def test_an_instance_that_was_changed_by_hand_is_no_bug() -> None:
-    """Its port is off, so that nothing is registered twice; a pass that ends with a bug would never repair it."""
+    """Its port is off, so no address is registered twice. A pass that ends with an unexpected error would never repair
+    it."""
     world = doubled()
     for one in list(world.registry.held.values()):
         if one.metadata.get(OWNER) == RIGHT:
@@ -305,7 +310,6 @@ def test_an_instance_that_was_changed_by_hand_is_no_bug() -> None:
 
 
 def test_one_instance_is_reported_in_the_singular() -> None:
-    """In words that read well."""
     other = OtherOwner(name="demo", ours="typo", registered=1, twice=1, stops_us=True)
     assert "1 instance of this cluster is registered under owner demo" in other.sentence
     assert "1 of the instances is registered twice." in other.sentence

@@ -1,4 +1,4 @@
-"""A daemon remembers what it wrote, for as long as the server's lists may hide it."""
+"""A daemon remembers its writes for as long as Eureka's lists may hide them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 @pytest.fixture
 def daemon() -> FakeWorld:
-    """The article's world, with lists up to 30 s old, after a first pass by a process that goes on."""
+    """The article's world with lists up to 30 s old, after the first pass of a process that continues."""
     world = article(cache=30)
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -25,21 +25,21 @@ def daemon() -> FakeWorld:
 
 
 def test_a_stale_list_that_hides_our_registrations_costs_nothing(daemon: FakeWorld) -> None:
-    """No POST, no DELETE, and not even an uncached read."""
+    """No POST, no DELETE and no uncached read follows."""
     daemon.run()
     assert set(daemon.wire.verbs()) & {"read", "register", "cancel"} == set()
     assert daemon.wire.verbs().count("renew") == 2
 
 
 def test_an_instance_that_the_list_does_not_show_yet_is_cancelled_with_its_pod(daemon: FakeWorld) -> None:
-    """Without the memory it would stand until the list shows it."""
+    """Without the memory it would stay until the list shows it."""
     pods(daemon, endpoint(1))
     daemon.run()
     assert ours(daemon) == {A: "UP"}
 
 
 def test_a_stale_list_that_shows_a_cancelled_instance_makes_no_second_delete(daemon: FakeWorld) -> None:
-    """It is not renewed, and read again: it may have come back by a late heartbeat."""
+    """It is not renewed. It is read again, because a late renewal may have brought it back."""
     daemon.later(30)
     daemon.run()
     pods(daemon, endpoint(1))
@@ -52,7 +52,7 @@ def test_a_stale_list_that_shows_a_cancelled_instance_makes_no_second_delete(dae
 
 
 def test_down_and_up_again_within_the_caches_time_reach_eureka(daemon: FakeWorld) -> None:
-    """The list shows UP all the while."""
+    """The list shows it as UP all the time."""
     daemon.later(30)
     daemon.run()
     pods(daemon, endpoint(1), endpoint(2, ready=False))
@@ -65,7 +65,7 @@ def test_down_and_up_again_within_the_caches_time_reach_eureka(daemon: FakeWorld
 
 
 def test_the_memory_ends_when_the_lists_are_sure_to_show_the_write() -> None:
-    """From then on the list counts alone."""
+    """After that only the list counts."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1), renewed(2)]), 100)
     assert set(writes.recent(144.9)) == {key(1)}
@@ -73,7 +73,7 @@ def test_the_memory_ends_when_the_lists_are_sure_to_show_the_write() -> None:
 
 
 def test_a_write_that_may_have_failed_is_forgotten() -> None:
-    """A call that failed proves nothing, nor does what was known before it."""
+    """A failed call proves nothing, and neither does what was known before it."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 0)
     cancel = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
@@ -85,7 +85,7 @@ def test_a_write_that_may_have_failed_is_forgotten() -> None:
 
 @pytest.mark.parametrize("status", [UP, OUT])
 def test_an_instance_that_was_registered_again_is_remembered(status: InstanceStatus) -> None:
-    """To register again is a registration, and a person's override outlives the lease."""
+    """This is a registration like any other, and a person's override survives the lease."""
     writes = OwnWrites(seconds=45)
     if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))
     writes.note(Outcomes.of([Outcome(action=if_gone, result=Result.REGISTERED_AGAIN, status=status)]), 0)
@@ -97,7 +97,7 @@ def test_an_instance_that_was_registered_again_is_remembered(status: InstanceSta
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("heals", [True, False])
 def test_the_remembered_instance_equals_the_one_in_eureka(heals: bool, secure: bool) -> None:
-    """Every field that a pass compares, so that no pass writes again what it wrote a moment ago."""
+    """Every field that a pass compares is equal, so no pass repeats a recent write."""
     wanted = replace(
         instance(1, metadata={"version": "7"}, vip="rating,second"),
         port=Port(8080, not secure),
@@ -137,7 +137,7 @@ def test_the_status_is_the_one_that_eureka_gave_it() -> None:
     ],
 )
 def test_a_renewal_shows_whether_a_written_instance_is_still_registered(result: Result, remembered: bool) -> None:
-    """A 404, an instance of others there and a failure end the memory. A renewal does not make it longer."""
+    """A 404, an instance of others or a failure ends the memory. A renewal does not extend it."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 100)
     renewal = Renew(key=key(1), syncer=REF, why="")
@@ -147,7 +147,7 @@ def test_a_renewal_shows_whether_a_written_instance_is_still_registered(result: 
 
 
 def test_a_second_write_counts_from_its_own_time() -> None:
-    """The list hides it as long as any other; a cancel takes the place of what was registered."""
+    """The list hides it as long as any other write. A cancel replaces the memory of the registration."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 100)
     writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=DOWN)]), 130)
@@ -160,7 +160,7 @@ def test_a_second_write_counts_from_its_own_time() -> None:
 
 @pytest.mark.parametrize(("age", "laid_over"), [(44, True), (45, False)])
 def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, laid_over: bool) -> None:
-    """A list that takes its time is of the moment it was asked for. What was written 45 s before, it must show."""
+    """A slow list is as old as its request. It must show what was written 45 s before that."""
     world = article()
     world.own_writes = OwnWrites(seconds=45)
     world.run()

@@ -1,4 +1,4 @@
-"""Which instances are orphans, what `run` will do with each, and what is not known."""
+"""`orphans`: which instances are orphans, what `run` will do with each, and what is unknown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOWHERE = SyncerRef("nowhere", "web")
 
 
 def settled(pods: int = 4) -> FakeWorld:
-    """A syncer whose pods are registered, and a stranger."""
+    """A syncer whose pods are registered, and an instance of others."""
     world = FakeWorld()
     world.cluster.apply(syncer(), service(), piece(*(endpoint(n) for n in range(1, pods + 1))))
     world.registry.put(foreign(), *(stored(instance(n)) for n in range(1, pods + 1)))
@@ -56,7 +56,7 @@ def settled(pods: int = 4) -> FakeWorld:
 
 
 def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
-    """`orphans`; it writes nothing."""
+    """The result of `orphans`, which writes nothing."""
     world.wire.calls.clear()
     whole = World(
         registry=world.registry,
@@ -74,18 +74,18 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
 
 
 def told(orphans: Orphans) -> list[tuple[str, Fate]]:
-    """Address and fate of each."""
+    """Address and fate of each orphan."""
     return [(one.instance.instance.ip_addr, one.fate) for one in orphans.found]
 
 
 def test_no_orphans_is_said_where_all_was_read() -> None:
-    """Exit 0, with --detailed-exitcode too."""
+    """The exit code is 0, with --detailed-exitcode too."""
     found = look(settled())
     assert (found.found, found.summary, found.code(detailed=True)) == ((), "no orphans", ExitCode.OK)
 
 
 def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
-    """What is said is what the next pass does."""
+    """The next pass does what the command says."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
     found = look(world)
@@ -107,7 +107,7 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
 
 @pytest.mark.parametrize("pods", [0, 2])
 def test_an_instance_that_a_deletion_will_cancel_is_no_orphan(pods: int) -> None:
-    """Its syncer is there until every peer was asked, also when the list shows nothing of it any more."""
+    """Its syncer exists until every peer was asked, even after Eureka's list no longer shows the instance."""
     world = settled(pods)
     world.cluster.syncers[REF] = syncer(finalizers=(CLEANUP_FINALIZER,))
     world.run()
@@ -119,7 +119,7 @@ def test_an_instance_that_a_deletion_will_cancel_is_no_orphan(pods: int) -> None
 
 
 def test_a_held_orphan_is_reported_with_its_plan_id() -> None:
-    """All that we own would be removed."""
+    """All our instances would be removed."""
     world = FakeWorld()
     world.registry.put(stored(instance(8, ref=GONE)))
     found = look(world)
@@ -132,7 +132,7 @@ def test_a_held_orphan_is_reported_with_its_plan_id() -> None:
 
 
 def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
-    """A renamed syncer: the id stays, the mark changes."""
+    """The syncer has a new name. The id stays, and the mark changes."""
     world = settled()
     world.registry.put(stored(instance(1, ref=GONE)))
     found = look(world)
@@ -141,7 +141,7 @@ def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
 
 
 def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
-    """Nobody takes it over: the update is its own syncer's."""
+    """The next pass turns it DOWN, and no other syncer takes it over."""
     world = settled()
     left = stored(instance(8, ref=GONE))
     world.registry.put(changed(left, metadata={**left.instance.metadata, POLICY: "UpsertOnly"}))
@@ -152,7 +152,7 @@ def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
 
 
 def test_an_orphan_that_was_left_to_expire_stays_in_the_list() -> None:
-    """Until its lease ends, the passes do nothing with it."""
+    """Passes do nothing with it until its lease ends."""
     world = settled()
     left = stored(instance(8, status=InstanceStatus.DOWN, ref=GONE))
     marks = {POLICY: "UpsertOnly", LEFT: "true"}
@@ -164,7 +164,7 @@ def test_an_orphan_that_was_left_to_expire_stays_in_the_list() -> None:
 
 
 def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
-    """Its cancel waits for an uncached read."""
+    """Its cancel needs an uncached read."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     world.registry.refuse_read[key(8)] = RegistryDenied("403")
@@ -174,7 +174,7 @@ def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
 
 
 def test_a_signal_ends_the_command_without_a_report_of_unread_instances() -> None:
-    """What the signal kept from being read again would be reported as what `run` renews."""
+    """Unread instances would otherwise be reported as renewed by `run`."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "stopped", True)
@@ -184,7 +184,7 @@ def test_a_signal_ends_the_command_without_a_report_of_unread_instances() -> Non
 
 
 def test_a_look_whose_time_is_over_says_so() -> None:
-    """What could not be read again in time is not known."""
+    """Instances that could not be read again in time are unknown."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
@@ -194,7 +194,7 @@ def test_a_look_whose_time_is_over_says_so() -> None:
 
 
 def test_a_listed_instance_that_is_gone_is_no_orphan() -> None:
-    """An uncached read shows it."""
+    """An uncached read shows that."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(8, ref=GONE)))
     world.registry.list_instances()
@@ -203,7 +203,7 @@ def test_a_listed_instance_that_is_gone_is_no_orphan() -> None:
 
 
 def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
-    """Nothing is said of its instances, the others are judged; exit 30."""
+    """Its instances have no verdict, and the others do. The exit code is 30."""
     world = settled()
     world.cluster.apply(syncer("web", namespace="web"))
     world.cluster.unknown[("syncers", "web")] = DENIED
@@ -219,7 +219,7 @@ def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
 
 @pytest.mark.parametrize("trouble", ["denied", "terminating"])
 def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> None:
-    """Or while the CRD goes: then its objects are gone, and nobody wished it."""
+    """While the CRD is being deleted, its syncers are gone and nobody intended that."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     if trouble == "denied":
@@ -232,7 +232,7 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
 
 
 def test_an_unreachable_peer_is_reported_and_the_list_is_called_incomplete() -> None:
-    """Instances that only it holds were not seen: never "no orphans", and exit 30."""
+    """Instances that only this peer has were not seen. The command never says "no orphans", and exits with 30."""
     world = settled()
     world.registry.away = ("http://two/eureka", "http://three/eureka")
     found = look(world)
@@ -245,7 +245,7 @@ def test_an_unreachable_peer_is_reported_and_the_list_is_called_incomplete() -> 
 
 
 def test_beside_another_clusters_instances_nothing_is_said_of_orphans() -> None:
-    """`run` is refused, and would remove none: the sentence names the way out."""
+    """`run` would be refused, and would remove none. The message names the fix."""
     world = settled()
     old = stored(instance(7))
     world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
@@ -255,14 +255,14 @@ def test_beside_another_clusters_instances_nothing_is_said_of_orphans() -> None:
 
 
 def test_a_scope_is_all_that_is_judged() -> None:
-    """An instance of another namespace is another's matter."""
+    """An instance of another namespace is outside of it."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
     assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Fate.CANCEL)]
 
 
 def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
-    """It is there, and its instances are another installation's to judge."""
+    """The syncer exists, and its instances belong to another installation."""
     world = settled()
     world.cluster.apply(syncer("other", syncerClass="second"))
     world.registry.put(stored(instance(8, ref=SyncerRef(NS, "other"))))
@@ -290,7 +290,8 @@ MINE = Scope(shard=Shard(index=1 - Shard(index=1, count=2).holds(OTHER), count=2
 def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
     scope: Scope, deleted: float | None, partial: bool
 ) -> None:
-    """In every form of a scope; also while another namespace of it cannot be listed, and until its finalizer is off."""
+    """This holds for every form of a scope. It also holds while another namespace cannot be listed, and until its
+    finalizer is removed."""
     world = settled()
     there = replace(syncer("other"), labels={"team": "b"}, deleted=deleted, finalizers=("somebody/else",))
     world.cluster.apply(replace(there, spec={**there.spec, "syncerClass": "second"}))
@@ -306,7 +307,7 @@ def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
 
 
 def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into() -> None:
-    """Labels and class are gone with it: nobody is left whose it could be."""
+    """Its labels and class are gone with it, so no installation remains whose instance it could be."""
     for scope, falls in (
         (Scope(selector=parse_selector("team=a")), True),
         (Scope(syncer_class="first"), True),
@@ -321,7 +322,7 @@ def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into()
 
 
 def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
-    """Its address leads elsewhere since the first question; and nothing is said to be renewed."""
+    """Its address leads elsewhere since the first call. No instance is called renewed."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)))
     world.cluster.remembered = Complete(data=OF_OURS)
@@ -331,7 +332,7 @@ def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
 
 
 def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
-    """An error, with the exit code of what failed."""
+    """The error has the exit code of its cause."""
     world = settled()
     world.registry.unreadable = DENIED
     with pytest.raises(SourceUnknown) as told:
@@ -345,7 +346,7 @@ def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
 
 
 def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
-    """The name is a typo: what `run` would do with them is nothing, and that is what is said."""
+    """The owner is a typo. `run` would do nothing with these instances, and the command says so."""
     world = settled()
     world.run()
     world.owner = "typo"
@@ -355,7 +356,7 @@ def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
 
 
 def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
-    """We were first here: `run` goes on, and takes the orphan out."""
+    """Our owner was here first, so `run` continues and removes the orphan."""
     world = settled()
     world.run()
     one, ours = stored(instance(9, ref=GONE)), world.registry.held[key(1)]
@@ -366,7 +367,8 @@ def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
 
 
 def test_an_owner_that_has_nothing_has_no_verdict() -> None:
-    """The name may be a typo: never "no orphans". Where a peer is away, or the cluster cannot be read, that is said."""
+    """The owner may be a typo, so the command never says "no orphans". A peer that is away, or an unreadable cluster,
+    is reported."""
     world = settled(0)
     there, asked = "no instance of owner prod in this cluster", r"\. Is --owner right\?$"
     with pytest.raises(Refused, match=f"^{there}{asked}") as told:

@@ -1,4 +1,5 @@
-"""The `owner` commands on a registry and a cluster in memory: what they change and refuse, killed anywhere."""
+"""The `owner` commands on a registry and a cluster in memory: what they change and refuse, also after an
+interruption."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ APP = "RATING"
 
 
 def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> ObservedInstance:
-    """What the pod `rating-<number>` registered of itself, when its image still had a Eureka client."""
+    """The instance that the pod `rating-<number>` registered itself, when its image still had a Eureka client."""
     return seen(
         InstanceKey(APP, f"rating-{number}:rating:8080"),
         host_name=f"rating-{number}.example.com",
@@ -79,7 +80,7 @@ def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> 
 
 
 def of_cluster(uid: str, number: int = 1, owner: str = OWNER) -> ObservedInstance:
-    """One of ours, as another cluster registered it."""
+    """One of our instances, as another cluster registered it."""
     ours = stored(instance(number))
     return changed(ours, metadata={**ours.metadata, OWNER_MARK: owner, CLUSTER_MARK: uid})
 
@@ -93,13 +94,13 @@ def base() -> FakeWorld:
 
 
 def owner_world(world: FakeWorld, *, alone: bool = False) -> OwnerWorld:
-    """The same as the commands see it; `alone` is without a cluster."""
+    """The world of the commands. With `alone` it has no cluster."""
     cluster = None if alone else world.cluster
     return OwnerWorld(registry=world.registry, clock=world.clock, workers=InTurn(), cluster=cluster)
 
 
 def renewing(world: FakeWorld, *keys: InstanceKey) -> None:
-    """From now on somebody renews these whenever the program waits."""
+    """Make somebody renew these instances whenever the program waits."""
     sleep = world.clock.sleep
 
     def slept(seconds: float) -> None:
@@ -129,7 +130,7 @@ def renamed_key(number: int = 1, owner: str = "next") -> InstanceKey:
 
 
 def two_of_ours() -> FakeWorld:
-    """Both were registered by a `run` that has ended."""
+    """Two instances of a `run` that has ended."""
     world = base()
     world.run()
     world.later(10)
@@ -141,7 +142,7 @@ def two_of_ours() -> FakeWorld:
 
 
 def test_instances_that_pods_registered_themselves_become_ours() -> None:
-    """Under our id, confirmed before theirs is cancelled; all but the marks is kept; `run` then has nothing to
+    """Ours is confirmed under our id before theirs is cancelled. All but the marks stays, and `run` has nothing to
     register."""
     world = base()
     world.registry.put(theirs(1), theirs(2, status=DOWN))
@@ -172,7 +173,7 @@ def test_instances_that_pods_registered_themselves_become_ours() -> None:
 
 
 def test_an_override_of_a_person_moves_along() -> None:
-    """An instance that was taken out of service stays so under our id, and `run` leaves it."""
+    """An OUT_OF_SERVICE instance stays so under our id, and `run` does not change it."""
     world = base()
     world.registry.put(theirs())
     world.registry.override(theirs().key, OUT)
@@ -184,7 +185,7 @@ def test_an_override_of_a_person_moves_along() -> None:
 
 
 def test_an_instance_that_somebody_renews_is_refused_and_named() -> None:
-    """It is watched for before anything is written, and ends as soon as it is seen."""
+    """The command watches before any write, and ends at the first renewal that it sees."""
     world = base()
     world.registry.put(theirs(1), theirs(2))
     renewing(world, theirs(2).key)
@@ -196,7 +197,7 @@ def test_an_instance_that_somebody_renews_is_refused_and_named() -> None:
 
 
 def test_a_watch_lasts_two_periods_of_the_slowest() -> None:
-    """And what is registered anew within it is renewed, too."""
+    """A renewal of a newly registered instance falls into it too."""
     world = base()
     world.registry.put(theirs(1))
     adopt(world)
@@ -208,7 +209,7 @@ def test_a_watch_lasts_two_periods_of_the_slowest() -> None:
 
 
 def test_an_instance_that_cannot_be_read_is_not_taken_for_nobodys() -> None:
-    """Not knowing who renews it is no leave to take it."""
+    """Without knowing who renews it, the command may not take it."""
     world = base()
     world.registry.put(theirs())
     world.registry.refuse_read[theirs().key] = RegistryUnavailable("timed out")
@@ -218,7 +219,7 @@ def test_an_instance_that_cannot_be_read_is_not_taken_for_nobodys() -> None:
 
 
 def test_only_what_a_syncer_wants_is_adopted() -> None:
-    """Anything else `run` would cancel: it is left, and where there is nothing else it is said why."""
+    """`run` would cancel any other instance. If there is no wanted one, the command says why."""
     world = base()
     world.registry.put(theirs(1), theirs(7))
     assert adopt(world, dry_run=True).summary == "dry run: 1 to adopt"
@@ -230,7 +231,6 @@ def test_only_what_a_syncer_wants_is_adopted() -> None:
 
 
 def test_an_app_without_a_free_instance_is_said() -> None:
-    """There is nothing to adopt."""
     with pytest.raises(Refused, match="each has an owner, or no syncer wants its address"):
         adopt(base())
     with pytest.raises(Refused, match="lists no app NOTHING"):
@@ -238,7 +238,7 @@ def test_an_app_without_a_free_instance_is_said() -> None:
 
 
 def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
-    """Whoever may write into Eureka chooses what its marks say."""
+    """The marks in Eureka may hold any text of others."""
     world = base()
     world.registry.put(of_cluster("b; reboot", 2))
     with pytest.raises(OwnerClash, match=r"owner adopt --cluster 'b; reboot'$"):
@@ -246,7 +246,7 @@ def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
 
 
 def test_instances_that_are_already_ours_are_left() -> None:
-    """So that the command can be given again."""
+    """The command can then be repeated."""
     world = two_of_ours()
     report = adopt(world)
     assert (report.code, report.summary, world.wire.writes()) == (ExitCode.OK, "nothing to adopt", [])
@@ -254,7 +254,7 @@ def test_instances_that_are_already_ours_are_left() -> None:
 
 
 def test_another_owners_instances_are_never_adopted() -> None:
-    """Another installation's, and those of our owner in another cluster."""
+    """They belong to another installation, or to our owner in another cluster."""
     world = base()
     world.registry.put(changed(theirs(), metadata={OWNER_MARK: "second", CLUSTER_MARK: "x"}))
     with pytest.raises(Refused, match="each has an owner"):
@@ -266,7 +266,7 @@ def test_another_owners_instances_are_never_adopted() -> None:
 
 @pytest.mark.parametrize("kind", ["syncers", "services", "slices"])
 def test_adopt_needs_to_see_the_cluster_whole(kind: str) -> None:
-    """What a syncer wants is not guessed."""
+    """It must know which instances a syncer wants."""
     world = base()
     world.registry.put(theirs())
     world.cluster.unknown[(kind, "*")] = DENIED
@@ -278,7 +278,7 @@ def test_adopt_needs_to_see_the_cluster_whole(kind: str) -> None:
 
 
 def test_changes_during_the_watch_are_noticed() -> None:
-    """The pod goes: nothing is left to adopt; one that came meanwhile was not watched, and waits."""
+    """The pod disappears, so no instance is left to adopt. A new instance was not watched, and waits."""
     world = base()
     world.registry.put(theirs(1))
     sleep = world.clock.sleep
@@ -294,7 +294,7 @@ def test_changes_during_the_watch_are_noticed() -> None:
 
 
 def test_a_finalizer_that_cannot_be_set_keeps_its_instances_where_they_are() -> None:
-    """As in a pass of `run`."""
+    """A pass of `run` does the same."""
     world = base()
     world.registry.put(theirs())
     world.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
@@ -304,7 +304,7 @@ def test_a_finalizer_that_cannot_be_set_keeps_its_instances_where_they_are() -> 
 
 
 def test_both_registrations_of_one_pod_become_one() -> None:
-    """The second finds ours standing, and only goes."""
+    """The second one finds ours registered, and is only cancelled."""
     world = base()
     twin = changed(theirs(1), key=InstanceKey(APP, "twin"))
     world.registry.put(theirs(1), twin)
@@ -313,7 +313,7 @@ def test_both_registrations_of_one_pod_become_one() -> None:
 
 
 def test_an_instance_under_our_id_that_nobody_owns_is_adopted_in_its_place() -> None:
-    """Somebody took its marks off: it gets them again, and is cancelled at no time."""
+    """Somebody removed its marks. It gets them again, and is never cancelled."""
     world = two_of_ours()
     ours = world.registry.held[key(1)]
     marks = {OWNER_MARK, CLUSTER_MARK}
@@ -327,7 +327,7 @@ def test_an_instance_under_our_id_that_nobody_owns_is_adopted_in_its_place() -> 
 
 
 def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
-    """In place: the id names no cluster; `run` then works, where it refused."""
+    """Its id names no cluster, so it stays. `run` then works, where it was refused before."""
     world = base()
     world.registry.put(of_cluster("old", 1), of_cluster("old", 5), of_cluster("old", 6, owner="second"))
     world.registry.override(key(1), OUT)
@@ -345,7 +345,7 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
 
 
 def test_an_adopted_instance_is_renewed_although_the_list_is_older() -> None:
-    """Given again within the list's cache: the registered instance has our mark now."""
+    """The command is repeated while the list is cached. The registered instance has our mark by then."""
     world = base()
     world.registry.put(of_cluster("old"))
     old = Complete(data=tuple(world.registry.held.values()))
@@ -358,7 +358,7 @@ def test_an_adopted_instance_is_renewed_although_the_list_is_older() -> None:
 
 
 def test_an_old_cluster_that_lives_is_refused() -> None:
-    """Its `run` renews; and the present cluster is no old one."""
+    """Its `run` renews the instances. The present cluster is no old one either."""
     world = base()
     world.registry.put(of_cluster("old"))
     renewing(world, key())
@@ -376,7 +376,8 @@ def test_an_old_cluster_that_lives_is_refused() -> None:
 
 
 def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
-    """Added, confirmed, and only then cancelled; overrides, statuses and metadata go along."""
+    """New instances are registered and confirmed, and only then the old ones are cancelled. Overrides, statuses and
+    metadata stay."""
     world = two_of_ours()
     world.registry.override(key(2), OUT)
     report = rename(world)
@@ -392,7 +393,7 @@ def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
 
 
 def test_an_adopted_id_is_renamed_to_the_one_that_run_gives() -> None:
-    """An id that does not begin with the owner is made anew from its parts."""
+    """An id that does not begin with the owner is made again from its parts."""
     world = base()
     odd = changed(stored(instance(3)), key=InstanceKey(APP, "odd"))
     bare = changed(
@@ -422,7 +423,7 @@ def test_a_rename_is_refused_while_either_owner_is_in_use() -> None:
 
 
 def test_a_rename_that_was_cut_short_is_completed() -> None:
-    """One that was added before is not registered again, though the old one is DOWN by now."""
+    """An instance that was registered before is not registered again, even if the old one is DOWN by now."""
     world = two_of_ours()
     mine = stored(instance(1))
     moved = changed(mine, key=renamed_key(1), metadata={**mine.metadata, OWNER_MARK: "next"})
@@ -433,7 +434,7 @@ def test_a_rename_that_was_cut_short_is_completed() -> None:
 
 
 def test_an_up_instance_stays_although_the_command_is_repeated() -> None:
-    """The first one left both, for the new one is DOWN: a second one sees no more than that."""
+    """The first command left both, because the new instance is DOWN. The second one finds the same."""
     world, _ = rename_at(f"register {renamed_key(1)}", lambda world: world.registry.override(renamed_key(1), DOWN))
     report = rename(world)
     assert report.moves[0].detail == f"it is UP, and the instance {renamed_key(1).id} is DOWN: both stay"
@@ -442,7 +443,7 @@ def test_an_up_instance_stays_although_the_command_is_repeated() -> None:
 
 @pytest.mark.parametrize(("theirs_is", "ours_is"), [(UP, DOWN), (OUT, UP)])
 def test_one_beside_ours_that_cannot_become_ours_is_left(theirs_is: InstanceStatus, ours_is: InstanceStatus) -> None:
-    """Callers reach nothing else, or a person put it out of service."""
+    """Callers reach no other instance, or a person put it out of service."""
     world = base()
     world.registry.put(theirs(1, status=theirs_is), changed(stored(instance(1)), status=ours_is))
     report = adopt(world)
@@ -451,7 +452,7 @@ def test_one_beside_ours_that_cannot_become_ours_is_left(theirs_is: InstanceStat
 
 
 def test_a_foreign_instance_under_the_new_id_is_left_like_the_old_one() -> None:
-    """A conflict is a failure that is reported; the others move."""
+    """A conflict is reported as a failure. The others are renamed."""
     world = two_of_ours()
     world.registry.put(changed(theirs(), key=renamed_key(1)))
     report = rename(world)
@@ -474,7 +475,7 @@ def test_a_foreign_instance_on_another_server_under_the_new_id_is_left() -> None
 
 
 def rename_at(event: str, happens: Callable[[FakeWorld], object]) -> tuple[FakeWorld, OwnerReport]:
-    """A rename in which something happens right after the first call of that name."""
+    """A rename during which something happens right after the first call of that name."""
     world = two_of_ours()
     happened = False
 
@@ -489,8 +490,7 @@ def rename_at(event: str, happens: Callable[[FakeWorld], object]) -> tuple[FakeW
 
 
 def test_changes_by_others_are_noticed_before_anything_is_cancelled() -> None:
-    """The old instance is renewed again, or belongs to others, or is gone; or the new one is gone or belongs to
-    others."""
+    """The old instance is renewed again, belongs to others or is gone. Or the new one is gone or belongs to others."""
     first = str(renamed_key(1))
 
     def override(world: FakeWorld) -> None:
@@ -519,7 +519,7 @@ def test_changes_by_others_are_noticed_before_anything_is_cancelled() -> None:
 
 
 def test_an_instance_that_cannot_be_moved_stays() -> None:
-    """A status that nothing renews; a registration or all calls that fail."""
+    """It has a status that nothing renews, or its registration or all calls fail."""
     world = two_of_ours()
     world.registry.held[key(1)] = changed(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
     assert "its status is UNKNOWN" in rename(world).moves[0].detail
@@ -535,7 +535,7 @@ def test_an_instance_that_cannot_be_moved_stays() -> None:
 
 
 def test_a_stale_list_moves_nothing_twice() -> None:
-    """What the list still shows and is gone, or is another's by now, is left."""
+    """Instances in the list that are gone, or belong to others by now, are left."""
     world = two_of_ours()
     lister = world.registry.list_instances
     stale = lister()
@@ -553,7 +553,7 @@ SCENES: dict[str, tuple[Callable[[], FakeWorld], Callable[[FakeWorld], OwnerRepo
 def scene(
     start: Callable[[], FakeWorld],
 ) -> Callable[[Callable[[FakeWorld], OwnerReport]], Callable[[FakeWorld], OwnerReport]]:
-    """A command, and the world it is given in."""
+    """A command and the world that it starts in."""
 
     def kept(command: Callable[[FakeWorld], OwnerReport]) -> Callable[[FakeWorld], OwnerReport]:
         SCENES[command.__name__] = (start, command)
@@ -563,7 +563,7 @@ def scene(
 
 
 def strangers() -> FakeWorld:
-    """Two pods that registered themselves, one taken out of service."""
+    """Two pods that registered themselves, one of them out of service."""
     world = base()
     world.registry.put(theirs(1), theirs(2))
     world.registry.override(theirs(2).key, OUT)
@@ -571,7 +571,7 @@ def strangers() -> FakeWorld:
 
 
 def rebuilt() -> FakeWorld:
-    """An old cluster's."""
+    """Two instances of an old cluster."""
     world = base()
     world.registry.put(of_cluster("old", 1), of_cluster("old", 2))
     return world
@@ -579,36 +579,36 @@ def rebuilt() -> FakeWorld:
 
 @scene(two_of_ours)
 def a_rename(world: FakeWorld) -> OwnerReport:
-    """Of two."""
+    """A rename of two instances."""
     return rename(world)
 
 
 @scene(strangers)
 def an_adoption(world: FakeWorld) -> OwnerReport:
-    """Of two; given again when all is ours it says so."""
+    """An adoption of two instances. When all are ours, a repeated command says so."""
     return adopt(world)
 
 
 @scene(rebuilt)
 def an_adoption_of_a_cluster(world: FakeWorld) -> OwnerReport:
-    """Of two."""
+    """An adoption of a cluster's two instances."""
     return adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
 
 
 def addresses(world: FakeWorld) -> set[str]:
-    """Where a caller finds instances of RATING, however often."""
+    """The addresses at which a caller finds instances of RATING."""
     return {one.instance.ip_addr for one in world.registry.held.values()}
 
 
 def standing(world: FakeWorld) -> object:
-    """All that must be the same in the end."""
+    """The result that must be the same after every interruption."""
     return {one.key: (one.status, one.instance.override, dict(one.metadata)) for one in world.registry.held.values()}
 
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("trouble", ["kill", "fail"])
 def test_a_command_that_is_killed_or_fails_anywhere_is_finished_by_the_next(name: str, trouble: str) -> None:
-    """Before and after every call; no caller ever finds an instance out, and the end is the same."""
+    """It is interrupted before and after every call. A caller never misses an instance, and the result is the same."""
     start, command = SCENES[name]
     untouched = start()
     untouched.wire.calls.clear()
@@ -634,7 +634,7 @@ def test_a_command_that_is_killed_or_fails_anywhere_is_finished_by_the_next(name
 
 
 def test_a_signal_ends_a_command_between_two_calls() -> None:
-    """In the watch nothing was changed; later, what is not begun is told."""
+    """During the watch nothing was changed. Later, work that has not begun is reported."""
     world = two_of_ours()
     world.clock.stopped = True
     with pytest.raises(Stopped) as stopped:
@@ -663,7 +663,8 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
 
 @pytest.mark.parametrize("renews", [False, True], ids=["nobody renews it", "somebody renews it"])
 def test_instances_that_appear_during_the_watch_are_watched_as_well(renews: bool) -> None:
-    """The list was old, or somebody registers: one that nobody renews moves along, and one that is renewed stops it."""
+    """The list was old, or somebody registers it now. If nobody renews it, it is renamed too; otherwise the command is
+    refused."""
     world = two_of_ours()
     sleep, begun = world.clock.sleep, world.clock.time
 
@@ -689,7 +690,7 @@ def test_instances_that_appear_during_the_watch_are_watched_as_well(renews: bool
 def test_of_two_at_one_address_the_one_that_callers_reach_is_kept(
     command: str, order: tuple[InstanceStatus, InstanceStatus]
 ) -> None:
-    """Both become one instance: UP all the while, whichever comes first."""
+    """Both become one instance, which is UP all the time, in either order."""
     world = base()
     if command == "adopt":
         both = zip(order, "ab", strict=True)
@@ -708,7 +709,7 @@ def test_of_two_at_one_address_the_one_that_callers_reach_is_kept(
 def test_two_at_one_address_that_cannot_be_one_are_left(
     listed: tuple[InstanceStatus, InstanceStatus], standing: tuple[InstanceStatus, InstanceStatus]
 ) -> None:
-    """The list knew not which is UP; and what a person put out of service is not forgotten."""
+    """The list did not show which one is UP. A status that a person set is not lost."""
     a, b = InstanceKey(APP, "a"), InstanceKey(APP, "b")
     world = base()
     world.registry.put(*(changed(theirs(1, status=of), key=one) for of, one in zip(listed, (a, b), strict=True)))
@@ -725,7 +726,7 @@ def test_two_at_one_address_that_cannot_be_one_are_left(
 
 
 def of_others(*owners: str) -> FakeWorld:
-    """The owner has nothing, and others have as many as they are named, while healthy syncers carry our finalizer."""
+    """The owner has no instance, and others have this many. Healthy syncers have our finalizer."""
     world = base()
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,))
     for number, owner in enumerate(owners, 1):
@@ -744,7 +745,7 @@ def of_others(*owners: str) -> FakeWorld:
 )
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named: str, dry_run: bool) -> None:
-    """No command advises what to do, on the strength of a name that may be a typo."""
+    """No command gives advice if its owner may be a typo."""
     world = of_others(*owners)
     sentence = f"no instance of owner prod in this cluster{named}. Is --owner right?"
     report = purged(world, dry_run=dry_run)
@@ -757,7 +758,7 @@ def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_an_old_cluster_without_instances_is_refused_with_a_question(dry_run: bool) -> None:
-    """Unless it was adopted before, and no other cluster has instances."""
+    """It is accepted if it was adopted before and no other cluster has instances."""
 
     def adopt_nothing(world: FakeWorld) -> OwnerReport:
         where = owner_world(world)
@@ -773,13 +774,14 @@ def test_an_old_cluster_without_instances_is_refused_with_a_question(dry_run: bo
 
 
 def test_a_rename_under_a_name_that_was_right_is_found_done() -> None:
-    """Given again after it was done, and of a part that has nothing."""
+    """The command is repeated after a rename, or given for a part without instances."""
     assert rename(of_others("next")).summary.endswith("; owner next has 1")
     assert rename(two_of_ours(), scope=Scope(namespaces=frozenset({"empty"}))).code is ExitCode.OK
 
 
 def test_a_recent_deletion_keeps_its_finalizer_when_the_purged_owner_has_nothing() -> None:
-    """The other owner's `run` is about to remove it. Once Eureka's cached list is over, nobody has anything there."""
+    """The other owner's `run` is about to remove the finalizer. After the cache time of Eureka's list, no owner has an
+    instance there."""
     world = of_others()
     world.registry.put(changed(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
     world.cluster.delete(REF)
@@ -789,7 +791,7 @@ def test_a_recent_deletion_keeps_its_finalizer_when_the_purged_owner_has_nothing
 
 
 def test_short_leases_are_given_in_seconds() -> None:
-    """Twice their duration."""
+    """The time is twice their duration."""
     world = base()
     world.registry.put(changed(stored(instance()), lease=LeaseTimes(2, 45)))
     assert "expire in 90 s" in rename(world).sentences[-1]
@@ -799,14 +801,14 @@ def test_short_leases_are_given_in_seconds() -> None:
 
 
 def purged(world: FakeWorld, *, alone: bool = False, dry_run: bool = False, scope: Scope | None = None) -> OwnerReport:
-    """`owner purge --yes`."""
+    """The result of `owner purge --yes`."""
     where = owner_world(world, alone=alone)
     found = look_before_purge(where, owner=OWNER, cluster=CLUSTER if alone else None, scope=scope or Scope())
     return purge(where, found, dry_run=dry_run)
 
 
 def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
-    """From the registry alone; a dry run only counts; a second one finds nothing."""
+    """It needs only Eureka. A dry run counts, and a second purge finds nothing."""
     world = two_of_ours()
     elsewhere = of_cluster("elsewhere", 9)
     world.registry.put(elsewhere)
@@ -827,7 +829,7 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("command", ["rename", "adopt a cluster"])
 def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> None:
-    """As `run` would: of two installations with one owner each changes its own."""
+    """`run` does the same. Of two installations with one owner, each changes its own instances."""
     world = rebuilt() if command == "adopt a cluster" else two_of_ours()
     cart = stored(instance(9, ref=SyncerRef("shop", "cart")))
     if command == "adopt a cluster":
@@ -848,7 +850,7 @@ def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> N
 
 
 def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
-    """Nothing found is no success where the id was mistaken."""
+    """The report names the cluster that has instances, because the given id may be a mistake."""
     world = two_of_ours()
     found = look_before_purge(owner_world(world), owner=OWNER, cluster="mistaken", scope=Scope())
     for dry_run in (True, False):
@@ -862,7 +864,8 @@ def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
 
 
 def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
-    """One owner, two namespaces, each with an installation of its own; what names no syncer goes with the whole."""
+    """One owner has two namespaces with an installation each. Instances that name no syncer belong to the whole
+    owner."""
     world = two_of_ours()
     ref = SyncerRef("shop", "cart")
     odd = stored(instance(8))
@@ -880,7 +883,7 @@ def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> 
 
 
 def test_a_peer_that_is_away_is_no_success() -> None:
-    """Something may still stand there: said, and exit 30; a dry run only says it."""
+    """It may still have instances. The report says so with exit code 30, and a dry run only says it."""
     world = two_of_ours()
     world.registry.away = ("http://two/eureka",)
     for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.INCOMPLETE)):
@@ -892,7 +895,7 @@ def test_a_peer_that_is_away_is_no_success() -> None:
 
 
 def deleted_with_two() -> FakeWorld:
-    """A syncer that somebody deleted, long ago, while its two instances stand."""
+    """A syncer that somebody deleted long ago, with two registered instances."""
     world = two_of_ours()
     world.cluster.delete(REF)
     world.later(600)
@@ -901,7 +904,8 @@ def deleted_with_two() -> FakeWorld:
 
 @pytest.mark.parametrize("trouble", ["kill", "fail"])
 def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(trouble: str) -> None:
-    """Before and after every call; no finalizer is off while an instance stands; no stranger is touched."""
+    """It is interrupted before and after every call. No finalizer is removed while an instance is registered, and
+    instances of others are not touched."""
     untouched = deleted_with_two()
     untouched.wire.calls.clear()
     assert purged(untouched).code is ExitCode.OK
@@ -929,7 +933,7 @@ def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(troubl
 
 
 def policied(*policies: Policy | None) -> FakeWorld:
-    """An instance of each, which were renewed long ago."""
+    """An instance of each policy, renewed long ago."""
     world = base()
     for number, policy in enumerate(policies, start=1):
         one = stored(instance(number))
@@ -940,7 +944,7 @@ def policied(*policies: Policy | None) -> FakeWorld:
 
 
 def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep() -> None:
-    """It is a person's order; told in the question, the dry run and the report."""
+    """A person ordered it. The question, the dry run and the report have the number."""
     world = policied(None, Policy.UPSERT_ONLY, Policy.UPSERT_ONLY, Policy.CREATE_ONLY)
     said = "3 of them have policy UpsertOnly or CreateOnly: a purge cancels them, `run` never does"
     planned = purged(world, alone=True, dry_run=True)
@@ -958,7 +962,7 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
 
 
 def test_a_policy_is_kept_by_a_rename() -> None:
-    """Whoever has it next is held to it."""
+    """The next owner has to follow it."""
     world = policied(None, Policy.UPSERT_ONLY)
     rename(world)
     after = {one.instance.ip_addr: one.metadata for one in world.registry.held.values()}
@@ -967,7 +971,7 @@ def test_a_policy_is_kept_by_a_rename() -> None:
 
 
 def test_a_purge_says_that_a_run_would_register_them_again() -> None:
-    """They were renewed lately."""
+    """They were renewed a short time ago."""
     world = two_of_ours()
     report = purged(world, alone=True)
     assert report.sentences == (
@@ -976,7 +980,7 @@ def test_a_purge_says_that_a_run_would_register_them_again() -> None:
 
 
 def test_a_purge_cancels_by_uncached_reads() -> None:
-    """What is another's by now stays, what is gone is gone, what fails is told, a signal ends it."""
+    """An instance that belongs to others by now stays, a failure is reported, and a signal ends the command."""
     world = two_of_ours()
     found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
     world.registry.held[key(1)] = changed(theirs(), key=key(1))
@@ -995,8 +999,7 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
 
 
 def test_an_instance_that_appears_during_the_question_is_left_with_its_finalizer() -> None:
-    """It was not among those that were shown, and its syncer was deleted meanwhile: it must not outlive its
-    finalizer."""
+    """It was not shown in the question, and its syncer was deleted meanwhile. It must not outlive its finalizer."""
     world = two_of_ours()
     world.later(100)
     found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
@@ -1011,7 +1014,7 @@ def test_an_instance_that_appears_during_the_question_is_left_with_its_finalizer
 
 
 def deleted() -> FakeWorld:
-    """Two syncers of which one is being deleted, and `run` is gone."""
+    """Two syncers, one of them being deleted, and no `run`."""
     world = two_of_ours()
     world.cluster.apply(syncer("living", selector={"app": "none"}, finalizers=(CLEANUP_FINALIZER,)))
     world.cluster.delete(REF)
@@ -1020,7 +1023,8 @@ def deleted() -> FakeWorld:
 
 
 def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
-    """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
+    """They are removed from deleted syncers without instances. Living syncers are counted, and a dry run lists the
+    candidates."""
     world = deleted()
     assert purged(world, dry_run=True).sentences == (
         "1 syncer still has our finalizer: delete the syncer, and purge again",
@@ -1037,7 +1041,8 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
 
 
 def test_a_finalizer_stays_while_an_instance_may_be_registered() -> None:
-    """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
+    """It is another owner's instance of this syncer, one that Eureka's list may still hide, or one whose cancel
+    failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
     assert purged(world).sentences == ("1 syncer still has our finalizer: delete the syncer, and purge again",)
@@ -1061,7 +1066,7 @@ def test_another_clusters_instance_keeps_no_finalizer() -> None:
 
 
 def test_a_cluster_that_fails_keeps_its_finalizers_and_is_reported() -> None:
-    """The list, or the write."""
+    """The list fails, or the write."""
     world = deleted()
     world.cluster.unknown[("syncers", "*")] = DENIED
     report = purged(world)
@@ -1073,12 +1078,12 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_reported() -> None:
     assert report.sentences[-1] == "our finalizer is left on 1 syncer being deleted: 403: grant patch"
 
 
-# --- What they share --------------------------------------------------------------------------------------------
+# --- All commands -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [adopt, rename, purged])
 def test_the_cluster_is_asked_once_who_it_is(command: Callable[[FakeWorld], OwnerReport]) -> None:
-    """However often its syncers are listed."""
+    """This holds for any number of lists of its syncers."""
     world = two_of_ours()
     world.registry.put(theirs())
     command(world)
@@ -1086,7 +1091,7 @@ def test_the_cluster_is_asked_once_who_it_is(command: Callable[[FakeWorld], Owne
 
 
 def test_without_a_cluster_or_eureka_nothing_is_begun() -> None:
-    """Each says what is missing."""
+    """Each error says what is missing."""
     world = two_of_ours()
     with pytest.raises(ConfigurationError, match="give --cluster, or a kubeconfig"):
         look_before_purge(owner_world(world, alone=True), owner=OWNER, cluster=None, scope=Scope())

@@ -1,5 +1,8 @@
-"""Ours beside what the pod's own Eureka client registers: with `onDuplicate: Skip` ours gives way, and callers lose
-nothing by it. Through whole passes."""
+"""Duplicates: ours beside the instance that a pod's own Eureka client registers. With `onDuplicate: Skip` ours is
+cancelled, and callers lose nothing.
+
+These are whole passes.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ ITS_OWN = itself(1).key
 
 
 def appears(world: FakeWorld, *numbers: int) -> None:
-    """These pods register themselves, and are renewed."""
+    """These pods register themselves, and their instances are renewed."""
     for number in numbers:
         world.registry.put(itself(number))
         world.registry.renew(itself(number).key)
 
 
 def half_a_minute(world: FakeWorld, *numbers: int, times: int = 1) -> None:
-    """Passes, each after half a minute in which these pods renew what they registered."""
+    """Make passes, each half a minute after these pods renewed their own instances."""
     for _ in range(times):
         world.later(30)
         for number in numbers:
@@ -54,14 +57,14 @@ def half_a_minute(world: FakeWorld, *numbers: int, times: int = 1) -> None:
 
 
 def lone(*pods: int, cache: float = 0) -> FakeWorld:
-    """An app that is all that we own, under a brake as it is by default."""
+    """An app that has all our instances. The brake has its defaults."""
     world = FakeWorld(cache=cache)
     world.cluster.apply(service(), syncer(), piece(*map(endpoint, pods)))
     return world
 
 
 def always_served(world: FakeWorld, ip: str) -> list[str]:
-    """The calls after which callers find nothing UP at the address."""
+    """The calls after which callers find no UP instance at the address."""
     bare: list[str] = []
 
     def look() -> None:
@@ -72,11 +75,11 @@ def always_served(world: FakeWorld, ip: str) -> list[str]:
     return bare
 
 
-# --- Ours gives way --------------------------------------------------------------------------------------------------
+# --- Our instance is cancelled ---------------------------------------------------------------------------------------
 
 
 def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() -> None:
-    """The condition names it, callers find the pod all the while, and the next passes change nothing."""
+    """The condition names it, callers find the pod all the time, and later passes change nothing."""
     world = setting()
     bare = always_served(world, "10.0.0.1")
     appears(world, 1)
@@ -92,7 +95,7 @@ def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() ->
 
 
 def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance() -> None:
-    """A rolling update: it registers itself and turns ready, and Eureka's list is up to 30 s old."""
+    """In a rolling update it registers itself and becomes ready. Eureka's list is up to 30 s old."""
     world = lone(1, cache=30)
     world.own_writes = OwnWrites(seconds=60)
     appears(world, 1)
@@ -101,7 +104,7 @@ def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance(
     appears(world, 2)
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
     world.run()
-    assert standing(world) == {ITS_OWN: UP, itself(2).key: UP, key(2): UP}  # nobody could know
+    assert standing(world) == {ITS_OWN: UP, itself(2).key: UP, key(2): UP}  # no read could show it
     half_a_minute(world, 1, 2, times=2)
     assert standing(world) == {ITS_OWN: UP, itself(2).key: UP}
     assert "rating-1:rating" in condition(world, "Conflict").message
@@ -109,7 +112,7 @@ def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance(
 
 
 def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_list() -> None:
-    """It is all that we own, and no removal: the brake does not hold it."""
+    """It is all that we own. The brake does not hold the cancel, because callers lose nothing."""
     world = lone(1, 2)
     appears(world, 1, 2)
     world.run()
@@ -124,7 +127,7 @@ def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_
 
 
 def test_a_cancel_for_a_duplicate_hides_no_loss_from_the_brake() -> None:
-    """Of three apps one loses its instance to a duplicate, and the other two would lose all: these are held."""
+    """Of three apps, one loses its instance to a duplicate. The other two would lose all of theirs, and are held."""
     world = lone(1)
     for number, name in ((8, "cart"), (9, "pay")):
         world.cluster.apply(service(name, labels={"app": name}), syncer(name, selector={"app": name}))
@@ -142,7 +145,7 @@ def test_a_cancel_for_a_duplicate_hides_no_loss_from_the_brake() -> None:
 
 
 def test_our_instance_is_registered_again_when_the_pods_own_is_gone() -> None:
-    """Its image changed to one without a client, and the lease of the old one expires."""
+    """Its image has no client any more, and the lease of its own instance expires."""
     world = setting()
     appears(world, 1)
     world.run()
@@ -155,7 +158,7 @@ def test_our_instance_is_registered_again_when_the_pods_own_is_gone() -> None:
 
 
 def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
-    """One that a pod before it left behind is DOWN."""
+    """The other one is DOWN, from a pod that was there before."""
     world = setting()
     world.registry.put(changed(itself(1), key=InstanceKey("RATING", "a:rating"), status=DOWN))
     appears(world, 1)
@@ -164,7 +167,7 @@ def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
 
 
 def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
-    """The other is what the same pod registered before it was started anew."""
+    """The pod registered the other one before it was started again."""
     world = setting()
     before = InstanceKey("RATING", "a:rating")
     world.registry.put(changed(itself(1), key=before))
@@ -175,33 +178,33 @@ def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
     assert key(1) not in world.registry.held
 
 
-# --- Ours stays ------------------------------------------------------------------------------------------------------
+# --- Our instance stays ----------------------------------------------------------------------------------------------
 
 
 def is_down(world: FakeWorld) -> None:
-    """A list that is older says UP."""
+    """It is DOWN, while an older list shows UP."""
     world.registry.cached_for(30)
     world.registry.held[ITS_OWN] = changed(world.registry.held[ITS_OWN], status=DOWN)
 
 
 def is_gone(world: FakeWorld) -> None:
-    """A list that is older shows it."""
+    """It is gone, while an older list shows it."""
     world.registry.cached_for(30)
     del world.registry.held[ITS_OWN]
 
 
 def is_not_to_be_read(world: FakeWorld) -> None:
-    """The list alone shows it."""
+    """It cannot be read, and only the list shows it."""
     world.registry.refuse_read[ITS_OWN] = RegistryUnavailable("timed out")
 
 
 def ours_is_not_to_be_read(world: FakeWorld) -> None:
-    """The list alone shows ours."""
+    """Ours cannot be read, and only the list shows it."""
     world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
 
 
 def stands(change: Callable[[ObservedInstance], ObservedInstance]) -> Callable[[FakeWorld], None]:
-    """Another instance in its place."""
+    """Another instance is in its place."""
 
     def put(world: FakeWorld) -> None:
         world.registry.held[ITS_OWN] = change(world.registry.held[ITS_OWN])
@@ -244,7 +247,7 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
 
 @pytest.mark.parametrize("why", STAYS)
 def test_our_instance_stays_where_callers_cannot_use_the_pods_own(why: str) -> None:
-    """And the condition says why."""
+    """The condition says why."""
     change, said = STAYS[why]
     world = setting()
     appears(world, 1)
@@ -275,8 +278,8 @@ COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
 
 @pytest.mark.parametrize("why", COMES)
 def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str) -> None:
-    """The pod registered itself before we did: callers would find it nowhere. Both are registered, and the condition
-    says so."""
+    """The pod registered itself first, and callers would not find it. Both are registered, and the condition says
+    so."""
     change, said = COMES[why]
     world = lone(1)
     appears(world, 1)
@@ -293,7 +296,7 @@ def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str)
 
 @pytest.mark.parametrize("status", [DOWN, OUT])
 def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(status: InstanceStatus) -> None:
-    """Ours would bring it back to callers."""
+    """Our instance would send callers to the pod again."""
     world = lone(1)
     appears(world, 1)
     stands(lambda one: changed(one, host_name="rating-1", status=status))(world)
@@ -302,8 +305,8 @@ def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(status:
 
 
 def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None:
-    """A rolling update: the instance of the pod before it is cancelled in the same pass, after ours is registered, and
-    stays where ours is refused."""
+    """In a rolling update the earlier pod's instance is cancelled in the same pass, after ours is registered. It stays
+    where ours is refused."""
     for refused in (False, True):
         world = lone(1)
         world.brake = BrakeLimits(confirm_after=0)
@@ -332,7 +335,7 @@ def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None
 def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     lease: LeaseTimes, seconds: int, lives: bool
 ) -> None:
-    """Counted from the last renewal of ours, by the server's clock."""
+    """The periods count from the last renewal of ours, by the server's clock."""
     ours = changed(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
     renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
     its = changed(itself(1), lease=lease, last_renewal=renewed)
@@ -340,7 +343,7 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
 
 
 def test_our_instance_stays_where_only_an_old_list_shows_the_pods_own() -> None:
-    """There is nothing to report then."""
+    """The pod's own instance is gone, so there is nothing to report."""
     world = setting()
     appears(world, 1)
     is_gone(world)
@@ -350,7 +353,7 @@ def test_our_instance_stays_where_only_an_old_list_shows_the_pods_own() -> None:
 
 
 def test_a_vip_in_other_letters_is_the_same() -> None:
-    """Eureka's clients make no difference."""
+    """Eureka's clients ignore case."""
     world = setting()
     appears(world, 1)
     stands(lambda one: changed(one, vip_address="old,Rating"))(world)
@@ -363,7 +366,7 @@ def test_a_vip_in_other_letters_is_the_same() -> None:
     [("Rating-1.example.com", False), ("10.0.0.1", False), ("[10.0.0.1]", False), ("rating-1", True), ("", True)],
 )
 def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: str, left: bool) -> None:
-    """Callers call the host name. Whoever cannot resolve one loses nothing by an address."""
+    """Callers call the host name. A caller that cannot resolve names loses nothing by an address."""
     world = setting(hostName="podName.example.com")
     assert world.registry.held[key(1)].instance.host_name == "rating-1.example.com"
     appears(world, 1)
@@ -373,7 +376,7 @@ def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: 
 
 
 def test_a_host_name_is_compared_whole() -> None:
-    """Only the brackets of an IPv6 address are no part of it."""
+    """Only the brackets of an IPv6 address do not count."""
     wanted = replace(instance(), host_name="x.example.com")
     for name, lacking in (("X.Example.com", False), ("[X.Example.com]", False), (".example.com", True)):
         assert (lacks(changed(itself(1), host_name=name), wanted, stored(wanted)) is not None) is lacking
@@ -381,7 +384,7 @@ def test_a_host_name_is_compared_whole() -> None:
 
 @pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])
 def test_a_secure_vip_counts_where_the_secure_port_is_on(vip: str, left: bool) -> None:
-    """Callers find ours under both."""
+    """Callers find ours under both VIPs."""
     world = FakeWorld()
     tls = ServicePort(name="https", port=443, target=8443)
     ports = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
@@ -411,7 +414,7 @@ def test_a_status_that_a_person_set_is_kept(status: InstanceStatus) -> None:
 
 
 def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> None:
-    """Eureka still knows it, and a cancel would forget it."""
+    """Eureka still has it, and a cancel would forget it."""
     world = setting()
     world.registry.override(key(1), OUT)
     world.cluster.apply(syncer(metadata={"version": "2"}), piece(endpoint(1, ready=False), endpoint(2)))
@@ -424,7 +427,7 @@ def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> No
 
 
 def test_an_unready_pod_with_a_duplicate_is_turned_down_like_any_other() -> None:
-    """Its instance is cancelled when it is ready again: the two are never UP side by side."""
+    """When the pod is ready again its instance is cancelled. The two are never UP at the same time."""
     world = setting()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
     appears(world, 1)
@@ -450,7 +453,7 @@ def test_with_warn_both_stay_registered() -> None:
 
 @pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
 def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
-    """Callers have the pod's own; and ours, when that is gone."""
+    """Callers have the pod's own instance. When that is gone, they have ours."""
     world = setting(policy=policy)
     bare = always_served(world, "10.0.0.1")
     appears(world, 1)
@@ -470,7 +473,8 @@ def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
 
 @pytest.mark.parametrize("later", [False, True])
 def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metadata(later: bool) -> None:
-    """A change would begin a new lease. When the pod's own is gone, it is registered with the new metadata."""
+    """A change would start a new lease. When the pod's own instance is gone, ours is registered with the new
+    metadata."""
     world = setting(policy="UpsertOnly")
     appears(world, 1)
     if later:
@@ -487,7 +491,7 @@ def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metada
 
 
 def test_a_suspended_syncer_keeps_both() -> None:
-    """It changes nothing, and says what it sees."""
+    """It changes nothing, and its condition reports both."""
     world = setting()
     world.cluster.apply(syncer(suspend=True))
     world.run()
@@ -507,7 +511,7 @@ def test_another_installations_instance_is_none_of_the_pods_own() -> None:
 
 
 def test_no_removal_waits_for_our_instance_beside_a_pods_own() -> None:
-    """An instance without an endpoint is removed: nothing is to be registered in its place."""
+    """An instance without an endpoint is removed, because nothing is to be registered in its place."""
     world = setting()
     world.registry.override(key(1), OUT)
     appears(world, 1)

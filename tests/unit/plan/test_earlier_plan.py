@@ -1,4 +1,4 @@
-"""A renewal is taken again only while the instance is the same, and what is wanted of it."""
+"""Reuse of a plan: a renewal is used again only if the instance and its desired state are the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STANDS = (stored(instance(1)), stored(instance(2)))
 
 
 def planned(earlier: EarlierPlan, claims: Desired, *instances: ObservedInstance) -> Plan:
-    """With what was planned before, and the same as without."""
+    """The plan with an earlier one to reuse, which must equal the plan without it."""
     plan = make_plan(claims, observed(*instances), earlier)
     assert plan == make_plan(claims, observed(*instances))
     return plan
@@ -47,7 +47,7 @@ def test_the_same_gives_the_same_plan() -> None:
 
 
 def test_an_unchanged_instance_keeps_its_planned_renewal() -> None:
-    """Beside what is planned anew."""
+    """Another instance is planned again."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
     second = planned(earlier, CLAIMS, STANDS[0], stored(instance(2), status=DOWN))
@@ -57,7 +57,7 @@ def test_an_unchanged_instance_keeps_its_planned_renewal() -> None:
 
 
 def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
-    """Only the same object needs no comparison."""
+    """Only the very same object needs no comparison."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
     again = planned(earlier, CLAIMS, STANDS[0], replace(STANDS[1], instance=replace(STANDS[1].instance)))
@@ -65,7 +65,7 @@ def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
 
 
 def test_changed_claims_are_compared() -> None:
-    """A pod that is not ready any more, and one that another syncer wants."""
+    """One pod is no longer ready, and another syncer wants an instance."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1), endpoint(2, ready=False))]), *STANDS)
@@ -76,7 +76,6 @@ def test_changed_claims_are_compared() -> None:
 
 
 def test_a_removed_instance_is_forgotten() -> None:
-    """What was remembered of it is dropped."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1))]), STANDS[0])
@@ -84,7 +83,7 @@ def test_a_removed_instance_is_forgotten() -> None:
 
 
 def test_a_plan_of_the_same_is_not_made_again() -> None:
-    """Nor where another app's instance is the same; a new one beside ours is looked at."""
+    """Another app's instance does not matter. A new instance at our pod's address does."""
     earlier = EarlierPlan()
     pods_own = changed(foreign(), ip_addr=STANDS[0].instance.ip_addr)
     first = planned(earlier, CLAIMS, *STANDS, foreign(app="dc"))
@@ -95,7 +94,7 @@ def test_a_plan_of_the_same_is_not_made_again() -> None:
 
 
 def test_a_read_that_failed_is_planned_for() -> None:
-    """Though all else is the same."""
+    """Everything else is the same."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     unread = observed(*STANDS).refreshed({key(1): Unread(why="it did not answer")})

@@ -1,4 +1,4 @@
-"""What `policy`, `suspend` and `onDuplicate` keep a pass from doing, through whole passes."""
+"""`policy`, `suspend` and `onDuplicate`: what they keep a pass from doing, through whole passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 
 
 def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
-    """An app with so many ready pods, in sync, beside another app, so that what goes is not all that we own."""
+    """An app with this many ready pods, in sync. Another app exists, so that a removal does not concern all our
+    instances."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.cluster.apply(
@@ -56,7 +57,7 @@ def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
 
 
 def standing(world: FakeWorld) -> dict[InstanceKey, InstanceStatus]:
-    """What stands of the app."""
+    """The instances of the app, with their statuses."""
     return {one.key: one.status for one in world.registry.held.values() if one.key.app == "RATING"}
 
 
@@ -66,7 +67,7 @@ def mark(world: FakeWorld, number: int, name: str) -> str | None:
 
 
 def condition(world: FakeWorld, type_: str) -> Condition:
-    """The syncer's condition as it was written."""
+    """A condition of the syncer."""
     status = world.cluster.syncers[REF].status
     assert status is not None
     found = status.condition(type_)
@@ -75,7 +76,7 @@ def condition(world: FakeWorld, type_: str) -> Condition:
 
 
 def minutes(world: FakeWorld, count: int, *, scope: Scope | None = None) -> None:
-    """Passes, one a minute, each with Eureka's eviction after it."""
+    """Make passes, one a minute, each followed by Eureka's eviction."""
     world.scope = scope or world.scope
     for _ in range(count):
         world.later(60)
@@ -84,7 +85,7 @@ def minutes(world: FakeWorld, count: int, *, scope: Scope | None = None) -> None
 
 
 def lose_all(world: FakeWorld) -> None:
-    """Eureka loses its leases, and its cached list still shows them."""
+    """Eureka loses its leases, and its cached list still shows the instances."""
     world.registry.cached_for(30)
     world.registry.held.clear()
 
@@ -94,7 +95,7 @@ def lose_all(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_the_instance_of_a_gone_endpoint_is_down_not_renewed_and_expires(policy: str) -> None:
-    """It is never cancelled, and is registered as before when the endpoint is back."""
+    """It is never cancelled. When the endpoint is back, it is registered as before."""
     world = setting(policy=policy)
     world.cluster.apply(piece(endpoint(1)))
     report = world.run()
@@ -115,7 +116,7 @@ def test_the_instance_of_a_gone_endpoint_is_down_not_renewed_and_expires(policy:
 
 
 def test_the_report_shows_what_changes_where_a_cancel_becomes_down() -> None:
-    """Its marks, and its status if it was UP; the policy's mark only where it does not have it yet."""
+    """The marks change, and the status too if it was UP. The mark of the policy is a change only if it is new."""
     gone = Change(field=f"metadata.{GONE}", was="", becomes="true")
     down = Change(field="status", was="UP", becomes="DOWN")
     marked = Change(field=f"metadata.{POLICY}", was="", becomes="UpsertOnly")
@@ -133,7 +134,7 @@ def test_the_report_shows_what_changes_where_a_cancel_becomes_down() -> None:
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
-    """Its mark of being gone is taken off."""
+    """The mark of its end is removed."""
     world = setting(policy=policy)
     world.cluster.apply(piece(endpoint(1)))
     world.run()
@@ -155,7 +156,7 @@ def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
     ids=["terminating", "notReady: Cancel", "limit"],
 )
 def test_under_such_a_policy_no_reason_cancels_an_instance(policy: str, why: dict[str, Any]) -> None:
-    """Whatever else the spec says, the instance is turned DOWN instead."""
+    """The instance is turned DOWN instead, whatever else the spec says."""
     endpoints = why.pop("endpoints") if "endpoints" in why else ()
     world = setting(policy=policy)
     world.cluster.apply(piece(*endpoints), syncer(policy=policy, **why))
@@ -167,7 +168,7 @@ def test_under_such_a_policy_no_reason_cancels_an_instance(policy: str, why: dic
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_the_policy_holds_when_the_syncer_is_deleted(policy: str) -> None:
-    """Its instances are DOWN and expire; the finalizer waits for no more than the list."""
+    """Its instances are DOWN and expire. The finalizer waits only for the list."""
     world = setting(policy=policy)
     assert mark(world, 1, POLICY) == policy
     world.cluster.delete(REF)
@@ -184,7 +185,7 @@ def test_the_policy_holds_when_the_syncer_is_deleted(policy: str) -> None:
 
 
 def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_policy_cancels_nothing() -> None:
-    """What was never there needs no cancel; another's instance under our id is left alone."""
+    """An instance that was never registered needs no cancel. One of others under our id stays."""
     world = FakeWorld()
     world.cluster.apply(
         service(), piece(endpoint(1, ready=False)), syncer(policy="UpsertOnly", finalizers=(CLEANUP_FINALIZER,))
@@ -197,7 +198,7 @@ def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_p
 
 
 def test_the_policy_holds_for_an_orphan() -> None:
-    """A syncer that was deleted without its finalizer."""
+    """Its syncer was deleted without its finalizer."""
     world = setting(policy="UpsertOnly")
     del world.cluster.syncers[REF]
     world.run()
@@ -206,7 +207,7 @@ def test_the_policy_holds_for_an_orphan() -> None:
 
 
 def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
-    """Its spec is broken by now, and its instances say what holds."""
+    """Its spec is broken now, and the marks of its instances count."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(syncer(selector={}))
     world.cluster.delete(REF)
@@ -216,7 +217,7 @@ def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_a_new_policy_holds_for_older_instances_after_its_syncer_is_gone(policy: str) -> None:
-    """An instance that is left to expire is marked then at the latest."""
+    """An instance that is left to expire gets the new mark by then."""
     world = setting()
     world.cluster.apply(syncer(policy=policy), piece(endpoint(1)))
     world.run()
@@ -228,7 +229,7 @@ def test_a_new_policy_holds_for_older_instances_after_its_syncer_is_gone(policy:
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_a_new_policy_holds_for_older_instances_of_a_syncer_not_served(policy: str) -> None:
-    """No pass marks the instances of such a syncer, so the spec decides."""
+    """No pass marks such instances, so the spec decides."""
     world = setting()
     world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
     world.cluster.apply(syncer(policy=policy, port="grpc"), piece(endpoint(1)))
@@ -238,7 +239,7 @@ def test_a_new_policy_holds_for_older_instances_of_a_syncer_not_served(policy: s
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_a_new_policy_holds_for_older_instances_of_a_deleted_syncer(policy: str) -> None:
-    """It was changed and deleted between two passes."""
+    """The policy was changed and the syncer deleted between two passes."""
     world = setting()
     world.cluster.apply(syncer(policy=policy))
     world.cluster.delete(REF)
@@ -247,7 +248,7 @@ def test_a_new_policy_holds_for_older_instances_of_a_deleted_syncer(policy: str)
 
 
 def test_of_two_policies_that_cancel_nothing_the_spec_s_is_marked() -> None:
-    """The one that stands in the instance is the older."""
+    """The mark in the instance is older."""
     world = setting(policy="CreateOnly")
     world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
     world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"), piece(endpoint(1)))
@@ -256,7 +257,7 @@ def test_of_two_policies_that_cancel_nothing_the_spec_s_is_marked() -> None:
 
 
 def test_a_policy_of_a_later_version_cancels_nothing() -> None:
-    """Its syncer is invalid here."""
+    """For this version the syncer is invalid."""
     world = setting()
     world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
     world.cluster.apply(syncer(policy="Hoard"), piece(endpoint(1)))
@@ -265,7 +266,7 @@ def test_a_policy_of_a_later_version_cancels_nothing() -> None:
 
 
 def test_back_to_sync_cancels_what_was_left_to_expire() -> None:
-    """The mark of the policy goes from what stays."""
+    """The mark of the policy is removed from the instances that stay."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(piece(endpoint(1)))
     world.run()
@@ -277,7 +278,7 @@ def test_back_to_sync_cancels_what_was_left_to_expire() -> None:
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
 def test_an_instance_that_a_person_put_out_of_service_stays_so(policy: str) -> None:
-    """DOWN is trusted before an override, and the override is not forgotten."""
+    """Eureka trusts DOWN before an override, and does not forget the override."""
     world = setting(policy=policy)
     world.registry.override(key(2), OUT)
     world.cluster.apply(piece(endpoint(1)))
@@ -289,7 +290,7 @@ def test_an_instance_that_a_person_put_out_of_service_stays_so(policy: str) -> N
 
 
 def test_an_expiring_instance_is_not_renewed_while_the_clusters_uid_is_unknown() -> None:
-    """The mark shows it without a cluster."""
+    """Its mark is readable without the cluster."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(piece(endpoint(1)))
     world.run()
@@ -301,7 +302,7 @@ def test_an_expiring_instance_is_not_renewed_while_the_clusters_uid_is_unknown()
 
 
 def test_an_expiring_instance_is_not_renewed_while_eureka_cannot_be_read() -> None:
-    """A daemon renews what it knows to be registered, and this is not among it."""
+    """A daemon renews what it knows to be registered, and this instance is not part of it."""
     world = setting(policy="UpsertOnly")
     world.renewals = RenewalLedger(period=30, slack=5)
     world.run()
@@ -315,7 +316,7 @@ def test_an_expiring_instance_is_not_renewed_while_eureka_cannot_be_read() -> No
 
 
 def test_an_expiring_instance_is_not_renewed_for_a_syncer_not_served() -> None:
-    """That its spec is broken by now brings no endpoint back."""
+    """A broken spec brings no endpoint back."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(piece(endpoint(1)))
     world.run()
@@ -328,7 +329,7 @@ def test_an_expiring_instance_is_not_renewed_for_a_syncer_not_served() -> None:
 
 
 def test_upsert_only_changes_what_differs() -> None:
-    """Only cancels are not done."""
+    """Only cancels are left out."""
     world = setting(policy="UpsertOnly")
     world.cluster.apply(syncer(policy="UpsertOnly", metadata={"version": "2"}))
     world.run()
@@ -336,7 +337,7 @@ def test_upsert_only_changes_what_differs() -> None:
 
 
 def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
-    """Neither what the spec says anew nor what a person changed."""
+    """Neither a new spec nor a person's change leads to an update."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     by_hand = world.registry.held[key(1)]
     world.registry.put(changed(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
@@ -353,8 +354,8 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
 
 
 def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> None:
-    """A pod that turns unready while its spec changes: its status is the one change. An instance that differs no more
-    than that is renewed as it is; after a 404 one that is UP is registered again."""
+    """A pod becomes unready while its spec changes, and only the status changes. An instance with ignored differences
+    is renewed as it is. After a 404 an UP one is registered again."""
     world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
     world.run()
@@ -373,7 +374,7 @@ def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> N
 
 
 def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresses() -> None:
-    """A lost lease and a new pod under an old address are registrations."""
+    """A lost lease, and a new pod at an old address, are registrations."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(
         syncer(policy="CreateOnly", metadata={"version": "2"}), piece(endpoint(1), endpoint(2, pod="new"))
@@ -387,7 +388,7 @@ def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresse
 
 
 def test_a_renewal_that_meets_no_lease_registers_the_create_only_instance_again() -> None:
-    """Although it differs from what the spec says now, and though the list still shows it."""
+    """It is registered although it differs from the present spec, and although the list still shows it."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
     lose_all(world)
@@ -410,7 +411,7 @@ def test_a_not_ready_instance_under_create_only_is_not_registered_again() -> Non
 
 
 def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
-    """Neither pods that come, go or turn unready, nor another spec, nor a limit."""
+    """Pods may appear, disappear or become unready. The spec or a limit may change."""
     world = setting(pods=3)
     world.cluster.apply(
         syncer(suspend=True, limit=0, metadata={"version": "2"}),
@@ -428,7 +429,7 @@ def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
 
 
 def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
-    """A syncer that was in sync, and that a daemon suspends: the process remembers what it saw UP."""
+    """A syncer that was in sync is suspended. The daemon remembers which instances were UP."""
     world = setting(pods=pods, **spec)
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     world.run()
@@ -438,7 +439,8 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
 
 
 def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> None:
-    """Those that are listed and have no lease any more, ready or not; not those without an endpoint."""
+    """They are listed and have no lease any more, and their pods may be unready. Instances without an endpoint stay
+    away."""
     world = suspended(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -451,7 +453,7 @@ def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bool) -> None:
-    """It cannot know what Eureka lost and what was cancelled before; what exists is renewed all the same."""
+    """It cannot distinguish lost instances from cancelled ones. Every registered instance is renewed."""
     world = suspended()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     if listed:
@@ -469,7 +471,7 @@ def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bo
 
 
 def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
-    """Eureka comes back empty: what stood UP is registered again, and no more."""
+    """Eureka comes back empty. The UP instances are registered again, and no others."""
     world = suspended(limit=2)
     world.registry.held.clear()
     world.run()
@@ -478,7 +480,7 @@ def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
 
 
 def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
-    """Its app was another's name for a moment, and the list still shows what stood under the first."""
+    """Its app had another name for a moment. The list still shows the instances with the first name."""
     world = setting(pods=1)
     world.registry.cached_for(30)
     world.cluster.apply(syncer(appName="fresh"))
@@ -493,7 +495,7 @@ def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
 
 
 def test_a_syncer_that_is_created_suspended_gets_nothing_back_from_an_older_one() -> None:
-    """The list still shows what its predecessor had."""
+    """The list still shows the instances of its predecessor."""
     world = setting(pods=1)
     world.registry.cached_for(30)
     world.cluster.delete(REF)
@@ -508,7 +510,7 @@ def test_a_syncer_that_is_created_suspended_gets_nothing_back_from_an_older_one(
 
 
 def test_a_suspended_syncer_gains_nothing_by_another_mode() -> None:
-    """The list is older than the last registration, by another copy, and nothing is known of what that wrote."""
+    """Another copy made the last registration after this list, and its writes are unknown here."""
     world = setting(pods=1)
     held = dict(world.registry.held)
     world.registry.held.clear()
@@ -522,7 +524,7 @@ def test_a_suspended_syncer_gains_nothing_by_another_mode() -> None:
 
 
 def test_a_suspended_syncer_gains_nothing_from_a_list_without_its_instances() -> None:
-    """The list may be older than the registrations, and the process younger."""
+    """The list may be older than the registrations, and the process may be new."""
     world = setting(pods=0)
     world.registry.cached_for(30)
     world.cluster.apply(piece(endpoint(2)))
@@ -533,7 +535,7 @@ def test_a_suspended_syncer_gains_nothing_from_a_list_without_its_instances() ->
 
 
 def test_an_instance_that_cannot_be_read_is_not_registered_again() -> None:
-    """It may be registered; the next pass reads it again."""
+    """It may be registered. The next pass reads it again."""
     world = suspended(pods=1)
     world.registry.held.clear()
     world.run()
@@ -567,8 +569,7 @@ def no_registrations(world: FakeWorld) -> None:
 def test_a_lost_instance_is_registered_again_in_a_later_pass_despite_trouble(
     trouble: Callable[[FakeWorld], None], listed: bool
 ) -> None:
-    """An instance that was UP is not forgotten for the trouble, nor for those that could be registered in spite of
-    it."""
+    """An instance that was UP is not forgotten because of the failure, nor because others could be registered."""
     world = suspended()
     if listed:
         lose_all(world)
@@ -588,7 +589,7 @@ def test_a_lost_instance_is_registered_again_in_a_later_pass_despite_trouble(
 
 @pytest.mark.parametrize("when", list(When))
 def test_lost_instances_are_registered_again_whichever_call_fails(when: When) -> None:
-    """A pass in which a call fails leaves the rest to the next ones."""
+    """Later passes do what is left."""
     world = suspended()
     world.registry.held.clear()
     world.run()
@@ -607,7 +608,7 @@ def test_lost_instances_are_registered_again_whichever_call_fails(when: When) ->
 
 
 def test_an_instance_cancelled_between_two_suspensions_is_not_registered_again() -> None:
-    """By a pass that could not say so in a status."""
+    """The pass that cancelled it could write no status."""
     world = suspended()
     world.registry.cached_for(30)
     world.cluster.apply(syncer(limit=1))
@@ -626,7 +627,7 @@ def test_an_instance_cancelled_between_two_suspensions_is_not_registered_again()
 
 
 def test_a_suspended_syncer_that_cannot_be_served_loses_nothing() -> None:
-    """Not even what has lost its pod: nothing is changed."""
+    """Nothing is changed, even without the pod."""
     world = setting()
     world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
     world.cluster.apply(syncer(suspend=True, port="grpc"), piece(endpoint(1)))
@@ -635,14 +636,14 @@ def test_a_suspended_syncer_that_cannot_be_served_loses_nothing() -> None:
 
 
 def test_a_suspended_syncer_that_never_registered_does_not_begin() -> None:
-    """There is nothing to bring back."""
+    """It has nothing to restore."""
     world = setting(suspend=True)
     world.run()
     assert standing(world) == {}
 
 
 def test_a_suspended_syncer_can_be_deleted() -> None:
-    """Suspension is no lock."""
+    """A suspension does not prevent that."""
     world = setting(suspend=False)
     world.cluster.apply(syncer(suspend=True))
     world.cluster.delete(REF)
@@ -654,7 +655,7 @@ def test_a_suspended_syncer_can_be_deleted() -> None:
 
 
 def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read() -> None:
-    """Nobody sees what it has registered, and this process never saw it."""
+    """Its registered instances are unknown, and this process never saw them."""
     world = setting()
     world.cluster.apply(syncer(suspend=True))
     world.registry.held.clear()
@@ -667,13 +668,13 @@ def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read(
 
 
 def itself(number: int) -> ObservedInstance:
-    """What the pod's own Eureka client registered."""
+    """The instance that the pod's own Eureka client registered."""
     ip = f"10.0.0.{number}"
     return changed(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
 
 
 def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:
-    """The syncer says so in its Ready message, and every pass in a sentence."""
+    """The syncer's Ready message says so, and so does every pass."""
     world = FakeWorld()
     world.cluster.apply(service(), syncer(onDuplicate="Warn"), piece(endpoint(1), endpoint(2)))
     world.registry.put(itself(1), itself(2))
@@ -690,8 +691,8 @@ def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> 
     ) in ready.message
 
 
-def test_with_skip_it_is_not() -> None:
-    """The default: a conflict that names the pod's own."""
+def test_with_skip_a_pod_that_registers_itself_is_not_registered_a_second_time() -> None:
+    """It is the default. The conflict names the pod's own instance."""
     world = FakeWorld()
     world.cluster.apply(service(), syncer(onDuplicate="Skip"), piece(endpoint(1), endpoint(2)))
     world.registry.put(itself(1))
@@ -701,7 +702,7 @@ def test_with_skip_it_is_not() -> None:
 
 
 def test_marks_are_written_for_limit_and_policy_together() -> None:
-    """Both can be read back from the registry alone."""
+    """Both can be read back from Eureka alone."""
     world = setting(policy="UpsertOnly", limit={"share": "50%"})
     found = next(one for one in world.registry.held.values() if one.key.app == "RATING")
     assert (found.metadata[POLICY], found.metadata[LIMIT]) == ("UpsertOnly", "share 50%")

@@ -1,4 +1,4 @@
-"""Whole passes of a syncer with a limit: who comes in, who stays, who goes."""
+"""A syncer with a limit, through whole passes: which instances are registered, stay, or are removed."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 
 def data_centre(count: int) -> list[ObservedInstance]:
-    """So many instances of the VIP that register themselves."""
+    """This many instances of the VIP register themselves."""
     return [changed(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
 
 
 def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> FakeWorld:
-    """A Service with so many ready pods, and so many instances in the data centre."""
+    """A Service with this many ready pods, and this many instances in the data centre."""
     world = FakeWorld(cache=cache)
     world.brake = BrakeLimits(loss_percent=100, apps_floor=10)
     world.cluster.apply(service(), syncer(**spec))
@@ -58,29 +58,29 @@ def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> Fak
 
 
 def ready(world: FakeWorld, numbers: Iterable[int], not_ready: Iterable[int] = ()) -> None:
-    """The pods behind the Service are these now."""
+    """Set the pods behind the Service."""
     world.cluster.apply(piece(*(endpoint(n) for n in numbers), *(endpoint(n, ready=False) for n in not_ready)))
 
 
 def limit(world: FakeWorld, value: Any) -> None:
-    """The person edits the limit; None takes it out."""
+    """Edit the limit; None removes it."""
     world.cluster.apply(syncer(**({} if value is None else {"limit": value})))
 
 
 def up(world: FakeWorld) -> set[InstanceKey]:
-    """Ours that are UP."""
+    """Our UP instances."""
     held = world.registry.held.values()
     return {one.key for one in held if one.status is InstanceStatus.UP and "eurekube.owner" in one.metadata}
 
 
 def others_gone(world: FakeWorld, left: int) -> None:
-    """The data centre shrinks."""
+    """Remove all but `left` instances of the data centre."""
     for one in data_centre(100)[left:]:
         world.registry.held.pop(one.key, None)
 
 
 def settled(world: FakeWorld) -> PassReport:
-    """A pass, after which another has nothing to change."""
+    """Make a pass, after which another one changes nothing."""
     report = world.run()
     assert world.run().plan.changes == ()
     return report
@@ -101,14 +101,14 @@ def settled(world: FakeWorld) -> PassReport:
     ],
 )
 def test_so_many_are_registered_and_no_more(value: Any, others: int, expected: int) -> None:
-    """Of ten ready pods; the next pass has nothing to change."""
+    """There are ten ready pods, and the next pass changes nothing."""
     world = setting(pods=10, others=others, limit=value)
     settled(world)
     assert len(up(world)) == expected
 
 
 def test_raising_only_adds_and_lowering_only_takes_away() -> None:
-    """Through every step the sets are nested, in number, share and percentage of pods alike."""
+    """The sets of every step are nested, for a number, a share and a percentage of pods."""
     world = setting(pods=10, others=10, limit=1)
     settled(world)
     before = up(world)
@@ -126,7 +126,7 @@ def test_raising_only_adds_and_lowering_only_takes_away() -> None:
 
 
 def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eureka() -> None:
-    """The order of newcomers is that of a hash of their ids."""
+    """New instances are ordered by a hash of their ids."""
     world = setting(pods=10, limit=3)
     settled(world)
     first = up(world)
@@ -138,8 +138,7 @@ def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eure
 
 
 def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
-    """An instance that is not ready is no use to callers: another one is registered, and stays when the first is ready
-    again."""
+    """Callers cannot use an unready instance, so another one is registered. It stays when the first is ready again."""
     world = setting(pods=4, limit=1)
     settled(world)
     (first,) = up(world)
@@ -158,7 +157,7 @@ def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
 
 @pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
 def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
-    """The data centre shrinks, or half of our pods end: those of ours that are left and serve stay."""
+    """The data centre shrinks, or half of our pods end. Our instances that are left and serve stay."""
     world = setting(pods=10, others=6, limit=value)
     settled(world)
     standing = up(world)
@@ -170,7 +169,7 @@ def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
 
 
 def test_a_share_is_raised_after_the_data_centre_shrank() -> None:
-    """Raised is not lowered: nothing goes, although the present numbers would give us less."""
+    """A raised limit is not a lowered one. Nothing is removed, although the present numbers would give fewer places."""
     world = setting(pods=10, others=9, limit={"share": "40%"})
     settled(world)
     standing = up(world)
@@ -182,7 +181,7 @@ def test_a_share_is_raised_after_the_data_centre_shrank() -> None:
 
 
 def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
-    """A person asked: the present numbers count."""
+    """A person asked for it, so the present numbers count."""
     world = setting(pods=10, others=9, limit={"share": "50%"})
     settled(world)
     assert len(up(world)) == 9
@@ -193,7 +192,7 @@ def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
 
 
 def test_limit_zero_removes_all_instances_ready_or_not() -> None:
-    """The condition says so, and the syncer registers again when the limit is gone."""
+    """The condition says so. Without the limit the syncer registers again."""
     world = setting(pods=3)
     add_another_app(world)
     settled(world)
@@ -213,7 +212,7 @@ def test_limit_zero_removes_all_instances_ready_or_not() -> None:
 
 
 def add_another_app(world: FakeWorld) -> None:
-    """So that what goes is not all that we own."""
+    """Add an app, so that a removal does not concern all our instances."""
     world.cluster.apply(
         syncer("other", selector={"app": "other"}),
         service("other", labels={"app": "other"}),
@@ -222,7 +221,7 @@ def add_another_app(world: FakeWorld) -> None:
 
 
 def test_a_lowered_limit_may_remove_many_instances_but_never_all() -> None:
-    """40 of 50 may be removed, but never all that we own."""
+    """It may remove 40 of 50."""
     world = setting(pods=50)
     world.brake = BrakeLimits()
     settled(world)
@@ -237,7 +236,7 @@ def test_a_lowered_limit_may_remove_many_instances_but_never_all() -> None:
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("value", [1, "20%"])
 def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number: int, value: Any) -> None:
-    """Whichever of the three it is: another stays UP, and the override is not forgotten."""
+    """Another instance stays UP, whichever of the three is out of service. The override is not forgotten."""
     world = setting(pods=3)
     settled(world)
     world.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
@@ -251,7 +250,7 @@ def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number:
 
 
 def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_service() -> None:
-    """The one that callers reach moves to another address: its app must not go to nothing."""
+    """The instance that callers reach moves to another address. Its app must not lose its last one."""
     world = setting(pods=2)
     settled(world)
     world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
@@ -265,7 +264,7 @@ def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_ser
 
 
 def test_an_out_of_service_instance_keeps_its_place_and_its_override() -> None:
-    """Nobody takes its place, and a lowered limit does not cancel it."""
+    """No other instance gets its place, and a lowered limit does not cancel it."""
     world = setting(pods=3, limit=1)
     settled(world)
     (first,) = up(world)
@@ -278,7 +277,7 @@ def test_an_out_of_service_instance_keeps_its_place_and_its_override() -> None:
 
 
 def test_an_outdated_list_registers_no_pod_beyond_the_limit() -> None:
-    """A substitute registered a moment ago is read uncached before another would be registered."""
+    """Before another pod is registered, a recent substitute is read uncached."""
     world = setting(pods=6, limit=1, cache=30)
     world.run()
     world.later(31)
@@ -290,12 +289,12 @@ def test_an_outdated_list_registers_no_pod_beyond_the_limit() -> None:
     (second,) = up(world)
     lost = next(n for n in rest if key(n) != second)
     ready(world, [n for n in rest if n != lost])
-    world.run()  # the list still shows the first
+    world.run()  # the list still shows the first one
     assert up(world) == {second}
 
 
 def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> None:
-    """Another process registered one a moment ago. It is read uncached, though the list makes it one too many."""
+    """Another process registered one a moment ago. It is read uncached, although the list gives it no place."""
     every = setting(pods=6, limit=1)
     every.run()
     (comes_first,) = up(every)
@@ -310,7 +309,7 @@ def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> No
 
 
 def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
-    """Nothing is decided on an instance that may be registered."""
+    """It may be registered, so nothing is decided on it."""
     world = setting(pods=4, limit=1, cache=30)
     world.registry.list_instances()  # the list is empty for 30 s
     world.run()
@@ -322,7 +321,8 @@ def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
 
 
 def test_an_unread_instance_takes_no_place_of_one_known_to_be_up() -> None:
-    """Two that were DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
+    """Two that were DOWN become ready, and cannot be read. The instance that callers reach is not over the limit
+    because of them."""
     world = setting(pods=3, limit=3)
     settled(world)
     ready(world, [1], not_ready=[2, 3])
@@ -342,7 +342,7 @@ def test_an_unread_instance_takes_no_place_of_one_known_to_be_up() -> None:
 
 
 def test_a_lowered_limit_removes_no_one_for_one_that_cannot_be_read() -> None:
-    """The list may be old: what it shows may be gone, and the other the last."""
+    """The list may be old. The unread instance may be gone, and the other one may be the last."""
     world = setting(pods=2, limit=2)
     add_another_app(world)
     settled(world)
@@ -356,7 +356,8 @@ def test_a_lowered_limit_removes_no_one_for_one_that_cannot_be_read() -> None:
 
 
 def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
-    """All is renewed that may stand, and nothing comes in: to a process that begins, who stands is not known."""
+    """Every instance that may be registered is renewed, and none is added. A new process does not know which are
+    registered."""
     world = setting(pods=4, limit=1)
     world.run()
     world.registry.unreadable = UNREADABLE
@@ -368,7 +369,7 @@ def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
 
 
 def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -> None:
-    """A share is of what callers find; what this syncer itself takes out in this pass is no part of it."""
+    """A share counts what callers find. Instances that this syncer removes in the same pass do not count."""
     mine = [stored(instance(number)) for number in (7, 8, 9)]
     theirs = changed(stored(instance(5, app="else")), vip_address="a,Rating")
     theirs = changed(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
@@ -383,10 +384,10 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
 
 
 def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
-    """Else one tenant could take all the time of a pass."""
+    """Otherwise one tenant could take all the time of a pass."""
 
     def seconds(number: int) -> float:
-        """For so many syncers, of each of which one instance stands."""
+        """The time for this many syncers with one registered instance each."""
         names = [f"app-{n}" for n in range(number)]
         wants = desired(
             [syncer(name, selector={"app": name}, vipAddress="v,w", limit={"share": "50%"}) for name in names],
@@ -402,7 +403,7 @@ def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
 
 
 def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
-    """And what is asked for, where there are not enough pods; JSON has it too."""
+    """It also shows what the share asks for, if there are too few pods. JSON has it too."""
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
     assert (
@@ -427,8 +428,7 @@ VALUES = st.one_of(
 
 @given(st.data(), VALUES)
 def test_no_ready_instance_is_removed_while_pods_and_others_come_and_go(data: st.DataObject, value: Any) -> None:
-    """While nobody changes the limit, only instances that are not ready any more are removed, and nothing is changed
-    twice."""
+    """The limit stays the same. Only instances that are no longer ready are removed, and nothing is changed twice."""
     world = setting(pods=4, others=3, limit=value)
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.run()
@@ -446,7 +446,7 @@ YOUNG = SyncerRef(NS, "young")
 
 
 def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec: Any) -> FakeWorld:
-    """An older syncer that has registered all pods, and a younger one of the same app, with these limits."""
+    """An older syncer that registered all pods and a younger one of the same app, with these limits."""
     world = setting(pods=pods)
     world.brake = BrakeLimits()
     settled(world)
@@ -455,13 +455,13 @@ def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec
 
 
 def held_by(world: FakeWorld) -> dict[str, tuple[str, str]]:
-    """By address: status, and whose it is."""
+    """Status and syncer of each address."""
     held = world.registry.held.values()
     return {one.instance.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
 
 
 def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str, str]:
-    """Value, reason and message of one of its conditions."""
+    """Value, reason and message of a condition."""
     status = world.cluster.syncers[ref].status
     condition = status.condition(type_) if status else None
     assert condition is not None
@@ -470,7 +470,7 @@ def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str
 
 @pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
 def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) -> None:
-    """They stay UP and change hands; neither is in conflict, and nothing is cancelled on the way."""
+    """The instances stay UP and change their syncer. Neither is in conflict, and nothing is cancelled."""
     world = two_syncers(older=zero)
     report = settled(world)
     assert [type(action) for action in report.plan.changes] == [Update, Update]
@@ -482,8 +482,9 @@ def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) ->
         assert condition_of(world, ref, "Conflict")[0] == "False"
 
 
-def test_the_same_in_an_app_with_another_id() -> None:
-    """A syncer of another namespace writes another id for the same address: it is UP before the old one goes."""
+def test_with_limit_zero_a_younger_syncer_takes_over_under_another_id_without_a_gap() -> None:
+    """A syncer of another namespace has another id for the same address. It is UP before the old instance is
+    cancelled."""
     world = setting(pods=1)
     settled(world)
     world.scope = Scope(allowed=frozenset({("other", NS)}))
@@ -497,21 +498,21 @@ def test_the_same_in_an_app_with_another_id() -> None:
 
 
 def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> None:
-    """For one VIP: while the younger one's app cannot be registered, the older one's stays UP."""
+    """Both have one VIP. While the younger syncer's app cannot be registered, the older one's stays UP."""
     world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
     fresh = [key(n, app="rating-2") for n in (1, 2)]
     world.registry.refuse_register = dict.fromkeys(fresh, RegistryUnavailable("no"))
     world.run()
     assert up(world) == {key(1), key(2)}
     world.registry.refuse_register.clear()
-    assert world.run().held is not None  # all that we own would go, but for what is only now registered
+    assert world.run().held is not None  # all that we own would be removed, except for new registrations
     assert up(world) == {key(1), key(2), *fresh}
     settled(world)
     assert up(world) == set(fresh)
 
 
 def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
-    """What neither lets in goes, by the older one's lowered limit: a person asked for it."""
+    """Instances beyond it are removed because of the older syncer's lowered limit, which a person asked for."""
     world = two_syncers(pods=4, older=0, younger=1)
     report = settled(world)
     assert sorted(whose for _, whose in held_by(world).values()) == [str(YOUNG)]
@@ -519,7 +520,7 @@ def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
 
 
 def test_a_syncer_whose_limit_was_zero_gets_its_addresses_back_without_a_gap() -> None:
-    """They change hands once more; the younger is in conflict again, and may be deleted."""
+    """They change their syncer again. The younger one is in conflict, and may be deleted."""
     world = two_syncers(older=0)
     settled(world)
     limit(world, None)
@@ -533,8 +534,8 @@ def test_a_syncer_whose_limit_was_zero_gets_its_addresses_back_without_a_gap() -
     assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
 
 
-def test_with_a_limit_it_removes_what_it_does_not_let_in() -> None:
-    """Without evidence to the brake: nobody asked the younger syncer."""
+def test_an_older_syncer_with_a_limit_removes_a_younger_ones_instance_without_a_place() -> None:
+    """The removed instance was the younger syncer's, whose limit nobody lowered. The brake has no evidence for that."""
     world = two_syncers(pods=3, older=0)
     settled(world)
     limit(world, 2)
@@ -544,7 +545,7 @@ def test_with_a_limit_it_removes_what_it_does_not_let_in() -> None:
 
 
 def test_two_syncers_with_limit_zero_are_in_no_conflict() -> None:
-    """Nothing of either is registered."""
+    """No instance of either is registered."""
     world = two_syncers()
     add_another_app(world)
     settled(world)
@@ -557,7 +558,8 @@ def test_two_syncers_with_limit_zero_are_in_no_conflict() -> None:
 
 
 def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
-    """What a share comes to changes by itself, and two syncers would trade instances: the younger is in conflict."""
+    """The number of places changes by itself, and two syncers would exchange instances. The younger one is in
+    conflict."""
     world = two_syncers(pods=3, older=1)
     settled(world)
     assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)]
@@ -569,7 +571,7 @@ def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
 
 
 def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
-    """Suspended, it changes nothing: it is not detached, and the younger one takes nothing over."""
+    """A suspended syncer changes nothing. It is not detached, and the younger one takes over nothing."""
     world = two_syncers(older=0)
     world.cluster.apply(syncer(limit=0, suspend=True))
     settled(world)
@@ -578,7 +580,7 @@ def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
 
 
 def test_an_instance_that_cannot_be_read_again_is_not_handed_over_yet() -> None:
-    """It is renewed as it is, and handed over by the next pass."""
+    """It is renewed as it is, and the next pass hands it over."""
     world = two_syncers(older=0)
     world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
     world.run()
@@ -590,7 +592,7 @@ def test_an_instance_that_cannot_be_read_again_is_not_handed_over_yet() -> None:
 
 
 def test_while_eureka_cannot_be_read_a_limited_syncer_desires_what_it_did() -> None:
-    """How many its limit lets in is not known; never all its pods."""
+    """Its number of places is unknown. It never desires all its pods."""
     world = setting(pods=4, limit=1)
     settled(world)
     world.registry.unreadable = UNREADABLE

@@ -1,4 +1,4 @@
-"""What a limit comes to, counted by another rule than the product's: as many as it asks for, and not one fewer."""
+"""The exact number of places of a limit, counted by another rule than the program's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.unit.worlds.fakes import FakeWorld
 
 
 def claims(*ready: int, not_ready: tuple[int, ...] = (), terminating: tuple[int, ...] = (), **spec: Any) -> Desired:
-    """Of one syncer with these endpoints."""
+    """The claims of one syncer with these endpoints."""
     endpoints = [
         *(endpoint(number) for number in ready),
         *(endpoint(number, ready=False) for number in not_ready),
@@ -66,12 +66,12 @@ def beside(number: int, **changes: Any) -> ObservedInstance:
 
 
 def standing(number: int, mark: str, status: InstanceStatus = UP) -> ObservedInstance:
-    """An instance of ours that was let in under this limit; none where the mark is empty."""
+    """One of our instances that was registered under this limit. An empty mark means without one."""
     return stored(instance(number, metadata={LIMIT: mark} if mark else {}), status=status)
 
 
 def asked_for(value: Any, *, pods: int, others: int) -> int:
-    """How many places a limit asks for: the fewest that are no less than the part that it names."""
+    """The number of places that a limit asks for: the smallest one not below its part."""
     if isinstance(value, int):
         return value
     text = value if isinstance(value, str) else value["share"]
@@ -88,7 +88,7 @@ def asked_for(value: Any, *, pods: int, others: int) -> int:
 @pytest.mark.parametrize("not_ready_is", ["Down", "Cancel"])
 @pytest.mark.parametrize(("percent", "places"), [("50%", 4), ("51%", 5), ("12%", 1), ("13%", 2), ("100%", 5)])
 def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str, percent: str, places: int) -> None:
-    """Five are ready, three are not, two terminate: that is eight, however those that are not ready are registered."""
+    """Five are ready, three are unready and two terminate. That makes eight, however unready pods are registered."""
     found = claims(1, 2, 3, 4, 5, not_ready=(6, 7, 8), terminating=(9, 10), notReady=not_ready_is, limit=percent)
     assert len(let_in(within_limits(found, observed()))) == places
 
@@ -127,7 +127,7 @@ def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str,
     ],
 )
 def test_a_share_is_relative_to_the_others_that_callers_find(others: list[ObservedInstance], places: int) -> None:
-    """Half of all: as many of ours as others are UP under a VIP of ours, each counted once."""
+    """With a share of half, ours are as many as the others that are UP under our VIPs. Each counts once."""
     found = within_limits(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
     assert len(let_in(found)) == places
 
@@ -150,7 +150,8 @@ VALUES = st.one_of(
 def test_a_limit_is_reached_exactly(
     value: Any, ready: int, not_ready: int, others: int, stood: dict[int, tuple[str, InstanceStatus]]
 ) -> None:
-    """As many as it asks for, or as are ready. What the same percentage let in before stays, unless it is DOWN."""
+    """There are as many as the limit asks for, or as are ready. Instances under the same percentage stay, unless they
+    are DOWN."""
     found = claims(*range(1, ready + 1), not_ready=tuple(range(11, 11 + not_ready)), limit=value)
     there = [standing(number, mark, status) for number, (mark, status) in stood.items() if number <= ready]
     admitted = within_limits(found, observed(*there, *(beside(number) for number in range(others))))
@@ -174,7 +175,7 @@ def test_a_limit_is_reached_exactly(
 @pytest.mark.parametrize("wanted_stands", [True, False])
 @pytest.mark.parametrize(("value", "inside"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
 def test_an_instance_that_may_still_be_wanted_has_its_place(value: Any, inside: int, wanted_stands: bool) -> None:
-    """It is kept, so of four that are ready one fewer is registered. An instance that is DOWN has no place."""
+    """It is kept, so one of four ready pods fewer is registered. A DOWN instance has no place."""
     found = claims(1, 2, 3, 4, limit=value)
     claim = found.claims[REF]
     assert isinstance(claim, Serving)
@@ -188,7 +189,7 @@ def test_an_instance_that_may_still_be_wanted_has_its_place(value: Any, inside: 
 
 
 def test_addresses_that_an_older_syncer_only_holds_take_no_place() -> None:
-    """The older one is suspended: the younger registers nothing at its addresses, and two others instead."""
+    """The older syncer is suspended. The younger one registers nothing at its addresses, and uses two others."""
     older = syncer("older", created=500, suspend=True, selector={"service": "older"}, appName="rating")
     behind_both = [piece(endpoint(1), endpoint(2), endpoint(3), endpoint(4))]
     behind_older = [piece(endpoint(1), endpoint(2), service="older")]
@@ -202,13 +203,13 @@ def test_addresses_that_an_older_syncer_only_holds_take_no_place() -> None:
 
 
 def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
-    """Nothing of it is over the limit, and nothing is let in by it."""
+    """Its limit neither removes nor registers an instance."""
     found = claims(1, 2, 3, limit=1, suspend=True)
     assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == found
 
 
 def test_a_lowered_limit_keeps_an_up_instance_rather_than_one_out_of_service() -> None:
-    """One place is left for two."""
+    """One place is left for two instances."""
     found = claims(1, 2, limit=1)
     assert let_in(within_limits(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
     assert let_in(within_limits(found, observed(standing(1, "1", OUT), standing(2, "2", UP)))) == {key(2)}
@@ -216,19 +217,19 @@ def test_a_lowered_limit_keeps_an_up_instance_rather_than_one_out_of_service() -
 
 @pytest.mark.parametrize("unread", [1, 2])
 def test_no_instance_is_removed_for_one_that_cannot_be_read(unread: int) -> None:
-    """It may be gone, and the other the last; whichever of the two comes first in the order."""
+    """The unread instance may be gone, and the other one may be the last. Their order does not matter."""
     there = observed(standing(1, "2"), standing(2, "2")).refreshed({key(unread): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, limit=1), there)) == {key(1), key(2)}
 
 
 def test_nothing_is_registered_for_an_unread_instance_beside_one_out_of_service() -> None:
-    """Both keep their places, and there are no more."""
+    """Both keep their places, and no others are free."""
     there = observed(standing(1, "2", OUT), standing(2, "2")).refreshed({key(2): Unread(why="timeout")})
     assert let_in(within_limits(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
 
 
 def test_nothing_is_read_again_where_nothing_new_is_registered() -> None:
-    """A steady state costs no call. Where a pod is to be registered, the others that wait are read, for they may be
+    """A steady state needs no reads. If a pod is to be registered, the others that wait are read, because they may be
     registered."""
     found = claims(1, 2, 3, limit=1)
     assert within_limits(found, observed(standing(1, "1"))).to_read == ()
@@ -236,7 +237,7 @@ def test_nothing_is_read_again_where_nothing_new_is_registered() -> None:
 
 
 def test_the_note_says_the_limit_and_how_many_pods_are_ready() -> None:
-    """Also where fewer are ready than the limit."""
+    """It also does so if fewer pods are ready than the limit allows."""
     assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == (
         "limit 3: registers 2 of 2 ready endpoints",
     )
@@ -246,7 +247,7 @@ def test_the_note_says_the_limit_and_how_many_pods_are_ready() -> None:
 
 
 def test_a_cancelled_instance_that_is_still_listed_takes_no_place() -> None:
-    """Another pod has its place by now. The list is older than the cancel, and a renewal would have registered it."""
+    """Another pod has its place. The list is older than the cancel, and a renewal would have registered it again."""
     world = FakeWorld()
     world.own_writes = OwnWrites(seconds=45)
     pods = range(1, 6)

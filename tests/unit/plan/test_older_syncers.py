@@ -1,4 +1,4 @@
-"""An older syncer that holds what a younger one has, and does not register it: nothing goes for that."""
+"""An older syncer claims a younger one's addresses without registering them: no instance is removed for that."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.unit.worlds.fakes import FakeWorld
 OPS, SHOP = "ops", "shop"
 ALLOWED = Scope(allowed=frozenset({(OPS, SHOP), (NS, SHOP)}))
 ACROSS = {"app": "rating", "namespace": SHOP}
-"""Neither is of the pods' own namespace: its syncers would come first, whatever their age."""
+"""Neither is the pods' own namespace, whose syncers would come first at any age."""
 OLDER, YOUNGER = SyncerRef(OPS, "older"), SyncerRef(NS, "younger")
 BLUE = {"app": "rating", "color": "blue"}
 PODS = (1, 2)
 
 
 def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
-    """The younger one serves two pods; other apps stand beside it, so that its own may go to nothing unhindered."""
+    """The younger syncer serves two pods. Other apps exist, so the brake does not keep its last instances."""
     world = FakeWorld()
     world.scope = ALLOWED
     for number, name in enumerate(("x", "y") if among_others else (), 50):
@@ -40,29 +40,29 @@ def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
 
 
 def pods(*numbers: int, unready: Collection[int] = ()) -> EndpointSlice:
-    """The slice of Service `rating`."""
+    """The slice of the Service `rating`."""
     return piece(*(endpoint(number, ready=number not in unready) for number in numbers), namespace=SHOP)
 
 
 def older(world: FakeWorld, **spec: Any) -> None:
-    """One of another namespace, that was created before, selects the same pods."""
+    """Add an older syncer of another namespace, which selects the same pods."""
     world.cluster.apply(syncer("older", namespace=OPS, created=1000, selector=ACROSS, **spec))
 
 
 def settled(world: FakeWorld) -> None:
-    """Passes in which a second look confirms whatever has to wait for one."""
+    """Enough passes for anything that waits for a second look."""
     for _ in range(3):
         world.run()
         world.later(30)
 
 
 def up(world: FakeWorld) -> set[InstanceKey]:
-    """What is UP as RATING."""
+    """The UP instances of RATING."""
     return {one.key for one in world.registry.held.values() if one.status is UP and one.key.app == "RATING"}
 
 
 def conflict(world: FakeWorld, ref: SyncerRef = YOUNGER) -> str:
-    """What the condition `Conflict` says."""
+    """The message of the condition Conflict."""
     status = world.cluster.syncers[ref].status
     condition = status.condition("Conflict") if status else None
     assert condition is not None
@@ -70,12 +70,12 @@ def conflict(world: FakeWorld, ref: SyncerRef = YOUNGER) -> str:
 
 
 def under(namespace: str) -> set[InstanceKey]:
-    """The keys of both pods in a namespace's ids."""
+    """The keys of both pods, with a namespace's ids."""
     return {key(number, namespace=namespace) for number in PODS}
 
 
 def test_a_suspended_older_syncer_removes_nothing() -> None:
-    """It registers nothing in their place; the younger one's condition says who holds them."""
+    """It registers nothing in their place. The younger syncer's condition says who has the addresses."""
     world = setting()
     older(world, suspend=True)
     settled(world)
@@ -96,7 +96,7 @@ def test_an_out_of_service_instance_stays_when_an_older_syncer_has_no_place(numb
 
 
 def test_a_younger_syncers_instance_follows_its_pod_beside_a_suspended_one() -> None:
-    """It is UP and DOWN as its pod is, and removed with its pod."""
+    """It turns UP and DOWN with its pod, and is removed with it."""
     world = setting()
     older(world, suspend=True)
     world.cluster.apply(pods(*PODS, unready=[2]))
@@ -111,7 +111,7 @@ def test_a_younger_syncers_instance_follows_its_pod_beside_a_suspended_one() -> 
 
 
 def test_an_instance_under_a_suspended_syncers_id_stays_until_its_pod_is_gone() -> None:
-    """Both are of one namespace: a suspended syncer changes nothing, and keeps nothing of a pod that is gone."""
+    """Both are of one namespace. A suspended syncer changes nothing, and keeps no instance of a pod that is gone."""
     world = setting()
     world.cluster.apply(syncer("older", created=1000, selector=ACROSS, suspend=True))
     settled(world)
@@ -125,7 +125,7 @@ def test_an_instance_under_a_suspended_syncers_id_stays_until_its_pod_is_gone() 
 
 
 def test_nothing_new_is_registered_while_an_older_syncer_holds_the_address() -> None:
-    """Neither a new pod, nor what is merely wanted, also where Eureka cannot be read."""
+    """This covers a new pod, and any wanted instance while Eureka cannot be read."""
     world = setting()
     older(world, suspend=True)
     world.cluster.apply(pods(*PODS, 3))
@@ -137,7 +137,7 @@ def test_nothing_new_is_registered_while_an_older_syncer_holds_the_address() -> 
 
 
 def test_an_older_syncer_that_is_resumed_takes_over_without_a_gap() -> None:
-    """First its own are registered, then the younger one's are cancelled."""
+    """Its own instances are registered first, and then the younger one's are cancelled."""
     world = setting()
     older(world, suspend=True)
     settled(world)
@@ -149,7 +149,7 @@ def test_an_older_syncer_that_is_resumed_takes_over_without_a_gap() -> None:
 
 
 def test_a_limit_gives_no_place_to_what_may_not_come_in() -> None:
-    """Of three pods the older one holds two, and the third is the one that is let in."""
+    """The older syncer has two of three pods. The third pod gets the place."""
     world = FakeWorld()
     world.scope = ALLOWED
     world.cluster.apply(service("blue", labels=BLUE, namespace=SHOP), service("green", namespace=SHOP))
@@ -165,7 +165,7 @@ def test_a_limit_gives_no_place_to_what_may_not_come_in() -> None:
 
 
 def test_a_readiness_gate_does_not_wait_for_what_is_not_registered() -> None:
-    """As where the older one registers it."""
+    """This is as if the older syncer registered it."""
     world = setting(among_others=False, readinessGate=True)
     older(world, suspend=True)
     gated = PodReadiness(namespace=SHOP, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False)
@@ -181,7 +181,7 @@ TWO_PORTS = (ServicePort(name="http", port=80), ServicePort(name="https", port=4
 
 @pytest.mark.parametrize("namespace", [NS, OPS])
 def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> None:
-    """The pods of one Service have no secure port: the older one cannot register them, and says so."""
+    """The pods of one Service have no secure port. The older syncer cannot register them, and reports that."""
     world = FakeWorld()
     world.scope = ALLOWED
     add_app(world, "x", 50)
@@ -208,7 +208,7 @@ def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> No
 
 
 def test_an_instance_of_the_older_syncer_itself_is_not_taken_over() -> None:
-    """It knows too little of the endpoint this time, and keeps the registered instance."""
+    """That syncer cannot see the whole endpoint for now, and keeps its registered instance."""
     mine = instance(1, ref=SyncerRef(NS, "older"))
     world = FakeWorld()
     world.registry.put(stored(mine))
@@ -225,7 +225,7 @@ def test_an_instance_of_the_older_syncer_itself_is_not_taken_over() -> None:
 
 
 def test_without_a_list_only_remembered_instances_are_registered_again() -> None:
-    """Whether the older one's own instance is registered there nobody can see."""
+    """It is unknown whether the older syncer's own instance is registered there."""
     claims = desired(
         [
             syncer("older", created=1, suspend=True, namespace=OPS, selector=ACROSS),

@@ -1,4 +1,4 @@
-"""What is done about each instance, and what never is."""
+"""The plan: which action each instance gets, and which it never gets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ POD = (piece(endpoint()),)
 UNMARKED = {k: v for k, v in instance().metadata.items() if k != "eurekube.pod"}
 OTHER_POD_THERE = (piece(endpoint(pod="rating-9"), service="another", name="another"),)
 UNMATCHED = (service(labels={}), service("another", labels={}))
-"""No syncer selects them, and their slices are kept up to date all the same."""
+"""No syncer selects these Services, but their slices are kept up to date."""
 STARTING = InstanceStatus.STARTING
 NOTHING = InstanceStatus.UNKNOWN
 
@@ -71,7 +71,7 @@ def plan_for(
     syncers: Any = None,
     **spec: Any,
 ) -> Plan:
-    """The plan of one syncer over what stands."""
+    """The plan of one syncer for these registered instances."""
     return make_plan(desired([syncer(**spec)] if syncers is None else syncers, services, slices), observed(*instances))
 
 
@@ -81,7 +81,7 @@ def only(plan: Plan) -> Action:
     return action
 
 
-# --- Never remove what should stay -------------------------------------------------------------------------------
+# --- Instances that must stay ------------------------------------------------------------------------------------
 
 FROZEN: dict[str, dict[str, Any]] = {
     "no Service matches": {"services": ()},
@@ -102,7 +102,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
 def test_instances_of_a_syncer_not_served_or_unknown_are_only_renewed(case: dict[str, Any]) -> None:
-    """An instance without an endpoint stays as it is, UP or DOWN; after a 404 it is not registered again."""
+    """Without an endpoint an instance stays as it is, UP or DOWN. After a 404 it is not registered again."""
     for status in (UP, DOWN, OUT):
         action = only(plan_for(stored(instance(status=status)), **{"slices": (), **case}))
         assert isinstance(action, Renew)
@@ -111,26 +111,26 @@ def test_instances_of_a_syncer_not_served_or_unknown_are_only_renewed(case: dict
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
 def test_a_syncer_not_served_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
-    """Nothing is registered from half a picture."""
+    """Incomplete knowledge registers nothing."""
     assert plan_for(**case) == Plan()
 
 
-def test_an_empty_service_is_empty() -> None:
-    """It matched and has no endpoints: what stood goes."""
+def test_the_instance_of_an_empty_service_is_cancelled() -> None:
+    """A Service that matches and has no endpoints is empty, and its instances are removed."""
     action = only(plan_for(stored(instance()), slices=(piece(),)))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.ABSENCE, "it has no endpoint any more")
 
 
 def test_a_kept_instance_is_cancelled_when_another_pod_has_its_address_and_port() -> None:
-    """That is positive evidence, from a complete list."""
+    """This is evidence from a complete list."""
     action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.REPLACED, "another pod has its address and port")
 
 
 def test_a_kept_instance_is_cancelled_when_a_complete_list_lacks_its_pod() -> None:
-    """And stays while its pod is in it."""
+    """It stays while its pod is in the list."""
     frozen = desired([syncer()], [], [])
     for living, goes in (("uid-of-rating-1", False), ("uid-of-another", True)):
         found = replace(frozen, living_pods={NS: Complete(data=frozenset({living}))})
@@ -151,28 +151,28 @@ def test_a_kept_instance_is_cancelled_when_a_complete_list_lacks_its_pod() -> No
     ids=["another namespace, no Service", "another namespace", "no selector", "ExternalName", "the Service is gone"],
 )
 def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slices: Any) -> None:
-    """Another namespace's slices may name any address, and nobody keeps those up to date whose Service selects none."""
+    """Slices of another namespace may name any address. Nobody updates the slices of a Service without a selector."""
     assert isinstance(only(plan_for(stored(instance()), services=services, slices=slices)), Renew)
 
 
 @pytest.mark.parametrize(
     ("slices", "metadata"),
     [
-        (POD, instance().metadata),  # it is still there itself
-        (OTHER_POD_THERE, UNMARKED),  # whose pod is unknown
+        (POD, instance().metadata),  # the pod itself is still there
+        (OTHER_POD_THERE, UNMARKED),  # its pod is unknown
         ((piece(endpoint(2), service="another"),), instance().metadata),  # another address
         ((piece(endpoint(pod="rating-9"), service="another", port=9090),), instance().metadata),  # another port
         ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
     ],
 )
 def test_a_kept_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
-    """Pods on the host's network share an address, so address and port and another pod are needed."""
+    """Pods on the host's network share an address. Only another pod with the same address and port proves something."""
     found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
     assert isinstance(only(found), Renew)
 
 
 def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
-    """While a source of the syncer is Unknown nothing of it is removed, not even what another pod replaced."""
+    """While a source of the syncer is unknown nothing of it is removed, even if another pod has its address."""
     other = syncer("other", namespace="other")
     taken = piece(endpoint(pod="other-9"), namespace="other")
     services: Listed[Service] = Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))
@@ -182,7 +182,7 @@ def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
 
 
 def test_nothing_is_removed_while_the_crd_is_being_deleted() -> None:
-    """Every syncer is being deleted, and no person wanted that."""
+    """Every syncer is being deleted, and no person intended that."""
     claims = desired([syncer(deleted=1)], [service()], POD, crd_live=TERMINATING)
     action = only(make_plan(claims, observed(stored(instance()))))
     assert isinstance(action, Renew)
@@ -190,7 +190,7 @@ def test_nothing_is_removed_while_the_crd_is_being_deleted() -> None:
 
 
 def test_an_unread_instance_is_renewed_and_not_changed() -> None:
-    """When the uncached read failed, the list alone is no reason to change or cancel anything."""
+    """After a failed uncached read, the list alone is no reason to change or cancel an instance."""
     for slices in (POD, ()):
         found = observed(stored(instance(), status=DOWN)).refreshed({key(): Unread(why="timeout")})
         action = only(make_plan(desired([syncer()], [service()], slices), found))
@@ -199,7 +199,8 @@ def test_an_unread_instance_is_renewed_and_not_changed() -> None:
 
 @pytest.mark.parametrize("late", [True, False])
 def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> None:
-    """The very first registration of an id needs an uncached 404. The report counts apart what nobody tried to read."""
+    """The first registration of an id needs an uncached 404. The report counts instances that nobody tried to read
+    separately."""
     found = observed().refreshed({key(): Unread(why="timeout", late=late)})
     plan = make_plan(desired([syncer()], [service()], POD), found)
     assert plan.actions == ()
@@ -207,8 +208,7 @@ def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> Non
 
 
 def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing() -> None:
-    """While Eureka cannot be read: after a 404 one that is UP is registered again; for one that is DOWN that would be a
-    first registration."""
+    """After a 404 an UP instance is registered again. For a DOWN one that would be a first registration."""
     slices = (piece(endpoint(1), endpoint(2, ready=False)),)
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
     renewals = plan.of(Renew)
@@ -217,16 +217,16 @@ def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing
 
 
 def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
-    """Defence in depth: a key whose holder is not served."""
+    """This is defence in depth: the key's holder is not served."""
     assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
     assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
 
 
-# --- What is wanted ----------------------------------------------------------------------------------------------
+# --- Desired instances -------------------------------------------------------------------------------------------
 
 
 def test_a_ready_endpoint_is_registered() -> None:
-    """And a never-ready one is not."""
+    """An endpoint that was never ready is not registered."""
     plan = plan_for(slices=(piece(endpoint(1), endpoint(2, ready=False)),))
     assert only(plan) == Register(
         instance=replace(instance(1), metadata=instance(1).metadata), syncer=REF, why="pod rating-1 is ready"
@@ -234,7 +234,7 @@ def test_a_ready_endpoint_is_registered() -> None:
 
 
 def test_an_instance_that_is_as_desired_is_renewed() -> None:
-    """And registered again after a 404 while it is UP; for a DOWN one that would be a first registration."""
+    """After a 404 it is registered again while it is UP. For a DOWN one that would be a first registration."""
     assert only(plan_for(stored(instance()))) == Renew(
         key=key(), syncer=REF, why="pod rating-1 is ready", if_gone=instance(), status=UP
     )
@@ -245,7 +245,7 @@ def test_an_instance_that_is_as_desired_is_renewed() -> None:
 
 @pytest.mark.parametrize(("ready", "was", "becomes"), [(True, DOWN, UP), (False, UP, DOWN), (True, NOTHING, UP)])
 def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, becomes: InstanceStatus) -> None:
-    """By a register of the whole instance, newer than what is stored."""
+    """The whole instance is registered, with a newer time than the stored one."""
     action = only(plan_for(stored(instance(), status=was, timestamp=77), slices=(piece(endpoint(ready=ready)),)))
     assert isinstance(action, Update)
     assert (action.instance.status, action.was, action.stored_timestamp) == (becomes, was, 77)
@@ -254,7 +254,7 @@ def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, beco
 
 @pytest.mark.parametrize(("drain", "grounds"), [({}, Grounds.ABSENCE), ({DRAIN_ANNOTATION: "true"}, Grounds.DRAINED)])
 def test_an_update_gives_the_brake_its_grounds(drain: dict[str, str], grounds: Grounds) -> None:
-    """A drain is a person's; a pod that is not ready may be the cluster's error. An override outlives a register."""
+    """A person causes a drain, and an unready pod may be the cluster's error. An override survives a registration."""
     services = (replace(service(), annotations=drain),)
     stands = stored(instance(), overridden=STARTING)
     action = only(plan_for(stands, services=services, slices=(piece(endpoint(ready=False)),)))
@@ -279,12 +279,12 @@ def test_an_update_gives_the_brake_its_grounds(drain: dict[str, str], grounds: G
     ],
 )
 def test_a_field_that_differs_is_a_change(change: dict[str, Any], field: str) -> None:
-    """Each by the name that it has in Eureka."""
+    """Each field has its name in Eureka."""
     assert [found.field for found in differences(instance(), changed(stored(instance()), **change))] == [field]
 
 
 def test_the_number_of_a_disabled_port_means_nothing() -> None:
-    """Eureka fills it in."""
+    """Eureka fills in that number."""
     assert differences(instance(), changed(stored(instance()), secure_port=Port(7002, False))) == ()
 
 
@@ -298,14 +298,14 @@ def test_the_number_of_a_disabled_port_means_nothing() -> None:
     ],
 )
 def test_metadata_that_others_added_is_theirs(ours: dict[str, str], theirs: dict[str, str], fields: list[str]) -> None:
-    """Only the keys that we wrote are compared."""
+    """Only keys that we wrote are compared."""
     wanted = instance(metadata=ours)
     found = stored(wanted, metadata={**wanted.metadata, **theirs})
     assert [change.field for change in differences(wanted, found)] == fields
 
 
 def test_metadata_that_is_removed_from_the_spec_is_removed_from_eureka() -> None:
-    """One that is empty by now is as good as gone: Eureka can empty a key, not delete it."""
+    """A key that is empty already counts as removed, because Eureka can empty a key but not delete it."""
     before = stored(instance(metadata={"a": "1", "b": ""}))
     assert [change.field for change in differences(instance(), before)] == ["metadata.a"]
 
@@ -319,8 +319,8 @@ def test_metadata_that_is_removed_from_the_spec_is_removed_from_eureka() -> None
         (DOWN, DOWN, UP, True),
         (STARTING, STARTING, UP, True),
         (STARTING, STARTING, DOWN, False),
-        (DOWN, OUT, UP, False),  # our own DOWN hides it; an UP brings it forth
-        (UP, UP, DOWN, False),  # a DOWN of ours is trusted first
+        (DOWN, OUT, UP, False),  # our own DOWN hides it, and an UP shows it again
+        (UP, UP, DOWN, False),  # Eureka trusts our DOWN first
         (DOWN, NOTHING, UP, False),
         (UP, NOTHING, DOWN, False),
     ],
@@ -328,7 +328,7 @@ def test_metadata_that_is_removed_from_the_spec_is_removed_from_eureka() -> None
 def test_a_persons_override_is_not_fought(
     status: InstanceStatus, override: InstanceStatus, wanted: InstanceStatus, expected: bool
 ) -> None:
-    """OUT_OF_SERVICE always stands, any other override against an UP only."""
+    """OUT_OF_SERVICE always stays. Any other override stays only against an UP."""
     assert overridden(stored(instance(), status=status, overridden=override), wanted) is expected
     changes = differences(instance(status=wanted), stored(instance(), status=status, overridden=override))
     assert bool(changes) is not expected
@@ -336,7 +336,7 @@ def test_a_persons_override_is_not_fought(
 
 @pytest.mark.parametrize(("was", "shown"), [("old-one", "***"), ("", "")], ids=["changed", "new"])
 def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
-    """Its change is; other metadata is shown as it is."""
+    """Only the fact of its change is shown. Other metadata is shown as it is."""
     there = {"user.password": was, "version": "1"} if was else {"version": "1"}
     wanted = {"user.password": "new-one", "version": "2"}
     changes = differences(instance(metadata=wanted), stored(instance(metadata=there)))
@@ -345,7 +345,7 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
     assert found["metadata.version"] == ("1", "2")
 
 
-# --- What is not wanted ------------------------------------------------------------------------------------------
+# --- Instances that are not desired ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -361,14 +361,14 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
 def test_an_endpoint_that_leaves_is_cancelled_on_its_grounds(
     found: Any, status: InstanceStatus, spec: dict[str, Any], expected: Grounds | None
 ) -> None:
-    """But not for being not ready while a person has it out of service: a cancel would forget that."""
+    """An unready endpoint that a person put out of service is not cancelled, because a cancel would forget that."""
     plan = plan_for(stored(instance(), status=status), slices=(piece(found),), **spec)
     action = next(action for action in plan.actions if action.key == key())
     assert (action.grounds if isinstance(action, Cancel) else None) == expected
 
 
 def test_instances_of_a_deleted_syncer_are_cancelled() -> None:
-    """Listed or not: a register may be younger than the list."""
+    """They need not be listed, because a registration may be younger than the list."""
     slices = (piece(endpoint(1), endpoint(2)),)
     plan = plan_for(stored(instance(1)), stored(instance(3)), slices=slices, deleted=1.0)
     cancels = plan.of(Cancel)
@@ -382,7 +382,8 @@ def test_instances_of_a_deleted_syncer_are_cancelled() -> None:
 
 
 def test_blocking_instances_are_read_in_the_same_order_by_every_process() -> None:
-    """Else two runs of one recorded pass make different calls: sets of texts have another order in each process."""
+    """Sets of strings have another order in each process. Two runs of a recorded pass would otherwise make different
+    calls."""
     others = [foreign(f"itself-{number}").key for number in range(1, 9)]
     in_the_way = [
         Blocked(key=key(number), syncer=REF, why="", obstacle=Obstacle.DUPLICATE, other=other)
@@ -395,7 +396,7 @@ def test_blocking_instances_are_read_in_the_same_order_by_every_process() -> Non
 
 
 def test_a_deleted_syncers_id_is_not_cancelled_when_it_belongs_to_others() -> None:
-    """A foreign instance under the id, one that a successor wants, one that could not be read."""
+    """An instance of others has it, a successor wants it, or it could not be read."""
     theirs = changed(foreign(), key=key(1))
     slices = (piece(endpoint(1), endpoint(2), endpoint(3)),)
     syncers = [syncer(deleted=1), syncer("successor", selector={"service": "successor"}, appName="rating")]
@@ -407,7 +408,7 @@ def test_a_deleted_syncers_id_is_not_cancelled_when_it_belongs_to_others() -> No
 
 
 def test_a_successor_takes_over_in_the_same_pass() -> None:
-    """A deleted syncer claims nothing, so the mark changes and nothing goes."""
+    """A deleted syncer claims nothing. The mark changes, and no instance is removed."""
     action = only(plan_for(stored(instance()), syncers=[syncer(deleted=1), syncer("successor")]))
     assert isinstance(action, Update)
     assert [change.field for change in action.changes] == [f"metadata.{SYNCER}"]
@@ -415,7 +416,7 @@ def test_a_successor_takes_over_in_the_same_pass() -> None:
 
 
 def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
-    """Two deleted syncers of the same pods ask for one DELETE, not two."""
+    """Two deleted syncers of the same pods need one DELETE, not two."""
     plan = plan_for(syncers=[syncer(deleted=1), syncer("twin", deleted=1)])
     assert [action.key for action in plan.actions] == [key()]
 
@@ -424,7 +425,7 @@ def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
 
 
 def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> None:
-    """No syncer of that name is there; another namespace's may be."""
+    """No syncer of that name is in this namespace. Another namespace may have one."""
     action = only(plan_for(stored(instance(ref=SyncerRef(NS, "gone"))), syncers=[]))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.ORPHANED, "there is no syncer rating/gone")
@@ -434,7 +435,7 @@ def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> No
 def test_an_orphan_that_was_written_before_the_crd_was_installed_may_have_lost_its_syncer_with_an_earlier_one(
     written: int, grounds: Grounds
 ) -> None:
-    """Its time is in milliseconds, the CRD's in seconds."""
+    """The instance has a time in milliseconds, and the CRD in seconds."""
     found = replace(desired([], [service()], POD), crd_installed=1000)
     action = only(make_plan(found, observed(stored(instance(), timestamp=written))))
     assert isinstance(action, Cancel)
@@ -442,7 +443,7 @@ def test_an_orphan_that_was_written_before_the_crd_was_installed_may_have_lost_i
 
 
 def test_an_orphan_of_a_namespace_that_was_not_listed_stays() -> None:
-    """Nobody looked whether its syncer exists."""
+    """It is unknown whether its syncer exists."""
     syncers: Listed[SyncerObject] = Listed(by_namespace={NS: Complete(data=())}, elsewhere=DENIED)
     action = only(plan_for(stored(instance(ref=SyncerRef("other", "rating"))), syncers=syncers))
     assert isinstance(action, Renew)
@@ -450,7 +451,7 @@ def test_an_orphan_of_a_namespace_that_was_not_listed_stays() -> None:
 
 
 def test_an_instance_out_of_scope_is_not_touched() -> None:
-    """Neither renewed nor cancelled: it is somebody else's."""
+    """It is neither renewed nor cancelled, because it belongs to others."""
     found = observed(stored(instance(ref=SyncerRef("other", "rating"))), scope=Scope(namespaces=frozenset({NS})))
     assert make_plan(desired([]), found) == Plan()
 
@@ -472,7 +473,7 @@ def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str
 
 
 def test_a_foreign_instance_is_in_no_action() -> None:
-    """Whatever its app."""
+    """Its app does not matter."""
     assert {action.key for action in plan_for(foreign(), stored(instance())).actions} == {key()}
 
 
@@ -513,27 +514,27 @@ ACTIONS: dict[str, Action] = {
     ids=["removes", "brings up", "comes last"],
 )
 def test_each_action_is_a_gain_a_loss_or_neither(test: Callable[[Action], object], names: set[str]) -> None:
-    """A removal is what callers lose: a cancel of an UP instance, or UP to DOWN."""
+    """A removal is what callers lose: the cancel of an UP instance, or a change from UP to DOWN."""
     assert {name for name, action in ACTIONS.items() if test(action)} == names
 
 
 @pytest.mark.parametrize("name", ["down", "cancel up"])
 def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
-    """A cancel has its own grounds."""
+    """The grounds of a cancel are its own."""
     action = ACTIONS[name]
     assert isinstance(action, Update | Cancel)
     assert action.grounds.positive is (name == "cancel up")
 
 
 def test_only_a_removal_that_somebody_wanted_has_evidence() -> None:
-    """A terminating endpoint, a deleted syncer, a lowered limit, a drain; an orphan or a missing endpoint may be the
-    cluster's error."""
+    """These are a terminating endpoint, a deleted syncer, a lowered limit and a drain. An orphan or a missing endpoint
+    may be the cluster's error."""
     wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED}
     assert {grounds for grounds in Grounds if grounds.positive} == wishes
 
 
 def test_a_plan_is_in_the_order_of_its_work() -> None:
-    """Renewals, registers, updates, then what takes away; each by key."""
+    """Renewals come first, then registrations and updates, and removals last. Each kind is sorted by key."""
     slices = (piece(*(endpoint(n) for n in (1, 2, 3, 4)), endpoint(5, ready=False)),)
     stands = [stored(instance(n)) for n in (6, 5, 4, 2)]
     plan = plan_for(*stands, stored(instance(3), status=DOWN), slices=slices)
@@ -550,14 +551,14 @@ def test_a_plan_is_in_the_order_of_its_work() -> None:
 
 
 def test_removals_come_after_every_other_change_and_cancels_come_last() -> None:
-    """Whatever the order of their keys."""
+    """The order of their keys does not matter."""
     stands = [stored(instance(1)), stored(instance(2)), stored(instance(3), status=DOWN)]
     plan = plan_for(*stands, slices=(piece(endpoint(2, ready=False), endpoint(3)),))
     assert [action.key for action in plan.actions] == [key(3), key(2), key(1)]
 
 
 def test_a_plan_id_is_a_checksum_over_the_removals_alone() -> None:
-    """The same set gives the same id, whatever else a pass does, and in any order."""
+    """The same removals give the same id in any order, whatever else a pass does."""
     down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     id_ = removal_id([down, gone])
     assert id_ == removal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
@@ -567,12 +568,12 @@ def test_a_plan_id_is_a_checksum_over_the_removals_alone() -> None:
 
 
 def test_an_update_to_down_and_a_cancel_are_different_removals() -> None:
-    """A person who approved the one did not approve the other."""
+    """An approval of one is no approval of the other."""
     assert removal_id([ACTIONS["down"]]) != removal_id([ACTIONS["cancel up"]])
 
 
 def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
-    """Used while the cluster does not tell who it is."""
+    """It is used while the cluster's identity is unknown."""
     plan = plan_renewals([stored(instance(2), status=DOWN), stored(instance(1))], "why")
     assert plan == Plan(
         actions=(
@@ -583,7 +584,7 @@ def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
 
 
 def test_conflicts_are_sorted() -> None:
-    """By key, whatever the order of the registry."""
+    """They are sorted by key, whatever the order of the registry."""
     others = [changed(foreign(), key=key(n)) for n in (2, 1)]
     plan = plan_for(*others, slices=(piece(endpoint(1), endpoint(2)),))
     assert [blocked.key for blocked in plan.blocked] == [key(1), key(2)]
@@ -591,7 +592,7 @@ def test_conflicts_are_sorted() -> None:
 
 
 def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
-    """A pod that is in its slice and not in the list of pods: neither changed nor cancelled."""
+    """A pod is in its slice but not in the list of pods. Its instance is neither changed nor cancelled."""
     claim = Serving(syncer=syncer(), proof=PROOF, verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)})
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     action = only(make_plan(claims, observed(stored(instance(1)))))
@@ -601,8 +602,7 @@ def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
 
 @pytest.mark.parametrize("absent", [True, False])
 def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absent: bool) -> None:
-    """An address that is awaited, Endpoints that are truncated; the instance of a terminating endpoint is cancelled all
-    the same."""
+    """An address is awaited, or Endpoints are truncated. The instance of a terminating endpoint is still cancelled."""
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,
@@ -615,7 +615,7 @@ def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absen
 
 
 def test_a_syncer_not_served_keeps_an_instance_that_a_younger_one_wants() -> None:
-    """It may be served again: its instance is renewed as it is, and the younger one is blocked."""
+    """The older syncer may be served again. Its instance is renewed as it is, and the younger one is blocked."""
     older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
@@ -626,14 +626,14 @@ def test_a_syncer_not_served_keeps_an_instance_that_a_younger_one_wants() -> Non
 
 
 def test_an_older_syncer_takes_over_from_a_younger_one_not_served() -> None:
-    """Seniority is as among those that serve."""
+    """Age decides, as among syncers that are served."""
     older, younger = syncer("old", created=1), syncer(port="grpc", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     assert isinstance(only(make_plan(claims, observed(stored(instance(1))))), Update)
 
 
 def test_the_younger_takes_over_when_the_older_is_deleted_without_a_gap() -> None:
-    """In the same pass, and by an update: the instance is never away."""
+    """An update in the same pass changes the owner, so the instance is never missing."""
     older, younger = syncer(created=1, deleted=5), syncer("young", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     action = only(make_plan(claims, observed(stored(instance(1)))))
@@ -642,7 +642,7 @@ def test_the_younger_takes_over_when_the_older_is_deleted_without_a_gap() -> Non
 
 
 def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
-    """Whichever of its ports ours names."""
+    """It does not matter which of its ports our instance has."""
     secure = ServicePort(name="https", port=443, target=8443)
     claims = desired([syncer(securePort="https")], [service("rating", secure)], [piece(endpoint(1), port_name="https")])
     own = changed(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
@@ -651,7 +651,7 @@ def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
 
 
 def test_another_pod_at_a_secure_port_is_evidence_too() -> None:
-    """The enabled port is the one that counts."""
+    """Only the enabled port counts."""
     was = changed(stored(instance(1)), port=Port(80, False), secure_port=Port(8080, True))
     claims = desired([syncer(port="grpc")], [service()], [piece(endpoint(1, pod="other"))])
     action = only(make_plan(claims, observed(was)))

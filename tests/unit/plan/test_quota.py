@@ -1,4 +1,4 @@
-"""A namespace has so many syncers and instances: what is beyond waits, and nothing is removed for it."""
+"""The quota of a namespace for syncers and instances: more than that waits, and nothing is removed for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ YOUNG = SyncerRef(NS, "young")
 
 
 def world_of(*numbers: int, most: int = 3, syncers: int = 500) -> FakeWorld:
-    """One app with these pods, in a namespace that may have `most` instances and so many `syncers`."""
+    """One app with these pods, in a namespace with quotas of `most` instances and of `syncers`."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=100, confirm_after=0)
     world.scope = Scope(most_instances=most, most_syncers=syncers)
@@ -28,12 +28,12 @@ def world_of(*numbers: int, most: int = 3, syncers: int = 500) -> FakeWorld:
 
 
 def pods(world: FakeWorld, *numbers: int) -> None:
-    """The pods of the older app."""
+    """Set the pods of the older app."""
     world.cluster.apply(piece(*map(endpoint, numbers)))
 
 
 def young(world: FakeWorld, *numbers: int, **spec: object) -> None:
-    """An app of a younger syncer, with these pods."""
+    """Add an app of a younger syncer, with these pods."""
     world.cluster.apply(
         service("young", labels={"app": "young"}),
         syncer("young", created=2000, selector={"app": "young"}, **spec),  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def young(world: FakeWorld, *numbers: int, **spec: object) -> None:
 
 
 def standing(world: FakeWorld) -> set[int]:
-    """The last numbers of the addresses that are UP."""
+    """The last numbers of the addresses of UP instances."""
     return {int(one.instance.ip_addr.rpartition(".")[2]) for one in world.registry.held.values() if one.status is UP}
 
 
@@ -74,7 +74,8 @@ def test_nothing_new_is_registered_beyond_the_quota() -> None:
 
 
 def test_a_quota_removes_nothing() -> None:
-    """It is lowered below what is registered: all of it is renewed, and the pods can still be replaced."""
+    """The quota is lowered below the number of instances. All of them are renewed, and their pods can still be
+    replaced."""
     world = world_of(1, 2, 3, most=9)
     world.run()
     world.scope = Scope(most_instances=1)
@@ -91,7 +92,7 @@ def test_a_quota_removes_nothing() -> None:
 
 
 def test_the_older_syncer_comes_first_but_takes_no_place_of_a_replaced_pod() -> None:
-    """The younger one keeps as many as it has, whoever waits; another namespace has places of its own."""
+    """The younger syncer keeps its number of instances, whoever waits. Another namespace has places of its own."""
     world = world_of(1, 2)
     young(world, 11, 12)
     world.cluster.apply(
@@ -112,7 +113,8 @@ def test_the_older_syncer_comes_first_but_takes_no_place_of_a_replaced_pod() -> 
 
 
 def test_pods_that_are_not_to_be_registered_have_no_place() -> None:
-    """Pods that are not ready, and those of a suspended syncer; an instance that could not be read again has one."""
+    """This covers unready pods and those of a suspended syncer. An instance that could not be read again has a
+    place."""
     world = world_of(1, 2)
     young(world, 11, 12, suspend=True)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), endpoint(4)))
@@ -126,7 +128,7 @@ def test_pods_that_are_not_to_be_registered_have_no_place() -> None:
 
 
 def test_while_eureka_cannot_be_read_nothing_is_removed_either() -> None:
-    """Nobody knows then how many there are."""
+    """The number of instances is unknown then."""
     world = world_of(1, 2, 3, most=9)
     world.run()
     world.scope = Scope(most_instances=1)
@@ -137,7 +139,7 @@ def test_while_eureka_cannot_be_read_nothing_is_removed_either() -> None:
 
 
 def test_a_shard_has_its_share_of_the_places() -> None:
-    """Rounded up."""
+    """The share rounds up."""
     index = next(number for number in (0, 1) if Shard(index=number, count=2).holds(REF))
     world = world_of(1, 2, 3, 4)
     world.scope = Scope(most_instances=3, shard=Shard(index=index, count=2))
@@ -147,7 +149,7 @@ def test_a_shard_has_its_share_of_the_places() -> None:
 
 @pytest.mark.parametrize("shard", [None, *(Shard(index=number, count=2) for number in (0, 1))])
 def test_the_oldest_syncers_are_served(shard: Shard | None) -> None:
-    """Of one age by name; the number is that of all shards."""
+    """Syncers of one age compare by name. The quota counts all shards together."""
     scope = Scope(most_syncers=2, shard=shard)
 
     def over(*syncers: SyncerObject) -> set[str]:
@@ -163,7 +165,7 @@ def test_the_oldest_syncers_are_served(shard: Shard | None) -> None:
 
 
 def test_registered_instances_of_a_syncer_beyond_the_quota_are_kept() -> None:
-    """Its pods are not followed; an instance is removed when its pod is gone, and a place that is free serves it
+    """Its pods are not followed, and an instance is removed when its pod is gone. With a free place it is served
     again."""
     world = world_of(1)
     young(world, 11, 12)
@@ -185,7 +187,7 @@ def test_registered_instances_of_a_syncer_beyond_the_quota_are_kept() -> None:
 
 
 def test_a_command_to_paste_has_the_same_quotas() -> None:
-    """Where they are not those by default."""
+    """The command has those that differ from the defaults."""
     assert Scope(most_syncers=7, most_instances=9).options == (
         "--max-syncers-per-namespace",
         "7",

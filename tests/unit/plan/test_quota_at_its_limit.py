@@ -1,4 +1,4 @@
-"""A namespace that is full: its apps lose no capacity, and its tenant gets no more places."""
+"""A namespace at its quota: its apps lose no capacity, and its tenant gets no more places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODY_READS = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 
 def another(world: FakeWorld, name: str, *numbers: int, created: float = 3000, **spec: object) -> SyncerRef:
-    """One more syncer with these pods, each of one app by its own name."""
+    """Add another syncer with these pods, and an app of its own name."""
     world.cluster.apply(
         service(name, labels={"app": name}),
         syncer(name, created=created, selector={"app": name}, **spec),  # type: ignore[arg-type]
@@ -31,16 +31,16 @@ def another(world: FakeWorld, name: str, *numbers: int, created: float = 3000, *
 
 
 def unready(world: FakeWorld, *endpoints: tuple[int, bool]) -> None:
-    """The pods of the older app, and whether each is ready."""
+    """Set the pods of the older app, and whether each is ready."""
     world.cluster.apply(piece(*(endpoint(number, ready=up) for number, up in endpoints)))
 
 
-# What is at the quota keeps its capacity.
+# Apps at the quota keep their capacity.
 
 
 def test_a_rollout_at_the_quota_waits_for_no_place_and_loses_none() -> None:
-    """A pod beyond it waits; it is registered in the pass in which an old one ends, before that is cancelled. An older
-    syncer whose pods wait does not get the place."""
+    """A pod beyond the quota waits. It is registered in the pass in which an old pod ends, before that one is
+    cancelled. An older syncer whose pods wait does not get the place."""
     world = world_of(1, 2)
     young(world, 11)
     world.run()
@@ -56,8 +56,8 @@ def test_a_rollout_at_the_quota_waits_for_no_place_and_loses_none() -> None:
 
 
 def test_a_pod_that_crashes_at_the_quota_is_replaced_at_once() -> None:
-    """It keeps its place against other apps, and not against its own. It is UP again when it is ready again, and then
-    nothing new comes."""
+    """It keeps its place against other apps, but not against its own. When it is ready again it is UP, and nothing new
+    is registered."""
     world = world_of(1, 2, 3)
     world.run()
     another(world, "elder", 21, created=1)
@@ -78,8 +78,8 @@ def test_a_pod_that_crashes_at_the_quota_is_replaced_at_once() -> None:
 
 
 def test_a_crash_of_one_app_takes_no_place_of_another() -> None:
-    """Both have a pod that is not ready, and get a new one for it, in the same pass or later; a third app that waits
-    gets none of their places."""
+    """Both apps have an unready pod and get a new one for it, in the same pass or later. A third app that waits gets no
+    place of theirs."""
     world = world_of(1, 2)
     young(world, 11)
     world.run()
@@ -99,7 +99,7 @@ def test_a_crash_of_one_app_takes_no_place_of_another() -> None:
 
 
 def test_crashing_pods_fill_no_more_than_twice_the_quota() -> None:
-    """Each generation was ready once, and stays registered while its pods are there."""
+    """Each generation was ready once, and stays registered while its pods exist."""
     world = world_of(1, 2, 3)
     seen: list[tuple[int, bool]] = []
     for generation in range(1, 30, 3):
@@ -114,7 +114,7 @@ def test_crashing_pods_fill_no_more_than_twice_the_quota() -> None:
 
 @pytest.mark.parametrize("braked", [False, True])
 def test_an_app_whose_pods_all_crashed_is_replaced_whole(braked: bool) -> None:
-    """Half of what is registered of it is not ready, and what is ready is replaced at once."""
+    """Half of its registered instances are not ready. Each ready one is replaced at once."""
     world = world_of(1, 2, most=2)
     if braked:
         world.brake = BrakeLimits()
@@ -128,7 +128,7 @@ def test_an_app_whose_pods_all_crashed_is_replaced_whole(braked: bool) -> None:
 
 
 def test_the_last_of_an_app_has_a_successor_whatever_crashes_beside_it() -> None:
-    """Three generations of another app crash; then the one pod of this app is replaced."""
+    """Three generations of another app crash. Then the only pod of this app is replaced."""
     world = world_of(1, 2, most=3)
     world.brake = BrakeLimits()
     young(world, 11)
@@ -147,8 +147,8 @@ def test_the_last_of_an_app_has_a_successor_whatever_crashes_beside_it() -> None
 
 @pytest.mark.parametrize("elder", [False, True])
 def test_in_a_blue_green_change_the_places_pass_to_the_new_syncer(elder: bool) -> None:
-    """Two syncers register one app. The pass that removes the one registers the other, although an older syncer
-    waits."""
+    """Two syncers register one app. The same pass removes one's instances and registers the other's, although an older
+    syncer waits."""
     world = world_of(1, 2, 3)
     world.run()
     if elder:
@@ -162,7 +162,7 @@ def test_in_a_blue_green_change_the_places_pass_to_the_new_syncer(elder: bool) -
 
 
 def test_a_deleted_syncer_gives_its_places_to_those_that_wait() -> None:
-    """In the same pass."""
+    """It does so in the same pass."""
     world = world_of(1, 2, 3)
     world.run()
     young(world, 11, 12)
@@ -173,7 +173,7 @@ def test_a_deleted_syncer_gives_its_places_to_those_that_wait() -> None:
 
 
 def test_a_pod_keeps_its_old_name_while_an_older_syncer_has_the_places() -> None:
-    """The app got another name. Without this the pod would be under neither."""
+    """The app got another name. Otherwise the pod would be registered under neither."""
     world = world_of(1, 2)
     young(world, 11)
     world.run()
@@ -191,7 +191,7 @@ def test_a_pod_keeps_its_old_name_while_an_older_syncer_has_the_places() -> None
 
 @pytest.mark.parametrize("mode", ["service", "pod"])
 def test_a_service_or_bare_endpoint_keeps_its_old_name_as_well(mode: str) -> None:
-    """Its address shows that it is the same."""
+    """The address shows that it is the same."""
     world = world_of(1, 2)
     world.cluster.apply(
         service("young", labels={"app": "young"}),
@@ -216,7 +216,7 @@ def test_a_service_or_bare_endpoint_keeps_its_old_name_as_well(mode: str) -> Non
 
 
 def test_an_out_of_service_instance_keeps_its_place() -> None:
-    """It comes back."""
+    """It will serve again."""
     world = world_of(1, 2, 3)
     world.run()
     world.registry.override(key(1), OUT)
@@ -229,7 +229,7 @@ def test_an_out_of_service_instance_keeps_its_place() -> None:
 
 
 def test_pods_are_replaced_far_beyond_a_quota_that_was_lowered() -> None:
-    """All at once, too."""
+    """All of them may be replaced at once."""
     world = world_of(*range(1, 9), most=9)
     world.run()
     world.scope = Scope(most_instances=1)
@@ -242,7 +242,7 @@ def test_pods_are_replaced_far_beyond_a_quota_that_was_lowered() -> None:
 
 
 def test_instances_of_a_broken_spec_keep_their_places() -> None:
-    """They are kept, and count."""
+    """They are kept, and they count."""
     world = world_of(1, 2, 3)
     world.run()
     world.cluster.apply(syncer(port="not a port of it"))
@@ -254,7 +254,7 @@ def test_instances_of_a_broken_spec_keep_their_places() -> None:
 
 
 def test_instances_of_another_class_keep_their_places() -> None:
-    """Instances that no installation serves are kept here, and count; so do those that another one serves."""
+    """Instances without an installation are kept here and count. So do those of another installation."""
     world = world_of(1, 2, 3)
     world.run()
     world.registry.put(foreign())
@@ -266,7 +266,7 @@ def test_instances_of_another_class_keep_their_places() -> None:
 
 
 def test_an_instance_whose_slices_are_missing_keeps_its_place() -> None:
-    """It is kept while the slices do not say enough."""
+    """It is kept while the slices are incomplete."""
     world = world_of(1, 2, 3)
     world.run()
     world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in (1, 2, 3))
@@ -278,8 +278,8 @@ def test_an_instance_whose_slices_are_missing_keeps_its_place() -> None:
 
 @pytest.mark.parametrize("road", ["names", "orphans", "own limit", "policy"])
 def test_held_removals_allow_no_more_than_twice_the_quota(road: str) -> None:
-    """New instances come before old ones are cancelled, and the brake may hold those for ever, or a policy leave them
-    to expire. The tenant moves on all the same."""
+    """New instances are registered before old ones are cancelled. The brake may hold those for ever, or a policy may
+    let them expire, while the tenant goes on."""
     most, world = 12, FakeWorld()
     world.scope = Scope(most_instances=most)
     conducts: dict[str, dict[str, Any]] = {
@@ -304,8 +304,8 @@ def test_held_removals_allow_no_more_than_twice_the_quota(road: str) -> None:
 
 
 def test_recovered_pods_give_no_room_beyond_twice_the_quota() -> None:
-    """Twice as many are UP as there are places: substitutes, and pods that recovered. All of them are to be removed,
-    and are held, and another syncer would take their app over."""
+    """Twice as many are UP as there are places: substitutes, and pods that recovered. Their removals are held, and
+    another syncer wants their app."""
     world = world_of(1, 2, 3)
     world.brake = BrakeLimits()
     world.cluster.apply(syncer(maxRemovalPercent=1))
@@ -327,7 +327,7 @@ def test_recovered_pods_give_no_room_beyond_twice_the_quota() -> None:
 
 
 def test_one_app_that_the_brake_holds_gives_no_way_beyond_twice_the_quota() -> None:
-    """While another syncer's removals of it are held, each removal of it is, also where a successor comes for it."""
+    """While another syncer's removals of the app are held, so is every removal of it, even with a successor."""
     most, world = 12, FakeWorld()
     world.scope = Scope(most_instances=most)
     another(world, "lost", *range(1, 7), appName="rating")
@@ -342,7 +342,7 @@ def test_one_app_that_the_brake_holds_gives_no_way_beyond_twice_the_quota() -> N
 
 
 def test_a_suspended_syncer_has_the_places_of_what_it_holds() -> None:
-    """Nothing new comes for it."""
+    """No new instance is registered for it."""
     world = world_of(1, 2, 3)
     world.run()
     world.cluster.apply(syncer(suspend=True))
@@ -366,11 +366,11 @@ def test_an_instance_that_could_not_be_read_again_keeps_its_place() -> None:
     assert standing(world) == {1, 2}
 
 
-# What is registered after Eureka lost its memory.
+# Instances after Eureka lost its leases.
 
 
 def test_instances_that_this_process_saw_are_registered_again_first() -> None:
-    """An older syncer, or a pod that comes first in the order of the keys, does not get their place."""
+    """Neither an older syncer nor a pod with an earlier key gets their place."""
     world = world_of(3)
     world.last_seen = LastSeen()
     young(world, 12, 13)
@@ -390,8 +390,8 @@ def test_instances_that_this_process_saw_are_registered_again_first() -> None:
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_while_eureka_cannot_be_read_no_more_than_the_quota_comes_back(remembers: bool) -> None:
-    """A renewal that finds nothing registers again what this process saw, or else what comes first. A pod that is not
-    ready takes no place."""
+    """A renewal with a 404 registers an instance that this process saw, or otherwise the first ones. An unready pod
+    takes no place."""
     world = world_of(4)
     world.last_seen = LastSeen() if remembers else None
     young(world, 12, 13)
@@ -410,7 +410,7 @@ def test_while_eureka_cannot_be_read_no_more_than_the_quota_comes_back(remembers
 
 
 def test_a_gate_does_not_wait_for_a_place() -> None:
-    """A rollout goes on, and the pod says why."""
+    """The rollout continues, and the pod's condition says why."""
     world = Rollout()
     world.scope = Scope(most_instances=1)
     world.pods(1)
@@ -427,7 +427,7 @@ def test_a_gate_does_not_wait_for_a_place() -> None:
 
 @pytest.mark.parametrize("gated", [True, False])
 def test_a_syncer_beyond_the_quota_says_that_its_gates_stay_closed(gated: bool) -> None:
-    """It is not read, so nobody knows its pods."""
+    """The syncer is not read, so its pods are unknown."""
     world = Rollout()
     world.scope = Scope(most_syncers=1)
     another(world, "beyond", 2, readinessGate=gated)

@@ -1,6 +1,6 @@
-"""Two namespaces whose syncers claim one address and port of one app: neither takes the other's instances out.
+"""Two namespaces claim one address and port of one app: neither causes the removal of the other's instances.
 
-Whoever may write Services, syncers and slices of his own namespace may write any address into them.
+A tenant may write any address into the Services, syncers and slices of its own namespace.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint,
 from tests.unit.worlds.fakes import FakeWorld
 
 BANK, EVIL = "bank", "a-evil"
-"""The second comes first by name, where two syncers are of one age."""
+"""The second sorts first by name, which decides between two syncers of one age."""
 VICTIM = SyncerRef(BANK, "rating")
 PODS = (1, 2, 3)
 PORT = ServicePort(name="http", port=8080)
 OLD = 1.0
-"""A syncer that stood on a shelf before the victim made his own."""
+"""The creation time of a syncer that waited from before the victim created its own."""
 
 
 def bank() -> FakeWorld:
-    """Three ready pods of one namespace, registered. The brake is off: it is not what keeps them."""
+    """Three registered, ready pods of one namespace. The brake is off, so it does not keep them."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
     world.cluster.apply(service(namespace=BANK), pods(*PODS), syncer(namespace=BANK))
@@ -50,20 +50,20 @@ def pods(*numbers: int) -> EndpointSlice:
 
 
 def standing(world: FakeWorld, namespace: str) -> set[int]:
-    """The last numbers of the addresses at which a namespace's instances are UP."""
+    """The last numbers of the addresses at which a namespace has UP instances."""
     held = [one for one in world.registry.held.values() if one.key.id.split(":")[1] == namespace and one.status is UP]
     return {int(one.instance.ip_addr.rpartition(".")[2]) for one in held}
 
 
 def settled(world: FakeWorld) -> None:
-    """Passes enough for whatever waits for a second look."""
+    """Enough passes for anything that waits for a second look."""
     for _ in range(3):
         world.run()
         world.later(30)
 
 
 def conflict(world: FakeWorld, ref: SyncerRef) -> str:
-    """What the condition `Conflict` says; empty where there is none."""
+    """The message of the condition Conflict, or an empty text."""
     status = world.cluster.syncers[ref].status
     found = status.condition("Conflict") if status else None
     assert found is not None
@@ -74,7 +74,7 @@ Attack = Callable[..., list[Any]]
 
 
 def by_host_name(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
-    """A syncer for each address, which it names as a fixed host."""
+    """A syncer for each address, with the address as a fixed host name."""
     hosts = [
         syncer(
             f"shelf-{number}",
@@ -91,7 +91,7 @@ def by_host_name(*numbers: int, ready: bool, created: float, **spec: Any) -> lis
 
 
 def by_external_ip(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
-    """One Service with all the addresses."""
+    """One Service with all of the addresses."""
     hosts = tuple(f"10.0.0.{number}" for number in numbers)
     return [
         replace(service("rating", PORT, namespace=EVIL), external_ips=hosts),
@@ -101,17 +101,17 @@ def by_external_ip(*numbers: int, ready: bool, created: float, **spec: Any) -> l
 
 
 def by_slices(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
-    """A Service without a selector, and a slice that is written by hand."""
+    """A Service without a selector, and a hand-written slice."""
     return _slices([endpoint(number, ready=ready, pod=None) for number in numbers], created, spec)
 
 
 def by_pods(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
-    """A slice that is written by hand and names pods of its own namespace, which there may be or not."""
+    """A hand-written slice that names pods of its own namespace, which may not exist."""
     return _slices([endpoint(number, ready=ready, pod=f"evil-{number}") for number in numbers], created, spec)
 
 
 def by_their_pods(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
-    """The same with the UIDs of the victim's pods, which anybody may read in Eureka."""
+    """The same with the UIDs of the other tenant's pods, which anybody may read in Eureka."""
     return _slices([endpoint(number, ready=ready) for number in numbers], created, spec)
 
 
@@ -136,7 +136,7 @@ BY_NOBODY = pytest.mark.parametrize("attack", BY_HAND, ids=lambda attack: attack
 def test_another_namespaces_claim_removes_no_ready_pod(
     attack: Attack, created: float, ready: bool, suspend: bool
 ) -> None:
-    """Whatever its age, and whether it registers anything itself."""
+    """Neither its age nor whether it registers anything matters."""
     world = bank()
     world.cluster.apply(*attack(*PODS, ready=ready, created=created, suspend=suspend, vipAddress="nobody"))
     for _ in range(4):
@@ -151,7 +151,7 @@ def test_another_namespaces_claim_removes_no_ready_pod(
 @pytest.mark.parametrize("suspend", [False, True], ids=["", "suspended"])
 @pytest.mark.parametrize("ready", [True, False], ids=["ready", "not ready"])
 def test_another_namespaces_claim_blocks_no_new_pod(attack: Attack, suspend: bool, ready: bool) -> None:
-    """It names the addresses of pods to come, and registers them before."""
+    """It names the addresses of future pods, and registers them first."""
     world = bank()
     world.cluster.apply(*attack(4, 5, 6, ready=ready, created=OLD))
     world.run()
@@ -165,7 +165,7 @@ def test_another_namespaces_claim_blocks_no_new_pod(attack: Attack, suspend: boo
 
 @BY_NOBODY
 def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered(attack: Attack) -> None:
-    """The condition names the syncer that has the address; an address that nobody else has is registered."""
+    """The condition names the syncer that has the address. An address of nobody else is registered."""
     world = bank()
     made = attack(3, 4, ready=True, created=OLD)
     world.cluster.apply(*made)
@@ -178,7 +178,7 @@ def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered
 
 @BY_NOBODY
 def test_an_already_registered_instance_stays_and_follows_its_service(attack: Attack) -> None:
-    """A slice names a pod of its namespace all the same when somebody forged it, so nothing is removed for it."""
+    """A forged slice can also name a pod of its namespace, so nothing is removed for it."""
     world = bank()
     world.cluster.apply(*attack(4, ready=True, created=OLD))
     world.run()
@@ -199,7 +199,7 @@ def test_an_already_registered_instance_stays_and_follows_its_service(attack: At
 def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
     attack: Attack, spec: Mapping[str, Any], blind: bool
 ) -> None:
-    """The list is older than the loss, and still shows both; or there is none, and the process remembers both."""
+    """The list is older than the loss and still shows both. Or there is no list, and the process remembers both."""
     world = bank()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=5)
     world.cluster.apply(*attack(4, ready=True, created=OLD))
@@ -217,7 +217,8 @@ def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
 
 
 def test_a_syncer_not_served_keeps_its_pods_whatever_foreign_slices_say() -> None:
-    """Its Service is gone for a moment, as while a chart is upgraded, and a slice elsewhere names another pod there."""
+    """Its Service is missing for a moment, as during the upgrade of a chart. A slice elsewhere names another pod
+    there."""
     world = bank()
     world.cluster.apply(*by_pods(*PODS, ready=True, created=OLD))
     world.cluster.services = [one for one in world.cluster.services if one.namespace != BANK]
@@ -238,7 +239,7 @@ def test_two_namespaces_pods_on_one_node_have_a_port_each() -> None:
 
 
 def test_an_address_that_passes_from_one_namespaces_pod_to_another_is_kept_from_neither() -> None:
-    """The slices of the first are a moment old: both stand until they are written anew."""
+    """The slices of the first namespace are old, so both instances stay until the slices are written again."""
     world = bank()
     theirs = (service(namespace=EVIL), piece(endpoint(1, pod="evil-1"), namespace=EVIL))
     world.cluster.apply(*theirs, syncer(namespace=EVIL, created=5000))
@@ -250,7 +251,7 @@ def test_an_address_that_passes_from_one_namespaces_pod_to_another_is_kept_from_
 
 
 def of_type(kind: str, **fields: Any) -> Service:
-    """The victim's Service, which callers reach from outside at 10.0.0.1:8080."""
+    """The tenant's Service, which callers outside reach at 10.0.0.1:8080."""
     port = ServicePort(name="http", port=8080, node_port=8080 if kind == "NodePort" else None)
     return replace(service("rating", port, namespace=BANK, type=kind), **fields)
 
@@ -266,7 +267,7 @@ WRITTEN = {
 
 
 def serving(found: Service, kind: str, *rest: Any, **spec: Any) -> FakeWorld:
-    """The victim's Service is the instance."""
+    """A world in which that Service is the instance."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
     world.cluster.nodes = Complete(data=(Node(name="n", internal=("10.0.0.1",)),))
@@ -279,7 +280,7 @@ def serving(found: Service, kind: str, *rest: Any, **spec: Any) -> FakeWorld:
 @HOW
 @pytest.mark.parametrize("kind", ALLOTTED)
 def test_a_services_own_address_belongs_to_its_namespace(attack: Attack, kind: str) -> None:
-    """As a pod's is: the cluster gives it to one Service. Who claims it first keeps it from nobody."""
+    """The cluster gives it to one Service, as it gives a pod's address to one pod. An earlier claim blocks nobody."""
     world = serving(ALLOTTED[kind], kind, *attack(1, ready=True, created=OLD))
     settled(world)
     assert standing(world, BANK) == {1}
@@ -288,7 +289,7 @@ def test_a_services_own_address_belongs_to_its_namespace(attack: Attack, kind: s
 
 @HOW
 def test_a_registered_written_address_is_not_removed_either(attack: Attack) -> None:
-    """Another namespace's slice names a pod there: that may be forged."""
+    """The pod there is named by another namespace's slice, which may be forged."""
     world = serving(WRITTEN["ExternalIP"], "ExternalIP")
     assert standing(world, BANK) == {1}
     world.cluster.apply(*attack(1, ready=True, created=OLD))
@@ -303,7 +304,7 @@ BLUE, GREEN = SyncerRef("blue", "rating"), SyncerRef("green", "rating")
 
 
 def colours(*, blue: Mapping[str, Any] | None = None, green: Mapping[str, Any] | None = None) -> FakeWorld:
-    """Two namespaces behind one Ingress; blue's syncer is the older one."""
+    """Two namespaces behind one Ingress. The syncer of blue is older."""
     world = FakeWorld()
     for namespace, created, spec in (("blue", 1000, blue), ("green", 2000, green)):
         if spec is not None:
@@ -312,7 +313,7 @@ def colours(*, blue: Mapping[str, Any] | None = None, green: Mapping[str, Any] |
 
 
 def behind_ingress(namespace: str, *, created: float, ready: bool = True, **spec: Any) -> list[Any]:
-    """A Service, its pod, and a syncer that names the host of the Ingress."""
+    """A Service, its pod, and a syncer with the host name of the Ingress."""
     return [
         service(namespace=namespace),
         piece(endpoint(1 if namespace == "blue" else 2, ready=ready), namespace=namespace),
@@ -321,12 +322,12 @@ def behind_ingress(namespace: str, *, created: float, ready: bool = True, **spec
 
 
 def namespaces(world: FakeWorld) -> list[str]:
-    """Whose instances are UP."""
+    """The namespaces of the UP instances."""
     return sorted(one.key.id.split(":")[1] for one in world.registry.held.values() if one.status is UP)
 
 
 def test_of_two_new_ones_the_older_registers() -> None:
-    """The other is told who has the address, and comes in when that one is gone."""
+    """The other one learns who has the address, and gets it when that one is gone."""
     world = colours(blue={}, green={})
     settled(world)
     assert namespaces(world) == ["blue"]
@@ -360,7 +361,7 @@ def test_an_older_one_that_registers_nothing_keeps_nobody_out(blue: Mapping[str,
 
 
 def test_two_registered_rivals_both_stay() -> None:
-    """They were registered before either claimed the other's address; each follows its own pods."""
+    """Each was registered before the other one claimed its address, and each follows its own pods."""
     world = colours(blue={"port": 443}, green={})
     world.cluster.apply(*behind_ingress("blue", created=1000, appName="other"))
     world.run()
@@ -376,7 +377,7 @@ def test_two_registered_rivals_both_stay() -> None:
 
 
 def test_a_registered_rival_is_read_before_an_older_syncer_registers() -> None:
-    """The list is up to half a minute old, and does not show yet what another process registered."""
+    """The list is up to half a minute old, and may lack what another process registered."""
     world = FakeWorld(cache=30)
     world.run()
     world.cluster.apply(*behind_ingress("green", created=2000))
@@ -387,7 +388,7 @@ def test_a_registered_rival_is_read_before_an_older_syncer_registers() -> None:
 
 
 def test_no_rival_is_registered_while_eureka_cannot_be_read() -> None:
-    """Nobody knows which of them is registered; one that this process saw is registered again."""
+    """It is unknown which of them is registered. One that this process saw is registered again."""
     claims = desired(
         [one for namespace in ("blue", "green") for one in behind_ingress(namespace, created=1)[2:]],
         [service(namespace=namespace) for namespace in ("blue", "green")],
@@ -403,7 +404,7 @@ def test_no_rival_is_registered_while_eureka_cannot_be_read() -> None:
 
 
 def test_a_pass_without_eurekas_list_says_that_it_does_not_know() -> None:
-    """A sentence says no more than was seen."""
+    """The message says only what was seen."""
     world = colours(blue={}, green={})
     world.run()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
@@ -413,7 +414,7 @@ def test_a_pass_without_eurekas_list_says_that_it_does_not_know() -> None:
 
 
 def test_three_namespaces_at_one_address_have_one_holder() -> None:
-    """All others name it."""
+    """The others name it."""
     world = colours(blue={}, green={})
     world.cluster.apply(*behind_ingress("red", created=500))
     settled(world)
@@ -423,10 +424,10 @@ def test_three_namespaces_at_one_address_have_one_holder() -> None:
 
 
 def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
-    """Else two tenants could take all the time of a pass."""
+    """Otherwise two tenants could take all the time of a pass."""
 
     def seconds(number: int) -> float:
-        """For so many syncers of each, at one host name."""
+        """The time for this many syncers of each, with one host name."""
         them = [
             syncer(f"s{n}", namespace=team, mode="service", appName=f"app{n}", service={"hostname": "shop.example.com"})
             for team in ("a", "b")
@@ -443,7 +444,7 @@ def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
 
 
 def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked() -> None:
-    """The younger one is told of its own namespace's syncer, and makes no claim against others."""
+    """The younger syncer learns of the other one in its own namespace, and makes no claim against others."""
     world = colours(blue={}, green={})
     world.cluster.apply(replace(behind_ingress("blue", created=3000)[2], name="second"))
     settled(world)
@@ -452,7 +453,7 @@ def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked
 
 
 def test_one_key_has_one_holder_wherever_its_services_are() -> None:
-    """Two syncers of one namespace select in two others, and name one host: their ids are one."""
+    """Two syncers of one namespace select in two others, and name one host. Their ids are the same."""
     scope = Scope(allowed=frozenset({("ops", "blue"), ("ops", "green")}))
     asked = [
         syncer(
@@ -484,7 +485,7 @@ def test_one_key_has_one_holder_wherever_its_services_are() -> None:
 def test_a_slice_does_not_affect_the_gate_of_another_namespaces_pod(
     how: dict[str, Any],
 ) -> None:
-    """UIDs of pods stand in Eureka for all to read."""
+    """Anybody may read the UIDs of pods in Eureka."""
     world = bank()
     world.cluster.apply(syncer(namespace=BANK, readinessGate=True))
     gated = PodReadiness(namespace=BANK, name="rating-4", uid="uid-of-rating-4", ready=True, registered=False)

@@ -1,4 +1,4 @@
-"""Short ways to write the objects of a test: only what the test is about needs to be said."""
+"""Short ways to build test objects: a test gives only what it is about."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NS = "rating"
 REF = SyncerRef(NS, "rating")
 DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
 PROOF = Complete(data=()).proof
-"""For an action that a test makes by hand."""
+"""For an action that a test builds itself."""
 TERMINATING = Unknown(cause=Cause.CRD_TERMINATING, message="the CRD is being deleted")
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ def syncer(
     status: SyncerStatus | None = None,
     **spec: Any,
 ) -> SyncerObject:
-    """A syncer whose spec is the keywords; by default it selects `app: rating`. One that is being deleted has our
-    finalizer, or it would be gone."""
+    """A syncer with these keywords as its spec. By default it selects `app: rating`. One that is being deleted has our
+    finalizer, because otherwise it would not exist."""
     ours = () if deleted is None else (CLEANUP_FINALIZER,)
     return SyncerObject(
         namespace=namespace,
@@ -107,7 +107,7 @@ def endpoint(
     address: str | None = None,
     pod: str | None = "",
 ) -> Endpoint:
-    """The endpoint `10.0.0.<number>` of the pod `rating-<number>`; `pod=None` makes it a bare address."""
+    """The endpoint `10.0.0.<number>` of the pod `rating-<number>`. `pod=None` makes it a bare address."""
     name = pod or f"rating-{number}"
     return Endpoint(
         address=address or f"10.0.0.{number}",
@@ -127,7 +127,7 @@ def piece(
     port: int | None = 8080,
     port_name: str = "http",
 ) -> EndpointSlice:
-    """A slice of the Service `rating` with its one port."""
+    """A slice of the Service `rating` with one port."""
     return EndpointSlice(
         namespace=namespace,
         name=name or f"{service}-abc",
@@ -161,7 +161,7 @@ def view(
     *,
     crd_live: Source[bool] | None = None,
 ) -> ClusterView:
-    """What a pass read; plain objects are complete lists."""
+    """The view of a pass. Plain objects become complete lists."""
     return ClusterView(
         identity=Complete(data=CLUSTER),
         syncers=syncers if isinstance(syncers, Listed) else listed(syncers),
@@ -179,7 +179,7 @@ def desired(
     crd_live: Source[bool] | None = None,
     scope: Scope | None = None,
 ) -> Desired:
-    """The claims of such a view."""
+    """The claims of this view."""
     return claim_all(view(syncers, services, slices, crd_live=crd_live), NAMING, scope or Scope())
 
 
@@ -199,7 +199,7 @@ def instance(
     vip: str | None = None,
     port: int = 8080,
 ) -> Instance:
-    """What the pod `rating-<number>` at `10.0.0.<number>` should be in Eureka."""
+    """The desired instance of the pod `rating-<number>` at `10.0.0.<number>`."""
     pod = PodRef(f"rating-{number}", f"uid-of-rating-{number}")
     return Instance(
         key=key(number, app=app, namespace=ref.namespace, port=port),
@@ -236,7 +236,7 @@ def stored(
 
 
 def seen(key: InstanceKey, **fields: Any) -> ObservedInstance:
-    """An instance of which Eureka lists these fields alone."""
+    """An instance for which Eureka lists only these fields."""
     bare = Instance(
         key=key,
         host_name="",
@@ -253,7 +253,7 @@ def seen(key: InstanceKey, **fields: Any) -> ObservedInstance:
 
 
 def changed(one: ObservedInstance, **fields: Any) -> ObservedInstance:
-    """The same with other values of these fields, its own or those of its instance."""
+    """The same instance with other values of these fields."""
     own: dict[str, Any] = {
         name: fields.pop(name) for name in ("last_dirty_timestamp", "last_renewal") if name in fields
     }
@@ -261,11 +261,11 @@ def changed(one: ObservedInstance, **fields: Any) -> ObservedInstance:
 
 
 def foreign(id_: str = "dc:rating:8080", *, app: str = "RATING") -> ObservedInstance:
-    """An instance in the data centre that registers itself."""
+    """An instance of the data centre that registers itself."""
     key = InstanceKey(app, id_)
     return seen(key, host_name="dc", ip_addr="192.0.2.1", vip_address=app.lower(), status=UP)
 
 
 def observed(*instances: ObservedInstance, scope: Scope | None = None, asked: float = 0) -> Observed:
-    """A complete list of the registry; `asked` is when, in Unix seconds."""
+    """A complete list of the registry. `asked` is the time of the request, in Unix seconds."""
     return observe(Complete(data=instances), OWNERSHIP, scope or Scope(), asked=asked)

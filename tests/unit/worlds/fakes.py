@@ -1,6 +1,6 @@
-"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, a clock that stands.
+"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, and a manual clock.
 
-Every outgoing call goes through one `Wire`, which counts it, and can fail it or kill the program before or after its
+Every outgoing call goes through one `Wire`. It counts the call, and can fail it or kill the program before or after its
 effect.
 """
 
@@ -69,11 +69,11 @@ _READS = frozenset(
 
 
 class Killed(BaseException):
-    """The program ends here, as by SIGKILL."""
+    """The program ends here, as after SIGKILL."""
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that moves only when it is told to."""
 
     def __init__(self, now: float = START) -> None:
         self.time = now
@@ -93,7 +93,7 @@ class Clock:
 
 
 class When(Enum):
-    """On which side of a call's effect the trouble strikes."""
+    """Whether a fault comes before or after a call's effect."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -101,16 +101,16 @@ class When(Enum):
 
 @dataclass
 class Wire:
-    """All calls that go out, in order, and the trouble that waits for one of them."""
+    """All outgoing calls, in order, and a fault for one of them."""
 
     calls: list[str] = field(default_factory=list)
     kill: tuple[int, When] | None = None
     fail: tuple[int, When] | None = None
     then: Callable[[], None] = lambda: None
-    """What happens right after each call."""
+    """It is called right after each call."""
 
     def send(self, name: str, effect: Callable[[], T], failure: Callable[[], T]) -> T:
-        """One call; `failure` raises the port's error, or gives its Unknown."""
+        """Make one call. `failure` raises the port's error, or returns its Unknown."""
         number = len(self.calls)
         self.calls.append(name)
         self._maybe_kill(number, When.BEFORE)
@@ -124,7 +124,7 @@ class Wire:
         return failure() if self.fail == (number, When.AFTER) else answer
 
     def verbs(self) -> list[str]:
-        """The calls without what they were about."""
+        """The names of the calls."""
         return [call.split()[0] for call in self.calls]
 
     def writes(self) -> list[str]:
@@ -156,9 +156,9 @@ class Registry:
         self._expiry: dict[InstanceKey, float] = {}
         self.held: dict[InstanceKey, ObservedInstance] = {}
         self.overrides: dict[str, InstanceStatus] = {}
-        """By instance id alone, whatever the app."""
+        """The overrides by instance id, because Eureka ignores the app here."""
         self.unreadable: Unknown | None = None
-        """What lists answer; single reads fail then, too."""
+        """The answer to lists, if set. Single reads then fail too."""
         self.refuse: dict[InstanceKey, Exception] = {}
         self.refuse_read: dict[InstanceKey, Exception] = {}
         self.refuse_register: dict[InstanceKey, Exception] = {}
@@ -166,16 +166,16 @@ class Registry:
         self.away: tuple[str, ...] = ()
         """Peers that cannot be reached."""
         self.batch_size: int | None = type(self).batch_size_of_all
-        """How many items a batch takes; None: it takes none."""
+        """The most items of a batch; None if the server takes no batches."""
         self.lacking: set[InstanceKey] = set()
-        """Keys that a second server lacks, as far as batches tell."""
+        """Keys that a second server lacks, as batches show."""
         self.returned = False
-        """Whether that server was away, and has not been asked what it lacks."""
+        """Whether that server was away, and nobody has asked since then what it lacks."""
         self.anothers: set[InstanceKey] = set()
-        """Keys under which another's instance stands there."""
+        """Keys under which that server has an instance of others."""
 
     batch_size_of_all: int | None = None
-    """For every registry that is made from now on."""
+    """The batch size of every registry that is made from now on."""
 
     def batches(self) -> FakeBatches | None:
         return None if self.batch_size is None else FakeBatches(self, self.batch_size)
@@ -208,18 +208,18 @@ class Registry:
         return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
 
     def put(self, *instances: ObservedInstance) -> None:
-        """They stand there already."""
+        """These instances are registered already."""
         for one in instances:
             self.held[one.key] = one
             self._expiry[one.key] = self._clock.now() + 2 * (one.instance.lease.duration or 90)
 
     def override(self, key: InstanceKey, status: InstanceStatus) -> None:
-        """A person's `PUT .../status`."""
+        """Set a status as a person does, with `PUT .../status`."""
         self.overrides[key.id] = status
         self.held[key] = changed(self.held[key], status=status, override=status)
 
     def cached_for(self, seconds: float) -> None:
-        """Lists show what stands now, for so long."""
+        """Lists show the present instances for this long."""
         self._cache, self._snapshot = seconds, (self._clock.now(), tuple(self.held.values()))
 
     def evict(self) -> None:
@@ -249,7 +249,7 @@ class Registry:
             raise self.refuse_register[instance.key]
         old = self.held.get(instance.key)
         if old is not None and old.last_dirty_timestamp > timestamp:
-            return  # ignored, with a 204
+            return  # it is ignored, with a 204
         new = ObservedInstance(
             instance=replace(instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN),
             last_dirty_timestamp=timestamp,
@@ -298,7 +298,8 @@ class Registry:
 
 
 class FakeBatches:
-    """Batches to the fake registry: each is one call on the wire, and leaves undecided what the registry refuses."""
+    """Batches to the fake registry. Each is one call on the wire, and items that the registry refuses stay
+    undecided."""
 
     def __init__(self, registry: Registry, size: int) -> None:
         self._registry = registry
@@ -367,7 +368,7 @@ class FakeBatches:
 
 
 class Cluster:
-    """A Kubernetes API server that holds syncers, Services and slices."""
+    """A Kubernetes API server with syncers, Services and slices."""
 
     def __init__(self, wire: Wire, clock: Clock) -> None:
         self.wire = wire
@@ -378,23 +379,23 @@ class Cluster:
         self.events: list[EventRecord] = []
         self.readiness: dict[str, PodReadiness] = {}
         self.opened: dict[str, tuple[str, str]] = {}
-        """Gates that were opened, with reason and message."""
+        """Opened gates, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
-        """Pods beside those that stand in a slice, or with labels."""
+        """Pods that are in no slice, or that have labels."""
         self.ended: set[str] = set()
-        """UIDs of pods that are no more, though a slice that nobody looks at has them."""
+        """UIDs of pods that no longer exist, although an unread slice has them."""
         self.nodes: Source[tuple[Node, ...]] = Complete(data=())
         self.uid: Source[str] = Complete(data=CLUSTER)
         self.remembered: Complete[str] | None = None
-        """What a daemon asks for no more, unless it wants to be sure."""
+        """What a daemon remembers, and asks for again only to be sure."""
         self.annotations: dict[str, Mapping[str, str]] = {}
-        """Of each Namespace that is there."""
+        """The annotations of each Namespace that exists."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[float] = Complete(data=0.0)
         self.unknown: dict[tuple[str, str], Unknown] = {}
-        """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
+        """The failure of a list, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every namespace."""
         self.refuse: dict[str, Exception] = {}
-        """Writes that fail, by name of the call."""
+        """Failing writes, by name of the call."""
 
     def identity(self, *, anew: bool = False) -> Source[str]:
         known = None if anew else self.remembered
@@ -508,7 +509,7 @@ class Cluster:
         self.wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
 
     def apply(self, *things: SyncerObject | Service | EndpointSlice) -> None:
-        """Create or replace; a syncer's new spec is a new generation."""
+        """Create or replace an object. A syncer's new spec gives a new generation."""
         for thing in things:
             match thing:
                 case SyncerObject():
@@ -524,7 +525,7 @@ class Cluster:
                     self.slices = [s for s in self.slices if (s.namespace, s.name) != same] + [thing]
 
     def delete(self, ref: SyncerRef) -> None:
-        """`kubectl delete`: an object with finalizers stays until they are off."""
+        """Delete an object as `kubectl delete` does. One with finalizers stays until they are removed."""
         found = self.syncers[ref]
         self.syncers[ref] = replace(found, deleted=self._clock.now(), generation=found.generation + 1)
         self._collect(ref)
@@ -604,7 +605,7 @@ class _Always(Schedule):
 
 
 class FakeWorld:
-    """A cluster and a registry that a pass can be run on."""
+    """A cluster and a registry for passes."""
 
     def __init__(self, *, cache: float = 0) -> None:
         self.wire = Wire()
@@ -626,13 +627,13 @@ class FakeWorld:
         self.reported: dict[SyncerRef, float] | None = None
         """The same."""
         self.rewording: Schedule | None = None
-        """By default every pass writes the latest words of a failure."""
+        """By default every pass writes the latest text of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
     def run(
         self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
     ) -> PassReport:
-        """One pass; the wire then holds its calls alone. A text that is approved is a plan id."""
+        """Make one pass. Afterwards the wire holds this pass's calls. A text as `approved` is a plan id."""
         self.wire.calls.clear()
         settings = replace(
             self.settings,
@@ -644,7 +645,7 @@ class FakeWorld:
 
     @property
     def world(self) -> World:
-        """What a pass of a process touches."""
+        """The world that a pass of a process uses."""
         return World(
             registry=self.registry,
             cluster=self.cluster,
@@ -663,15 +664,15 @@ class FakeWorld:
 
     @property
     def settings(self) -> PassSettings:
-        """How its passes are made."""
+        """The settings of its passes."""
         return PassSettings(owner=self.owner, scope=self.scope, drains=self.drains, brake=self.brake)
 
     def later(self, seconds: float) -> None:
-        """Time passes."""
+        """Move the clock."""
         self.clock.sleep(seconds)
 
     def statuses(self) -> dict[str, str]:
-        """What stands in Eureka: address and port, and the status."""
+        """The status of each registered instance, by app, address and port."""
         return {
             f"{one.key.app} {one.instance.ip_addr}:{one.instance.port.number}": one.status.value
             for one in self.registry.held.values()

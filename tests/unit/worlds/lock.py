@@ -1,4 +1,4 @@
-"""The object that is the lock, in memory."""
+"""The lock's object in memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NAME = LockName(namespace="eurekube-sync", name="shop")
 
 @dataclass
 class Store:
-    """The object, with the API server's rule: a write over another version is refused."""
+    """The object with the API server's rule: a write with an old version is refused."""
 
     record: LockRecord | None = None
     version: int = 0
     trouble: Callable[[], None] = lambda: None
-    """What happens on the way there."""
+    """It is called before each call's effect."""
     back: Callable[[], None] = lambda: None
-    """What happens on the way back: the write is done."""
+    """It is called after a write, before the answer."""
     calls: list[str] = field(default_factory=list)
 
     def read(self) -> LockRecord | None:

@@ -1,4 +1,4 @@
-"""Random clusters and registries, small and full of collisions: few names, few addresses, few ports."""
+"""Random clusters and registries, small and with many collisions: few names, addresses and ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATUSES = tuple(InstanceStatus)
 
 @dataclass(frozen=True)
 class Scenery:
-    """What a cluster holds."""
+    """The objects of a cluster."""
 
     syncers: tuple[SyncerObject, ...]
     services: tuple[Service, ...]
@@ -38,7 +38,7 @@ class Scenery:
 
 @st.composite
 def endpoints(draw: st.DrawFn, family: str) -> EndpointOf:
-    """A pod that has one address of each family, or a bare address; ready, serving and terminating at will."""
+    """A pod with one address of each family, or a bare address. Its conditions are random."""
     number = draw(st.integers(1, 4))
     terminating = draw(st.sampled_from((False, False, True)))
     serving = draw(st.booleans())
@@ -134,7 +134,7 @@ def sceneries(draw: st.DrawFn) -> Scenery:
 
 @st.composite
 def registered(draw: st.DrawFn) -> ObservedInstance:
-    """Something that stands in Eureka: ours, an orphan, marked by another, or not at all, often under an id of ours."""
+    """An instance in Eureka: ours, an orphan, one with marks of others or without, often under an id of ours."""
     ref = SyncerRef(draw(st.sampled_from((*NAMESPACES, "third"))), draw(st.sampled_from((*NAMES, "gone"))))
     wanted = instance(
         draw(st.integers(1, 5)),

@@ -1,7 +1,7 @@
-"""What is held and what goes, after how many passes, of what people and nodes do to 3, 20 and 100 apps.
+"""Towns of 3, 20 and 100 apps: what is held and what is removed, and after how many passes.
 
-The town itself sees to it after each pass that no dead pod is UP for more than three good passes, and none at an
-address that is another pod's.
+After each pass the town checks that no dead pod is UP for more than three good passes. No instance may be at the
+address of another pod.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from eurekube_sync.brake.holds import HoldReason
 from tests.unit.worlds.town import REST, TEAM, App, Town, reasons
 
 TEAMS = {3: 2, 20: 4, 100: 5}
-"""Apps of the team, by those of the town."""
+"""The number of the team's apps, by the number of the town's."""
 FOR_GOOD = 4
-"""Passes after which nothing goes any more."""
+"""The passes after which no instance is removed any more."""
 TOO_MANY, AWAITING = HoldReason.TOO_MANY_REMOVALS, HoldReason.AWAITING_CONFIRMATION
 
 
@@ -43,20 +43,20 @@ def every(town: Town) -> list[App]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What happens to some apps of each town, and what becomes of them."""
+    """An event for some apps of each town, and its result."""
 
     happens: Callable[[Town, list[App]], None]
     to: Callable[[Town], list[App]]
     gone: dict[int, int] = field(default_factory=dict)
-    """By the town's size, with which pass all of theirs is gone; missing: never, all of it stays UP."""
+    """The pass that removes all their instances, by the town's size. Without an entry all of them stay UP."""
     waits: dict[int, HoldReason] = field(default_factory=dict)
-    """By the town's size, why the first pass holds all of it; missing: it holds nothing."""
+    """Why the first pass holds all of them, by the town's size. Without an entry it holds none."""
     then: Callable[[Town], None] = lambda town: None
-    """What else is seen to when that is over."""
+    """A further check at the end."""
 
 
 def settled(happens: Callable[[Town, list[App]], None], seconds: float = 6) -> Callable[[Town, list[App]], None]:
-    """It happens, and a moment passes: the pods of it have ended."""
+    """The event, and some seconds until its pods have ended."""
 
     def later(town: Town, apps: list[App]) -> None:
         happens(town, apps)
@@ -66,14 +66,14 @@ def settled(happens: Callable[[Town, list[App]], None], seconds: float = 6) -> C
 
 
 def the_namespace_ends(town: Town) -> None:
-    """Within two minutes: the finalizers go 45 s after the deletion."""
+    """It takes less than two minutes, because finalizers are removed 45 s after the deletion."""
     for _ in range(3):
         town.good()
     assert not town.namespace_is_there()
 
 
 def the_morning_after(town: Town) -> None:
-    """What the night took out is registered with the first pass."""
+    """The first pass registers what was removed at night."""
     for app in half(town):
         town.start(app, "2")
         town.start(app, "3")
@@ -133,7 +133,7 @@ ROWS = {
 
 
 def play(row: Row, size: int, *, single: bool) -> None:
-    """It happens, and pass after pass is what the row says."""
+    """Let the event happen, and compare each pass with the row."""
     town = Town(size, TEAMS[size], single=single)
     apps = row.to(town)
     before = set(town.up())
@@ -153,20 +153,20 @@ def play(row: Row, size: int, *, single: bool) -> None:
 @pytest.mark.parametrize("size", TEAMS)
 @pytest.mark.parametrize("name", ROWS)
 def test_each_row_holds_and_removes_what_it_says(name: str, size: int) -> None:
-    """By a process that makes all passes."""
+    """One process makes all passes."""
     play(ROWS[name], size, single=False)
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_single_passes_hold_and_remove_the_same(name: str) -> None:
-    """Each pass is a process of its own: the condition says what the one before saw."""
+    """Each pass is a process of its own. The condition keeps what the pass before saw."""
     play(ROWS[name], 20, single=True)
 
 
 @pytest.mark.parametrize("size", TEAMS)
 def test_a_rollout_during_a_hold(size: int) -> None:
-    """Two apps are unready and held. Another one is replaced pod by pod, and nothing of it stays; of one of the two a
-    pod dies, and goes with the second pass that sees it."""
+    """Two apps are unready and held. Another app is replaced pod by pod, and none of its old instances stays. A pod of
+    a held app ends, and is removed with the second pass that sees it."""
     town = Town(size, TEAMS[size])
     hurt, other = two(town), App(REST, town.apps[-1].name)
     town.unready(town.pods(*hurt))
@@ -189,8 +189,8 @@ def test_a_rollout_during_a_hold(size: int) -> None:
 
 @pytest.mark.parametrize("size", TEAMS)
 def test_an_address_that_passes_to_another_app_during_a_hold(size: int) -> None:
-    """All pods of the team are unready, one of them dies, and a pod of another app gets its address: with the next pass
-    nobody reaches that under the name of the team's app."""
+    """All pods of the team are unready, and one of them ends. A pod of another app gets its address. After the next
+    pass nobody reaches it under the name of the team's app."""
     town = Town(size, TEAMS[size])
     town.unready(town.pods(*team(town)))
     town.good()

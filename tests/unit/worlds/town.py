@@ -1,7 +1,7 @@
-"""A town of apps on the embedded servers, in virtual time: what people and nodes do to it, pass after pass.
+"""A town of apps on the embedded servers, in virtual time. Events happen to it between passes.
 
-After each pass it sees to what must hold whatever is held: no dead pod's instance is UP for more than three good
-passes, and none is UP at an address that is another pod's by now.
+After each pass it checks two rules, whatever is held. No dead pod's instance is UP for more than three good passes.
+None is UP at an address that another pod has by now.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from tests.in_process.workers import InTurn
 
 OWNER = "town"
 TEAM, REST = "team", "rest"
-"""Two namespaces; everything happens to the first."""
+"""Two namespaces. The events concern the first."""
 GAP = 30.0
 _START = 1_800_000_000.0
 _MOST = 3
-"""Good passes in which a dead pod may be UP."""
+"""The good passes in which a dead pod may be UP."""
 _SYNCERS = "/apis/eurekube.io/v1/namespaces/{}/eurekasyncers"
 
 
@@ -54,7 +54,7 @@ def _definition() -> Any:
 
 
 class Clock:
-    """Moves when it is told to; what is due happens on the way."""
+    """A clock that moves when it is told to. Events that become due happen on the way."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -79,21 +79,19 @@ class Clock:
         return False
 
     def after(self, seconds: float, happen: Callable[[], None]) -> None:
-        """It happens so much later."""
+        """Let something happen this much later."""
         heapq.heappush(self._due, (self.time + seconds, next(self._numbers), happen))
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One app of the town."""
-
     namespace: str
     name: str
 
 
 class Town:
-    """`apps` apps of two pods, the first `team` of them in a namespace of their own; all registered. With `single`
-    passes each of them is a process of its own."""
+    """A town of `apps` registered apps of two pods, the first `team` of them in a namespace of their own. With
+    `single`, each pass is a process of its own."""
 
     def __init__(self, apps: int, team: int, *, single: bool = False) -> None:
         self.clock = Clock()
@@ -113,10 +111,10 @@ class Town:
             self.good()
         assert len(self.up()) == 2 * apps
 
-    # --- What happens to it ------------------------------------------------------------------------------------------
+    # --- Events ------------------------------------------------------------------------------------------------------
 
     def deploy(self, app: App) -> None:
-        """Its Service, its syncer and two pods."""
+        """Create its Service, its syncer and two pods."""
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         metadata = {"name": app.name, "labels": {"app": app.name}}
         spec = {"selector": {"app": app.name}, "ports": ports}
@@ -127,7 +125,7 @@ class Town:
         self.start(app, "1")
 
     def start(self, app: App, suffix: str, ip: str | None = None) -> None:
-        """One more pod of it, ready."""
+        """Start one more ready pod."""
         path, name = f"/api/v1/namespaces/{app.namespace}/pods", f"{app.name}-{suffix}"
         spec = {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}]}
         self._ask("POST", path, {"metadata": {"name": name, "labels": {"app": app.name}}, "spec": spec})
@@ -142,7 +140,7 @@ class Town:
         return [pod for pod in found if (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) in wanted]
 
     def end(self, pods: Iterable[Any], grace: float = 0) -> None:
-        """They terminate for so long, and are gone."""
+        """Let these pods terminate for this long, and then end."""
         for pod in pods:
             path = _path(pod)
             self.kubernetes.call("DELETE", path, None, gracePeriodSeconds=str(int(grace)))
@@ -150,39 +148,39 @@ class Town:
                 self.clock.after(grace, lambda path=path: self._gone(path))  # type: ignore[misc]
 
     def scale_to_0(self, *apps: App) -> None:
-        """`kubectl scale --replicas=0`."""
+        """Scale to 0, as `kubectl scale --replicas=0` does."""
         self.end(self.pods(*apps), 5)
 
     def unready(self, pods: Iterable[Any]) -> None:
-        """A node controller says so, or they do."""
+        """Make these pods unready."""
         for pod in pods:
             self._ask("PATCH", f"{_path(pod)}/status", {"status": {"conditions": _conditions(ready=False)}})
 
     def lose_kubelets(self, *apps: App) -> None:
-        """No kubelet is heard of: their pods are unready and terminate for ever, and may serve on."""
+        """Lose all kubelets. Their pods are unready and terminate for ever, and may still serve."""
         self.unready(self.pods(*apps))
         self.end(self.pods(*apps), 10_000)
 
     def delete_syncers(self, *apps: App) -> None:
-        """`kubectl delete esync`."""
+        """Delete syncers, as `kubectl delete esync` does."""
         for app in apps:
             self._ask("DELETE", f"{_SYNCERS.format(app.namespace)}/{app.name}")
 
     def uninstall(self, *apps: App) -> None:
-        """`helm uninstall`: all of it at once."""
+        """Delete everything at once, as `helm uninstall` does."""
         self.delete_syncers(*apps)
         for app in apps:
             self._ask("DELETE", f"/api/v1/namespaces/{app.namespace}/services/{app.name}")
         self.end(self.pods(*apps), 5)
 
     def delete_namespace(self) -> None:
-        """`kubectl delete namespace`; the kubelets need a while for its pods."""
+        """Delete the namespace, as `kubectl delete namespace` does. The kubelets take a while to end its pods."""
         pods = self.pods(*(app for app in self.apps if app.namespace == TEAM))
         self._ask("DELETE", f"/api/v1/namespaces/{TEAM}")
         self.clock.after(25, lambda: self.end(pods))
 
     def delete_slices(self) -> None:
-        """All of them are made anew, and are not there yet."""
+        """Delete all slices. They are made again later."""
         slices = "/apis/discovery.k8s.io/v1"
         for piece in self._ask("GET", f"{slices}/endpointslices")["items"]:
             metadata = piece["metadata"]
@@ -191,7 +189,7 @@ class Town:
     # --- Passes ------------------------------------------------------------------------------------------------------
 
     def good(self) -> PassReport:
-        """One pass, and the time until the next one is due."""
+        """Make one pass, and wait until the next one is due."""
         begun, gone = self.clock.time, set(self.dead())
         wrong = set(self.at_anothers_address())
         if self._single:
@@ -205,7 +203,7 @@ class Town:
         return report
 
     def up(self, *apps: App) -> dict[tuple[str, str], Listed]:
-        """What is UP, of these apps or of all, by app and id."""
+        """The UP instances, by app and id, of these apps or of all."""
         names = {app.name.upper() for app in apps or self.apps}
         return {
             (name, one[0].id or ""): one
@@ -215,18 +213,18 @@ class Town:
         }
 
     def dead(self) -> list[tuple[str, str]]:
-        """What is UP of pods that are no more."""
+        """The UP instances of pods that no longer exist."""
         uids = {pod["metadata"]["uid"] for pod in self._ask("GET", "/api/v1/pods")["items"]}
         return [key for key, one in self.up().items() if _uid(one) not in uids]
 
     def at_anothers_address(self) -> list[tuple[str, str]]:
-        """What is UP at the address of another pod that is ready."""
+        """The UP instances at the address of another, ready pod."""
         pods = self._ask("GET", "/api/v1/pods")["items"]
         there = {pod["status"].get("podIP"): pod["metadata"]["uid"] for pod in pods if _is_ready(pod)}
         return [key for key, one in self.up().items() if there.get(one[0].ip_addr, _uid(one)) != _uid(one)]
 
     def namespace_is_there(self) -> bool:
-        """Whether the team's namespace is, were it only to end."""
+        """Whether the team's namespace exists, even while it is being deleted."""
         return self.kubernetes.call("GET", f"/api/v1/namespaces/{TEAM}")[0] == 200
 
     def _gone(self, path: str) -> None:
@@ -279,7 +277,7 @@ class Town:
 
 
 def reasons(report: PassReport) -> dict[HoldReason, int]:
-    """How many removals wait, for which reason."""
+    """The number of held removals, by reason."""
     found: Counter[HoldReason] = Counter()
     for hold in report.held.holds if report.held else ():
         found[hold.reason] += len(hold.removals)
