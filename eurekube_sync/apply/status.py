@@ -145,7 +145,7 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
         uid=syncer.uid,
         warning=left is None or bool(left),
         reason="Abandoned",
-        message=f"the annotation {ABANDON_ANNOTATION} ended the deletion early: {rest}",
+        message=f"the annotation {ABANDON_ANNOTATION} ended the deletion early. {rest}",
         key="Abandoned",
     )
 

@@ -62,11 +62,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     if swept:
         first, *more = sorted({str(one.syncer) for one in swept})
         owners = f"{first} and of {counted(len(more), 'more syncer')}" if more else first
-        was = one_or_more(len(swept), "was", "were")
-        their = "their syncers" if more else one_or_more(len(swept), "its syncer", "their syncer")
+        are = one_or_more(len(swept), "is", "are")
+        their = "the syncers" if more else "the syncer"
         why = (
-            f"{counted(len(swept), 'UP instance')} of {owners} {was} registered before the CustomResourceDefinition "
-            f"was installed, so {their} may have been deleted with an earlier one"
+            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition; an "
+            f"earlier CustomResourceDefinition may have been deleted, and {their} with it"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
@@ -205,15 +205,15 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     losing = [one for one in removals if one.key.app in net]
     unexplained = doubted.total()
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
-        why = f"{unexplained} of our {left_up} would be removed, more than {limits.loss_percent:g} %"
+        why = f"we would lose {unexplained} of our {left_up}, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
     for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
-            of_app = f"{lost} of {counted(scales.now[app], 'UP instance')} of app {app}"
-            why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
+            of_app = f"app {app} would lose {lost} of its {counted(scales.now[app], 'UP instance')}"
+            why = f"{of_app}, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
     if net.total() > limits.loss_ceiling:
-        why = f"{net.total()} of our {left_up} would be removed, more than {limits.loss_ceiling:g} at once"
+        why = f"we would lose {net.total()} of our {left_up}, more than {limits.loss_ceiling:g} at once"
         yield _hold(why, losing)
 
     emptied = scales.emptied(removals)
@@ -230,7 +230,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     # A person may delete all syncers; nothing else may remove the last instance of every app.
     unasked = [one for one in last if not _asked_for(one)]
     if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
-        yield _hold(f"all that we own would be removed: {left_up}", unasked)
+        yield _hold(f"we would lose all that we own: {left_up}", unasked)
 
 
 def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
@@ -247,8 +247,8 @@ def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mappin
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
         loss = loss_of(own[syncer], unread, gained)[1].total()
         if loss * 100 > limit * registered:
-            of_syncer = f"{loss} of {counted(registered, 'UP instance')} of {syncer}"
-            why = f"{of_syncer} would be removed, more than its maxRemovalPercent of {limit} %"
+            lost = f"{syncer} would lose {loss} of its {counted(registered, 'UP instance')}"
+            why = f"{lost}, more than its maxRemovalPercent of {limit} %"
             yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
 
 

@@ -48,7 +48,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {some_of(claim.services)}")
         asked = syncer.spec.get("port") or syncer.spec.get("securePort")
         numbers = ", ".join(sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts}))
-        port = f"port {asked or numbers}" if asked or numbers else "its default port"
+        port = f"port {asked or numbers}" if asked or numbers else "its default port (spec.port is not set)"
         port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
         port += f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
         yield Link(Part.PORT, Mark.OK, f"{port}{f', VIP {claim.vip_address}' if claim.vip_address else ''}")
@@ -133,7 +133,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     written = "its status" if syncer.status is None else "a status for its present spec"
     text = f"no installation seems to serve {served}: the syncer is {age} old, and no pass has written {written}"
     if not inside:
-        text += f". This command looked at {str(look.asked) or 'syncers without a class'}"
+        text += f". The scope of this command: {str(look.asked) or 'all syncers without a class'}"
     fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     if name:
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"

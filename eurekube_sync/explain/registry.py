@@ -194,7 +194,7 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
     if isinstance(beat.found, Unknown):
         return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
     if beat.found is None:
-        text = f"last pass: unknown, there is no Lease {beat.name}; if `run` has another --lock, give the same one here"
+        text = f"last pass: unknown. There is no Lease {beat.name}; if `run` was given --lock, give it here, too"
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")

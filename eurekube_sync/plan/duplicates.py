@@ -52,7 +52,7 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         if other.renewed < ours.renewed - 2 * period:
-            return "nobody renews the pod's own instance, so it may expire"
+            return "nobody renews the pod's own instance, so that instance can expire"
     return None
 
 

@@ -154,7 +154,7 @@ class Calls:
         try:
             return absent if answer.status == 404 else Complete(data=read(answer.body))
         except UNREADABLE as error:
-            return unusable(f"{what} cannot be read: {reason(error)}")
+            return unusable(f"{what} cannot be read, because the answer is damaged: {reason(error)}")
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None) -> Listed[T]:
         """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
@@ -273,6 +273,8 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 
 
 def _answered(call: Call, answer: Answer) -> str:
+    if is_page(answer):
+        return f"{call} was answered with a web page: a login or a proxy answers in place of the Kubernetes API"
     return f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
 
 

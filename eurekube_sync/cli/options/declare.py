@@ -203,7 +203,8 @@ HELP: Mapping[str, str] = {
     "--record-limit": "The greatest size of the folder of --record. The oldest records are deleted first.",
     "--list-renewals": "With -o json or yaml: list each renewed instance, and not only their number.",
     "--cluster": "Renew only instances of the cluster with this UID. Default: all instances of the owner.",
-    "--condition": "Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
+    "--condition": "Show only syncers with this condition, such as RemovalHeld or Ready=False; or with this reason of "
+    "a condition or STATE, such as NotReady.",
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice the renewal period "
     "of the instances, plus 5s]",
     "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "

@@ -16,7 +16,7 @@ from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import and_more, counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
@@ -159,7 +159,11 @@ def _grouped(found: Iterable[tuple[Hashable, str, object]]) -> Iterator[str]:
         by_kind.setdefault(kind, []).append((name, said))
     for (name, said), *more in by_kind.values():
         same = all(other == said for _, other in more)
-        yield f"{name} and {len(more)} more: {said}" if more and same else f"{name}: {said}{and_more(1 + len(more))}"
+        yield f"{name} and {len(more)} more: {said}" if more and same else f"{name}: {said}{_like_it(len(more))}"
+
+
+def _like_it(more: int) -> str:
+    return f" ({more} more like it)" if more else ""
 
 
 def _of_sources(report: PassReport) -> Iterator[str]:
@@ -236,7 +240,7 @@ def _of_failures(report: PassReport) -> Iterator[str]:
     errors: dict[str, list[ClusterError]] = {}
     for error in report.cluster_errors:
         errors.setdefault(type(error).__name__, []).append(error)
-    yield from (f"Kubernetes: {first}{and_more(1 + len(more))}" for first, *more in errors.values())
+    yield from (f"Kubernetes: {first}{_like_it(len(more))}" for first, *more in errors.values())
 
 
 def _of_claims(report: PassReport) -> Iterator[Sentence]:

@@ -105,7 +105,7 @@ def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() 
     world.run()
     assert world.cluster.syncers == {}
     assert world.statuses() == BOTH
-    assert told(world).message.startswith(f"the annotation {ABANDON_ANNOTATION} ended the deletion early: 2 ")
+    assert told(world).message.startswith(f"the annotation {ABANDON_ANNOTATION} ended the deletion early. 2 ")
 
 
 def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:

@@ -128,10 +128,10 @@ def test_all_that_we_own_is_held() -> None:
     """This holds for a single instance, even if its pod terminates."""
     held = brake(1, [cancel(0, grounds=Grounds.TERMINATING)])
     assert held is not None
-    assert held.reason == "all that we own would be removed: 1 UP instance"
+    assert held.reason == "we would lose all that we own: 1 UP instance"
     many = brake(2, [down(0), down(1)])
     assert many is not None
-    assert many.reason == "all that we own would be removed: 2 UP instances"
+    assert many.reason == "we would lose all that we own: 2 UP instances"
 
 
 def test_the_last_syncer_may_be_deleted() -> None:
@@ -151,7 +151,7 @@ def test_an_app_that_moves_to_another_name_is_not_a_loss() -> None:
     stands = observed(stored(instance(0)), stored(instance(1, app="other")))
     weighed = weigh(sorted_plan([cancel(0), register(0, app="renamed"), theirs]), stands, replace(LIMITS, apps_floor=2))
     assert weighed.held is not None
-    assert weighed.held.reason == "all that we own would be removed: 2 UP instances"
+    assert weighed.held.reason == "we would lose all that we own: 2 UP instances"
 
 
 def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
@@ -258,7 +258,7 @@ def test_new_instances_first_replace_terminating_ones() -> None:
     unready = [down(20 + number) for number in range(15)]
     held = brake(40, [*ending, *coming, *unready])
     assert held is not None
-    assert held.reason == "15 of our 40 UP instances would be removed, more than 30 %"
+    assert held.reason == "we would lose 15 of our 40 UP instances, more than 30 %"
     assert brake(40, [*ending, *coming]) is None
     few = brake(40, [*ending, *coming, *unready[:10]])
     assert few is None
@@ -300,7 +300,7 @@ def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, hel
     if held:
         assert braked.held is not None
         assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
-        what = f"{loss} of 4 UP instances of {REF} would be removed"
+        what = f"{REF} would lose {loss} of its 4 UP instances"
         assert braked.held.reason == f"{what}, more than its maxRemovalPercent of {percent} %"
 
 
@@ -341,8 +341,8 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would have no UP instance left. A second pass that sees the same, at least 20 s after the "
-        "first, needs no approval"
+        "app RATING would have no UP instance left. A pass that plans the same removals at least 20 s after "
+        "the first one makes them without an approval"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
@@ -438,7 +438,7 @@ def test_many_holds_are_reported_in_few_words() -> None:
     held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
     assert held is not None
     assert (len(held.holds), held.reason.count("would have no UP instance left")) == (5, 3)
-    assert "; and 2 more. A second pass" in held.reason
+    assert "; and 2 more. A pass " in held.reason
 
 
 def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> None:
@@ -449,7 +449,7 @@ def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> 
     everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
     braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
     assert braked.held is not None
-    assert braked.held.reason == "all that we own would be removed: 9 UP instances"
+    assert braked.held.reason == "we would lose all that we own: 9 UP instances"
     assert {one.syncer for one in braked.held.removals} == {OTHER}
     assert {one.syncer for one in braked.plan.removals} == {REF}
 
@@ -465,7 +465,7 @@ def test_instances_that_replace_released_removals_offset_no_other_loss() -> None
     held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
     assert held is not None
     assert {one.syncer for one in held.removals} == {REF}
-    assert held.reason == "12 of our 15 UP instances would be removed, more than 30 %"
+    assert held.reason == "we would lose 12 of our 15 UP instances, more than 30 %"
 
 
 def test_instances_that_replace_released_removals_keep_their_app_from_being_empty() -> None:
@@ -481,9 +481,9 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
 @pytest.mark.parametrize(
     ("names", "said", "whose"),
     [
-        (["b"], "1 UP instance of rating/b was", "its syncer"),
-        (["b", "a"], "2 UP instances of rating/a and of 1 more syncer were", "their syncers"),
-        (["b", "a", "c", "b"], "4 UP instances of rating/a and of 2 more syncers were", "their syncers"),
+        (["b"], "1 UP instance of rating/b is", "the syncer"),
+        (["b", "a"], "2 UP instances of rating/a and of 1 more syncer are", "the syncers"),
+        (["b", "a", "c", "b"], "4 UP instances of rating/a and of 2 more syncers are", "the syncers"),
     ],
 )
 def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
@@ -497,8 +497,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} registered before the CustomResourceDefinition was installed, so {whose} may have been deleted with "
-        "an earlier one"
+        f"{said} older than the CustomResourceDefinition; an earlier CustomResourceDefinition may have been deleted, "
+        f"and {whose} with it"
     )
 
 

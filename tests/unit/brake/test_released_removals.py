@@ -217,7 +217,10 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "A second pass that sees the same, 20 s to 620 s after the first, needs no approval" in held_of(report)
+        assert (
+            "A pass that plans the same removals 20 s to 620 s after the first one makes them without an approval"
+            in held_of(report)
+        )
         world.later(900)
     world.run()
     world.later(600)
@@ -346,7 +349,7 @@ def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -
         report = world.run()
         assert held(world, other) == ("True", "MaxRemovalPercent")
         world.later(60)
-    assert "2 of 3 UP instances of rating/other would be removed, more than its maxRemovalPercent of 50 %" in said(
+    assert "rating/other would lose 2 of its 3 UP instances, more than its maxRemovalPercent of 50 %" in said(
         world, other
     )
     assert held(world) == ("False", "NothingHeld")
@@ -438,7 +441,7 @@ def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> 
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
     assert report.held is not None
-    assert report.held.reason == "all that we own would be removed: 3 UP instances"
+    assert report.held.reason == "we would lose all that we own: 3 UP instances"
     assert {one.syncer for one in report.held.removals} == {SyncerRef(NS, "other")}
 
 

@@ -64,7 +64,7 @@ def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, 
         braked = among({"payment": total, "tenant": 4000}, [*unready, other], limits)
         assert held(braked) == ({one.key for one in unready} if waits else set())
         if braked.held:
-            why = f"{gone} of {total} UP instances of app PAYMENT would be removed, more than 30 %"
+            why = f"app PAYMENT would lose {gone} of its {total} UP instances, more than 30 %"
             assert braked.held.reason == why
 
 
@@ -135,7 +135,7 @@ def test_the_last_apps_may_be_deleted_while_other_removals_wait() -> None:
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
     assert held(braked) == {instance(0, app="b").key}
     assert braked.held is not None
-    assert braked.held.reason == "all that we own would be removed: 2 UP instances"
+    assert braked.held.reason == "we would lose all that we own: 2 UP instances"
 
 
 def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:

@@ -57,10 +57,7 @@ def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
         assert standing(world) == set(APPS)
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
-        assert (
-            "1 UP instance of rating/e was registered before the CustomResourceDefinition was installed, so its"
-            in report.held.reason
-        )
+        assert "1 UP instance of rating/e is older than the CustomResourceDefinition; an earlier" in report.held.reason
     create(world, "e")
     assert world.run().held is None
     assert standing(world) == set(APPS)
@@ -80,7 +77,7 @@ def test_a_person_releases_instances_of_syncers_that_will_not_return() -> None:
     create(world, *"abc")
     held = world.run().held
     assert held is not None
-    assert held.reason.startswith("2 UP instances of rating/d and of 1 more syncer were registered before")
+    assert held.reason.startswith("2 UP instances of rating/d and of 1 more syncer are older")
     world.run(approved=held.plan_id)
     assert standing(world) == {"a", "b", "c"}
 

@@ -237,10 +237,10 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
         stands(lambda one: changed(one, host_name="10.0.0.9")),
         "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own instance",
     ),
-    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, so it may expire"),
+    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, so that instance can expire"),
     "nobody renews it at its own period": (
         stands(lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
-        "nobody renews the pod's own instance, so it may expire",
+        "nobody renews the pod's own instance, so that instance can expire",
     ),
 }
 
@@ -339,7 +339,9 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     ours = changed(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
     renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
     its = changed(itself(1), lease=lease, last_renewal=renewed)
-    assert lacks(its, instance(), ours) == (None if lives else "nobody renews the pod's own instance, so it may expire")
+    assert lacks(its, instance(), ours) == (
+        None if lives else "nobody renews the pod's own instance, so that instance can expire"
+    )
 
 
 def test_our_instance_stays_where_only_an_old_list_shows_the_pods_own() -> None:

@@ -399,7 +399,7 @@ def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
         assert len(within_limits(wants, stands).wanted_by) == number
         return time.process_time() - begun
 
-    assert seconds(1600) < 80 * min(seconds(100) for _ in range(3))
+    assert min(seconds(1600) for _ in range(2)) < 80 * min(seconds(100) for _ in range(3))
 
 
 def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
@@ -505,7 +505,7 @@ def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> Non
     world.run()
     assert up(world) == {key(1), key(2)}
     world.registry.refuse_register.clear()
-    assert world.run().held is not None  # all that we own would be removed, except for new registrations
+    assert world.run().held is not None  # we would lose all that we own, except for new registrations
     assert up(world) == {key(1), key(2), *fresh}
     settled(world)
     assert up(world) == set(fresh)
