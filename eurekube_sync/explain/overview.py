@@ -75,7 +75,7 @@ def overview(look: Look) -> Overview:
     report, rows = look.report, [*_served(look), *_others(look)]
     named = sorted(look.asked.namespaces or ())
     ages = [
-        look.at - max(one.renewed, one.last_dirty_timestamp / 1000)
+        look.at - one.renewed
         for row in rows
         for one in look.marked(row.syncer.ref)
         if one.last_renewal and one.status is not InstanceStatus.UNKNOWN

@@ -28,8 +28,7 @@ Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that 
 
 def is_silent(one: ObservedInstance, at: float) -> bool:
     """Whether nobody has renewed or registered an instance for long; `at` in Unix seconds."""
-    registered = one.last_dirty_timestamp / 1000
-    return bool(one.last_renewal) and at - one.renewed > _SILENT and at - registered > _SILENT
+    return bool(one.last_renewal) and at - one.renewed > _SILENT
 
 
 def lease_end(one: ObservedInstance) -> float:

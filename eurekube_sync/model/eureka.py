@@ -99,6 +99,7 @@ class ObservedInstance:
     last_renewal: int = 0
     """Milliseconds of the server's clock: of the last registration, or of the last renewal **plus** the duration
     (Lease.renew)."""
+    registered: int = 0  # milliseconds of the server's clock: of the last registration on this server
 
     key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
     status: InstanceStatus = field(init=False)
@@ -111,9 +112,9 @@ class ObservedInstance:
 
     @property
     def renewed(self) -> float:
-        """When it was last renewed, in Unix seconds of the server's clock. An instance that was registered and not yet
-        renewed seems older by its duration."""
-        return self.last_renewal / 1000 - (self.instance.lease.duration or DEFAULT_LEASE.duration)
+        """When it was last renewed or registered, in Unix seconds of the server's clock."""
+        duration = self.instance.lease.duration or DEFAULT_LEASE.duration
+        return max(self.registered, self.last_renewal - 1000 * duration) / 1000
 
     def unchanged(self) -> Instance:
         """The registration that changes nothing. It is UP or DOWN, because Eureka keeps an override by itself."""

@@ -60,10 +60,8 @@ class Observed:
 
     def silent(self, instance: ObservedInstance) -> float:
         """Return for how many seconds nobody had renewed or registered the instance when the list was made. 0 where
-        Eureka gives no renewal time. Eureka adds the lease's duration only to the time of a renewal (Lease.renew), so
-        right after a registration only `last_dirty_timestamp` shows that the instance is served."""
-        seen = max(instance.renewed, instance.last_dirty_timestamp / 1000)
-        return self.newest - seen if instance.last_renewal else 0.0
+        Eureka gives no renewal time."""
+        return self.newest - instance.renewed if instance.last_renewal else 0.0
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """Return the list with each reading in place of what it showed; None means that Eureka answered 404."""

@@ -80,7 +80,7 @@ class TestCalls:
         stands = client.read_instance(wanted.key)
         assert stands is not None
         assert stands.last_renewal > 0
-        assert replace(stands, last_renewal=0) == ObservedInstance(
+        assert replace(stands, last_renewal=0, registered=0) == ObservedInstance(
             instance=wanted, last_dirty_timestamp=1_795_248_000_785
         )
 
@@ -155,6 +155,21 @@ class TestCalls:
         assert again > renewed
         client.register(wanted, dirty_timestamp=2)
         assert stamp() != again
+
+    def test_an_instance_shows_when_it_was_last_registered_or_renewed(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """By the server's clock. Right after a registration the time of the renewal is that of the registration."""
+
+        def ago() -> float:
+            seen = client.read_instance(wanted.key)
+            assert seen is not None
+            return eureka.now() - seen.renewed
+
+        client.register(wanted, dirty_timestamp=1)
+        assert ago() == pytest.approx(0, abs=60)
+        assert client.renew(wanted.key)
+        assert ago() == pytest.approx(0, abs=60)
 
     def test_an_override_moves_along_to_another_id(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance

@@ -251,10 +251,7 @@ class Judge:
         was, stands = before.get(key), now.get(key)
         self.strays.judge_change(view, f"{key} was {change(was, stands) if was else 'registered'}")
         if was is not None and not self.ours(was):
-            looked = view.looked.get(key)
-            seen = looked is None or self._arrived.get(key, 0.0) <= looked
-            fresh = looked is not None and self.world.clock.time - looked <= _LOOK_HOLDS
-            if seen or not fresh:
+            if not self._came_after_the_look(view, key, self._arrived.get(key, 0.0)):
                 raise Violation("other owner", f"{key} is somebody else's, and was {change(was, stands)}")
             return
         if key not in view.looked:
@@ -267,7 +264,7 @@ class Judge:
         if was is not None and stands is None:
             self.overrides.judge_cancel(view, key, before)
         if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
-            self._judge_removal(view, key, was, before, now)
+            self._judge_removal(view, key, was, before, now, peer)
         if stands is not None:
             self.limits.wrote(view, key, syncer_of(stands[0]))
         if was is None and stands is not None:
@@ -288,7 +285,13 @@ class Judge:
             if kind in marked and since <= view.moment:
                 raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
 
-    def _judge_removal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
+    def _came_after_the_look(self, view: PassView, key: Key, came: float) -> bool:
+        """Whether it came after the pass read it uncached, not long ago. No client can win that race, because Eureka
+        has no condition for a write."""
+        looked = view.looked.get(key)
+        return looked is not None and came > looked >= self.world.clock.time - _LOOK_HOLDS
+
+    def _judge_removal(self, view: PassView, key: Key, was: Listed, before: State, now: State, peer: int) -> None:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
@@ -300,6 +303,12 @@ class Judge:
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             self.tenants.judge_loss(key)
             raise Violation("removed", f"{key} was {change(was, now.get(key))}; {told}")
+        # Another copy brought it UP after this pass read it, for a pod that is ready since: a cancel may be late on its
+        # way, or be repeated for want of an answer. By what the pass read, it takes nothing that was UP.
+        if key not in view.brought and self._came_after_the_look(view, key, self._up_since[peer].get(key, 0.0)):
+            view.unseen.add(key)
+            self.reached["a removal of an instance that another copy brought UP after the look"] += 1
+            return
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])

@@ -35,7 +35,7 @@ class Losses:
 
     def judge(self, view: PassView, before: State, now: State) -> None:
         """Judges a call of this pass, unless it only renewed."""
-        ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key])]
+        ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key]) and key not in view.unseen]
         ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
         left = {key.app for key in (*ups_now, *view.gave_way)}  # callers have the pods' own
         for app in sorted({key.app for key in ups_before} - left):

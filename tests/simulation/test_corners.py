@@ -52,7 +52,32 @@ def unready_by_the_same_lists(*, interval: float) -> Story:
     )
 
 
+def cancelled_while_a_second_copy_registers(kind: Kind, until: float) -> Story:
+    """The only pod is not ready, so its instance is DOWN, and it ends. A second copy registers the next pod at its
+    address before a cancel of the first copy arrives. By that copy's uncached read, the cancel takes nothing UP."""
+    return replace(
+        plain(
+            (
+                *setting("rating"),
+                e.PodTurns(at=5, app="rating", number=0, ready=False),
+                e.PodEnds(at=12, app="rating", number=1),
+                e.PodEnds(at=155, app="rating", number=0),
+                e.PodStarted(at=161, app="rating", number=2, ip="10.0.0.10"),
+                e.SecondCopyRuns(at=until - 2),
+            ),
+            Trouble(at=159, until=until, calls=frozenset({Call.CANCEL}), kind=kind, seconds=8),
+        ),
+        ends=200,
+    )
+
+
 CORNERS: dict[str, Story] = {
+    "a cancel is late on its way, and a second copy registers a new pod under the same id": (
+        cancelled_while_a_second_copy_registers(Kind.LATE, until=165)
+    ),
+    "a cancel without an answer is repeated, and a second copy has registered a new pod under the same id": (
+        cancelled_while_a_second_copy_registers(Kind.TIMEOUT_AFTER, until=175)
+    ),
     "another cluster uses our owner's name, and a deletion that a person abandoned waits for it to go": replace(
         plain(
             (
@@ -326,6 +351,14 @@ def test_the_way_home_was_excused() -> None:
     """The lists of another cluster led to a removal, and no client can know."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
     assert reached["what a pass did that asked when its address led home"]
+
+
+def test_the_race_for_an_id_was_excused() -> None:
+    """No client can win it while two copies work: Eureka has no condition for a cancel."""
+    stories = [story for name, story in CORNERS.items() if "under the same id" in name]
+    assert len(stories) == 2
+    for story in stories:
+        assert run(story).reached["a removal of an instance that another copy brought UP after the look"]
 
 
 def test_the_limit_had_no_place_for_the_last_one() -> None:

@@ -81,7 +81,24 @@ def moved_while_a_single_pass_is_late() -> Story:
     )
 
 
+def copied_at_a_restart() -> Story:
+    """The first server restarts and registers what the second one holds. The first list since shows a stranger's
+    renewal and none of ours, and is minutes old later."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.StrangerRegisters(at=60, who="service", app="rating", ip="10.0.0.30"),
+                e.EurekaRestarts(at=202, peer=0, warm_up=20),
+            )
+        ),
+        installation=Installation(mode=Mode.ONCE, interval=30, peers=2, batches=True, halves=True),
+        ends=320,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "an instance that a server copied at its restart is not one that nobody renews": copied_at_a_restart(),
     "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
         {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
     ),

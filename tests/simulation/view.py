@@ -51,6 +51,8 @@ class PassView:
     """The instances that it made UP."""
     taken: dict[Key, Ref] = field(default_factory=dict)
     """The instances that it cancelled or turned DOWN, and their syncers."""
+    unseen: set[Key] = field(default_factory=set)
+    """The instances that it removed, and that another copy brought UP after it read them."""
     taken_pods: dict[Key, str] = field(default_factory=dict)
     """The UID of the pod of each of these."""
     emptied: set[str] = field(default_factory=set)

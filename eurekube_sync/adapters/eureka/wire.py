@@ -38,6 +38,7 @@ class _Port(msgspec.Struct, gc=False):
 class _Lease(msgspec.Struct, rename="camel", gc=False):
     renewal_interval_in_secs: int | str | None = None
     duration_in_secs: int | str | None = None
+    registration_timestamp: int | str | None = None
     last_renewal_timestamp: int | str | None = None
 
 
@@ -117,8 +118,10 @@ class Decoded:
                 known = document if _TEXT.issuperset(map(type, (document.metadata or {}).values())) else None
                 observed = afresh(document, app)
             if observed.last_renewal != renewal:
-                same, dirty = observed.instance, observed.last_dirty_timestamp
-                observed = ObservedInstance(instance=same, last_dirty_timestamp=dirty, last_renewal=renewal)
+                same, dirty, registered = observed.instance, observed.last_dirty_timestamp, observed.registered
+                observed = ObservedInstance(
+                    instance=same, last_dirty_timestamp=dirty, last_renewal=renewal, registered=registered
+                )
             now[observed.key] = known, observed
             return observed
 
@@ -287,6 +290,7 @@ def _observed(instance: _Document, app: str | None) -> ObservedInstance:
         ),
         last_dirty_timestamp=int(instance.last_dirty_timestamp or 0),
         last_renewal=int(lease.last_renewal_timestamp or 0) if lease else 0,
+        registered=int(lease.registration_timestamp or 0) if lease else 0,
     )
 
 

@@ -148,7 +148,7 @@ SCENES: dict[str, Callable[[], FakeWorld]] = {
 def fixpoint(world: FakeWorld) -> tuple[Any, ...]:
     """The state that must be the same: the instances and their owners, the syncers, their finalizers and conditions."""
     instances = {
-        one.key: changed(one, last_dirty_timestamp=0, last_renewal=0, metadata=dict(one.metadata))
+        one.key: changed(one, last_dirty_timestamp=0, last_renewal=0, registered=0, metadata=dict(one.metadata))
         for one in world.registry.held.values()
     }
     syncers = {

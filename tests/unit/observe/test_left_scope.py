@@ -139,6 +139,21 @@ def test_instances_are_kept_for_an_installation_that_pauses(world: Two) -> None:
     assert world.not_served() == [PAY, PAY], "it is another time"
 
 
+def test_after_a_restart_of_eureka_an_old_list_is_no_sign_that_nobody_renews(world: Two) -> None:
+    """The server has registered what another server holds, and its list shows one renewal since, for minutes."""
+    world.passes(10, ONE, TWO)
+    held = world.registry.held
+    now = int(world.clock.now() * 1000)
+    held |= {one.key: changed(one, last_renewal=now, registered=now) for one in held.values()}
+    world.later(20)
+    world.registry.renew(foreign().key)
+    world.registry.cached_for(200)
+    for _ in range(3):
+        world.passes(0.5, ONE, TWO)
+        assert (world.said(ONE), world.said(TWO)) == ([], [])
+    assert world.not_served() == []
+
+
 def test_of_a_pod_that_is_gone_nothing_is_kept(world: Two) -> None:
     """It expires, as it always did."""
     world.label(PAY)

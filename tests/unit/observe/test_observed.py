@@ -146,10 +146,11 @@ def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() ->
 
 
 def test_an_instance_that_was_just_registered_is_not_silent() -> None:
-    """Eureka adds the lease duration to the time of a renewal, and not to that of a registration."""
+    """Eureka adds the lease's duration to the time of a renewal, and not to that of a registration. A server that
+    restarts registers what another server holds, with the timestamps of before."""
     now = 1_000_000
-    new = replace(stored(instance(1)), last_dirty_timestamp=now * 1000, last_renewal=now * 1000)
-    old = changed(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
+    new = changed(stored(instance(1)), last_dirty_timestamp=0, last_renewal=now * 1000, registered=now * 1000)
+    old = changed(new, key=key(2), last_renewal=(now - 200) * 1000, registered=(now - 900) * 1000)
     seen = replace(observed(new, old), newest=float(now))
     assert (seen.silent(new), seen.silent(old)) == (0.0, 500.0)
     assert seen.silent(replace(old, last_renewal=0)) == 0.0  # Eureka gives no time

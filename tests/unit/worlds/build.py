@@ -255,7 +255,7 @@ def seen(key: InstanceKey, **fields: Any) -> ObservedInstance:
 def changed(one: ObservedInstance, **fields: Any) -> ObservedInstance:
     """The same instance with other values of these fields."""
     own: dict[str, Any] = {
-        name: fields.pop(name) for name in ("last_dirty_timestamp", "last_renewal") if name in fields
+        name: fields.pop(name) for name in ("last_dirty_timestamp", "last_renewal", "registered") if name in fields
     }
     return replace(one, instance=replace(one.instance, **fields), **own)
 

@@ -254,6 +254,7 @@ class Registry:
             instance=replace(instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN),
             last_dirty_timestamp=timestamp,
             last_renewal=int(self._clock.now() * 1000),
+            registered=int(self._clock.now() * 1000),
         )
         if instance.override is not InstanceStatus.UNKNOWN:
             self.overrides.setdefault(instance.key.id, instance.override)

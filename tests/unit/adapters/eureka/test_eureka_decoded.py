@@ -51,6 +51,7 @@ def test_a_renewal_changes_its_own_time_alone() -> None:
         {"port": None},
         {"leaseInfo": None},
         {"leaseInfo": {**OURS["leaseInfo"], "durationInSecs": 90}},
+        {"leaseInfo": {**OURS["leaseInfo"], "registrationTimestamp": 9}},
         {"lastDirtyTimestamp": "1795248000786"},
         {"vipAddress": "other"},
         {"app": "OTHER"},

@@ -23,7 +23,12 @@ OURS: dict[str, Any] = {
     "overriddenStatus": "UNKNOWN",
     "port": {"$": 8080, "@enabled": "true"},
     "securePort": {"$": 443, "@enabled": "false"},
-    "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300, "lastRenewalTimestamp": 1},
+    "leaseInfo": {
+        "renewalIntervalInSecs": 30,
+        "durationInSecs": 300,
+        "registrationTimestamp": 1,
+        "lastRenewalTimestamp": 2,
+    },
     "metadata": {"eurekube.owner": "prod"},
     "vipAddress": "rating",
     "secureVipAddress": "rating",
@@ -53,6 +58,7 @@ class TestWellFormed:
         assert (seen.instance.port, seen.instance.secure_port) == (Port(8080, True), Port(443, False))
         assert (seen.status, seen.instance.override) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
         assert (seen.instance.lease, seen.last_dirty_timestamp) == (LeaseTimes(30, 300), 1795248000785)
+        assert (seen.registered, seen.last_renewal) == (1, 2)
         assert (seen.metadata, seen.instance.vip_address) == ({"eurekube.owner": "prod"}, "rating")
 
     @pytest.mark.parametrize("number", [8080, "8080"])
