@@ -57,7 +57,7 @@ PROMISES = {
         "only of apps that lose",
         "dead pod",
         "another living pod has",
-        "register themselves",
+        "registers itself",
         "all that we own",
         "older than the present CRD",
         "Evidence",
