@@ -176,10 +176,11 @@ def abandoned(syncer: SyncerObject) -> bool:
 
 
 def host_name_warning(name: str) -> str | None:
-    """Return a warning if Spring's Feign refuses the name as a host."""
-    if _HOST_OF_A_URL.fullmatch(name):
+    """Return a warning if Spring's Feign refuses the name, which may have a port, as a host."""
+    host = name.partition(":")[0]
+    if _HOST_OF_A_URL.fullmatch(host):
         return None
-    return f"{name} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
+    return f"{host} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
 
 
 def check_app_name(field: str, name: str) -> str:

@@ -140,7 +140,7 @@ def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
         vip = ((field,), spec[field]) if spec.get(field) else vip
     for path, text in (vip, (("secureVipAddress",), spec.get("secureVipAddress", ""))):
         for name in filter(None, text.split(",")):
-            if warning := host_name_warning(name.partition(":")[0]):
+            if warning := host_name_warning(name):
                 yield ("spec", *path), warning
     if spec.get("service", {}).get("address") == "ClusterIP":
         yield ("spec", "service", "address"), "a ClusterIP is rarely reachable from outside the cluster"

@@ -199,7 +199,7 @@ def _as_recorded(file: RecordFile, what: str) -> Replayed:
     try:
         record = file.read(whole=False)
     except ConfigurationError as error:
-        return Replayed(at=file.at.timestamp(), damaged=str(error))
+        return Replayed(at=file.at.timestamp(), what=what, damaged=str(error))
     return Replayed(at=record.at, what=what, record=record)
 
 

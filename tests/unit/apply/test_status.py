@@ -135,7 +135,8 @@ def test_an_instance_that_a_person_set_out_of_service_is_reported() -> None:
 
 def test_a_warning_is_in_the_message() -> None:
     """The syncer works, but the result may be unexpected."""
-    assert "not a legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
+    assert "ra_ting is not a legal host name" in message(status(claims(vipAddress="ra_ting:8080"), *BOTH))
+    assert "not a legal host name" not in message(status(claims(vipAddress="rating:8080"), *BOTH))
 
 
 def test_outcomes_count_over_what_was_listed() -> None:

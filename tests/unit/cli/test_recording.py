@@ -81,6 +81,14 @@ def test_the_reason_of_a_removal_is_found_by_its_address(night: Path) -> None:
     ]
 
 
+def test_the_last_line_says_what_it_is_about_if_a_record_is_damaged(night: Path) -> None:
+    """The first record is damaged, and the last line counts the others."""
+    min(night.iterdir()).write_bytes(b"{")
+    result = said(night, "10.0.0.1")
+    assert result.return_value == ExitCode.CONFIGURATION
+    assert result.stdout.splitlines()[-1].endswith("; 1 decided nothing about 10.0.0.1")
+
+
 def test_all_passes_are_listed_that_decided_something(night: Path) -> None:
     """Each is shown by its last line."""
     lines = said(night).stdout.splitlines()
