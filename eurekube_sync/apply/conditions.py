@@ -127,7 +127,9 @@ def tallies(
             of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
-            tally.failures.append(f"{count} of its calls to Eureka {_NOT_DONE.get(cause, 'failed')}")
+            tally.failures.append(
+                f"{counted(count, 'call')} to Eureka for this syncer {_NOT_DONE.get(cause, 'failed')}"
+            )
         if tally.unread:
             tally.failures.append(f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}")
     return tallies
@@ -278,7 +280,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
 
 def _unready(claim: Serving) -> str:
     first, more = min(claim.unready.values()), len(claim.unready) - 1
-    return f"{first} (likewise {counted(more, 'more endpoint')})" if more else first
+    return f"{first} (likewise {counted(more, 'more instance')})" if more else first
 
 
 def nothing_wanted(claim: Serving) -> tuple[str, str]:

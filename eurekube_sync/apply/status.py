@@ -139,7 +139,7 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
         f"An instance that no later pass cancels expires {counted(expires_after / 60, 'minute')} after its last renewal"
     )
     known = f"{may or 'Eureka could not be read'}. {fate}"
-    rest = known if left or left is None else "Eureka holds none of its instances"
+    rest = known if left or left is None else "Eureka holds no instance of the syncer"
     return EventRecord(
         syncer=syncer.ref,
         uid=syncer.uid,

@@ -205,7 +205,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     losing = [one for one in removals if one.key.app in net]
     unexplained = doubted.total()
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
-        why = f"we would lose {unexplained} of our {left_up}, more than {limits.loss_percent:g} %"
+        why = f"this installation would lose {unexplained} of its {left_up}, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
     for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
@@ -213,7 +213,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
             why = f"{of_app}, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
     if net.total() > limits.loss_ceiling:
-        why = f"we would lose {net.total()} of our {left_up}, more than {limits.loss_ceiling:g} at once"
+        why = f"this installation would lose {net.total()} of its {left_up}, more than {limits.loss_ceiling:g} at once"
         yield _hold(why, losing)
 
     emptied = scales.emptied(removals)
@@ -230,7 +230,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     # A person may delete all syncers; nothing else may remove the last instance of every app.
     unasked = [one for one in last if not _asked_for(one)]
     if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
-        yield _hold(f"we would lose all that we own: {left_up}", unasked)
+        yield _hold(f"this installation would lose all that it has: {left_up}", unasked)
 
 
 def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:

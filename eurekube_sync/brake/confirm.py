@@ -39,8 +39,8 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
             if one.key in dead:
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
-        pods = one_or_more(len(own), "the pod of 1 of these instances is", f"the pods of {len(own)} of these are")
-        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; {pods} gone (syncer {syncer})", brake))
+        gone = f"{len(own)} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
+        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; of these, {gone}", brake))
     return kept
 
 
@@ -77,9 +77,9 @@ def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brak
     mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
     after = brake.limits.confirm_after
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
-    wait = f"A pass that plans the same removals {when} after the first one makes them without an approval"
+    wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        wait += ". Both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
+        wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
     return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, first=first)
 

@@ -75,7 +75,7 @@ class Hold:
 
     reason: HoldReason
     why: str  # the numbers, as a sentence without its end
-    wait: str = ""  # what ends the hold without an approval, as a sentence without its end
+    wait: str = ""  # what makes an approval unnecessary, as a clause
     removals: tuple[Removal, ...]
     syncer: SyncerRef | None = None  # None where the removals may be of several syncers
     mark: str = ""  # of removals that await confirmation: equal marks are the same removals
@@ -83,8 +83,8 @@ class Hold:
 
     @property
     def text(self) -> str:
-        """All that a person needs to know of it, without the end of the last sentence."""
-        return f"{self.why}. {self.wait}" if self.wait else self.why
+        """All that a person needs to know of it, as a sentence without its end."""
+        return f"{self.why} ({self.wait})" if self.wait else self.why
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -111,10 +111,13 @@ class Held:
 
     @property
     def reason(self) -> str:
-        """The numbers of the first holds, and what ends them, without the end of the last sentence."""
-        more = [f"and {len(self.holds) - 3} more"] if len(self.holds) > 3 else []
-        whys = "; ".join([*(hold.why for hold in self.holds[:3]), *more])
-        return ". ".join([whys, *dict.fromkeys(hold.wait for hold in self.holds if hold.wait)])
+        """The texts of the first holds, as a sentence without its end."""
+        texts: list[str] = []
+        for hold in self.holds:  # a hold of dead pods begins with the reason of the hold that they were part of
+            text = next((hold.text.removeprefix(f"{one}; ") for one in texts if hold.text.startswith(one)), hold.text)
+            texts += [text] if text not in texts else []
+        more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
+        return "; ".join([*texts[:3], *more])
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:
@@ -133,7 +136,9 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     """Return the plan with a renewal in place of each held removal."""
     if held is None:
         return plan
-    return renewed_instead(plan, {one.key: f"its removal is held (plan id {held.plan_id})" for one in held.removals})
+    return renewed_instead(
+        plan, {one.key: f"the removal of the instance is held (plan id {held.plan_id})" for one in held.removals}
+    )
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

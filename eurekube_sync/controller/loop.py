@@ -21,7 +21,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import and_more, duration
+from eurekube_sync.model.wording import counted, duration
 from eurekube_sync.observe.kubernetes import unread_by_kind
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,10 @@ def _asked(report: PassReport, source: str) -> bool:
     return source in _AGAIN or report.desired is not None
 
 
+def _and_lists(more: int) -> str:
+    return f" (and {counted(more, 'more list')})" if more else ""
+
+
 def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
     """Gives for each source that fails its cause and a sentence. Only another cause makes it another outage."""
     for cluster in report.clashes[:1]:
@@ -88,7 +92,7 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
         yield _EUREKA, (report.registry.cause, sentence)
     for kind, sources in unread_by_kind(report.view).items():  # once for each kind, not for each namespace
         name, source = sources[0]
-        yield kind, (source.cause, f"{name}{and_more(len(sources))}: {source.message}")
+        yield kind, (source.cause, f"{name}{_and_lists(len(sources) - 1)}: {source.message}")
     failed = [one for one in report.outcomes.failures if one.cause is not None]
     if failed and not isinstance(report.registry, Unknown) and not report.outcomes.succeeded:
         cause = Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause

@@ -80,7 +80,9 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
         yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
     else:
         lasted = span(look.at - ready.last_transition)
-        text = f"its status says {status.ready} UP; Ready has been {ready.status} ({ready.reason}) for {lasted}"
+        text = (
+            f"the syncer's status says {status.ready} UP; Ready has been {ready.status} ({ready.reason}) for {lasted}"
+        )
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
         yield breaks(Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts)

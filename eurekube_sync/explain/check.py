@@ -242,7 +242,7 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
         text = f"{serves}, but is killed after {grace:g} s"
     container = {"name": (*worst.containers, "app")[0], "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
     spec: dict[str, Any] = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": [container]}
-    fix = "add these lines to the pod, or to the template of it, and create the pod again"
+    fix = "add these lines to the template of the pod, or create the pod again with them"
     if worst.controller:
         kind, _, short = name.partition(" ")
         spec = {"template": {"spec": spec}}
@@ -272,7 +272,7 @@ _OF_EACH_PASS = (
     Needed("list", "eurekasyncers.eurekube.io", "no syncer is served"),
     Needed("get", "eurekasyncers.eurekube.io", "a status that changed meanwhile is not written"),
     Needed("patch", "eurekasyncers.eurekube.io", "no finalizer is set, so a deleted syncer leaves orphans"),
-    Needed("patch", "eurekasyncers.eurekube.io/status", "no syncer says whether it is in sync"),
+    Needed("patch", "eurekasyncers.eurekube.io/status", "no status of a syncer is written"),
     Needed("list", "services", "no syncer finds its Services"),
     Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
     Needed("create", "events", "held removals and conflicts make no events", optional=True),
@@ -335,7 +335,7 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
             named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
             asked = f"{whole}{f'/{one.name}' if one.name else ''}{f' --subresource {part}' if part else ''}{named}"
             fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
-            text = f"the right to {right} is not granted {where}: without it, {one.without}"
+            text = f"the right to {right} is not granted {where}: where it is missing, {one.without}"
             yield Finding(Check.RIGHTS, grade, text, fix)
     if granted:
         yield Finding(Check.RIGHTS, Grade.OK, f"{granted} rights are granted")

@@ -80,7 +80,7 @@ def _details(look: Look, held: Held) -> Iterator[str]:
     for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
-        parts += [f"drained by {_drained_by(one)}"] if DRAINED in one.metadata else []
+        parts += [f"by the drain annotation of {_drained_by(one)}"] if DRAINED in one.metadata else []
         parts += [f"lease {_ends(one, look)}"] if one.last_renewal else []
         elsewhere = []
         for server, readings in look.readings.items() if len(look.readings) > 1 else ():

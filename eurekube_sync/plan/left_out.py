@@ -216,7 +216,7 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
     allows = "" if limit.measure is Measure.COUNT or places is None else f" allows {places}"
     if limit.measure is Measure.SHARE:
         beyond = counted(others, "other UP instance") if others else "no other UP instance"
-        return f"{limit} of VIP {vip}, which has {beyond},{allows or ' allows all'}: registers {admitted}"
+        return f"{limit} of VIP {vip}{allows or ' allows all'} beside {beyond}: registers {admitted}"
     registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
     return f"limit {limit}{allows}: {registers}"
 

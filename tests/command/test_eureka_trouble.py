@@ -225,7 +225,7 @@ def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(progra
     for told in (planned, ended):
         assert told.code == ExitCode.INCOMPLETE, told.out
         assert "in sync" not in told.out
-        assert "1 not read again and not changed" in told.out
+        assert "1 not changed, because not read again" in told.out
         assert IDS[1] in told.sentence
     assert_safe(ended)
     assert program.conditions("rating")["Synced"] == ("False", "PartlyFailed")

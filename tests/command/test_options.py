@@ -75,9 +75,11 @@ def test_each_option_is_read_from_its_variable(
     needed = [given for given in NEEDED.get(name, []) if not given.startswith(flag)]
     for variable in ("KUBECONFIG", "EUREKUBE_SYNC_KUBECONFIG"):
         monkeypatch.delenv(variable, raising=False)
-    given = command.make_context(name, [*needed, flag] if option.is_flag else [*needed, flag, value])
+    # As for completion, each option has a value of its own, and not each group of options.
+    arguments = [*needed, flag] if option.is_flag else [*needed, flag, value]
+    given = command.make_context(name, arguments, resilient_parsing=True)
     monkeypatch.setenv("EUREKUBE_SYNC_" + flag.removeprefix("--").upper().replace("-", "_"), value)
-    read = command.make_context(name, list(needed))
+    read = command.make_context(name, list(needed), resilient_parsing=True)
     assert read.params == given.params
     assert given.params[str(option.name)] != option.default
 

@@ -300,7 +300,7 @@ def test_fifty_pods_that_turn_unready_at_once_stay_up(
     for _ in range(2):
         done = program.run()
         assert done.returncode == 31, done.stdout + done.stderr
-        assert "we would lose 50 of our 50 UP instances" in done.stdout
+        assert "this installation would lose 50 of its 50 UP instances" in done.stdout
         methods = program.eureka.methods()
         assert (methods["PUT"], methods["POST"], methods["DELETE"]) == (50, 0, 0)
         assert up_ids(program, registry, addresses) == 50

@@ -134,7 +134,7 @@ def soak(
         ),
         "their renewals": f"{others.renewals}, none refused",
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
-        f"{len(silent)} of them not renewed": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
+        f"{len(silent)} of theirs not renewed": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
         "the daemon": f"{cpu:.1f} s of processor ({100 * cpu / (time.time() - begun):.1f} %), {memory:.0f} MB at most",
     }
 

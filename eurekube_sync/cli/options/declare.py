@@ -175,7 +175,7 @@ HELP: Mapping[str, str] = {
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
-    "--max-instances-per-namespace": "The largest number of registered instances of a namespace. Above it, a new "
+    "--max-instances-per-namespace": "How many registered instances a namespace may have. At this number, a new "
     "instance is registered only to replace another of the same app.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
@@ -192,7 +192,8 @@ HELP: Mapping[str, str] = {
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
     "instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with evidence, such as a "
     "terminating pod, do not count.",
-    "--brake-count": "With this number of removals or fewer, --brake-percent holds nothing.",
+    "--brake-count": "--brake-percent holds nothing if this number of UP instances or fewer would be removed: of all "
+    "our instances, or of the app.",
     "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
     "--brake-apps-percent": "Hold removals if two or more apps would have no UP instance left, and these are more "
     "than this percentage of our apps.",
@@ -203,8 +204,8 @@ HELP: Mapping[str, str] = {
     "--record-limit": "The greatest size of the folder of --record. The oldest records are deleted first.",
     "--list-renewals": "With -o json or yaml: list each renewed instance, and not only their number.",
     "--cluster": "Renew only instances of the cluster with this UID. Default: all instances of the owner.",
-    "--condition": "Show only syncers with this condition, such as RemovalHeld or Ready=False; or with this reason of "
-    "a condition or STATE, such as NotReady.",
+    "--condition": "Show only syncers that match: a condition, such as RemovalHeld or Ready=False; its reason, such as "
+    "NoneUp; or a STATE, such as NotReady.",
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice the renewal period "
     "of the instances, plus 5s]",
     "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "

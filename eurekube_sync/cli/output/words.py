@@ -81,7 +81,10 @@ def _troubles(report: PassReport) -> str:
         (len(report.held.removals) if report.held else 0, "held"),
         (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
-        (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again and not changed"),
+        (
+            sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked),
+            "not changed, because not read again",
+        ),
         (sum(b.conflict for b in blocked) + outcomes.count(Result.CONFLICT), "in conflict"),
         (not_served, f"{one_or_more(not_served, 'syncer', 'syncers')} not served"),
     ]

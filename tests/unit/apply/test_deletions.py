@@ -115,7 +115,10 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     abandon(world)
     world.run()
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
-    assert (told(world).warning, told(world).message.endswith("Eureka holds none of its instances")) == (False, True)
+    assert (told(world).warning, told(world).message.endswith("Eureka holds no instance of the syncer")) == (
+        False,
+        True,
+    )
 
 
 def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:

@@ -183,8 +183,8 @@ def test_it_stays_when_a_delete_was_not_tried() -> None:
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:
     """A renewal replaces the held cancel, and is no DELETE. This holds even if the list does not show the instance."""
-    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
-    assert "its removal is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
+    held = Renew(key=key(), syncer=REF, why="the removal of the instance is held (abc)", status=UP)
+    assert "the removal of the instance is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
 
 
 def test_it_stays_when_a_read_failed() -> None:
@@ -268,8 +268,8 @@ def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_regist
 
 def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
     """The removal is held or undecided. The renewal shows that the instance is registered."""
-    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
-    assert "its removal is held (abc)" in str(waits(done(held)))
+    held = Renew(key=key(), syncer=REF, why="the removal of the instance is held (abc)", status=UP)
+    assert "the removal of the instance is held (abc)" in str(waits(done(held)))
 
 
 def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> None:

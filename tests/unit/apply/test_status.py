@@ -444,13 +444,13 @@ def test_an_event_names_its_syncer() -> None:
         (
             Result.FAILED,
             Cause.UNAVAILABLE,
-            "1 of its calls to Eureka did not succeed: Eureka was unavailable, or no time was left",
+            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time was left",
         ),
-        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka got a refusal"),
+        (Result.FAILED, Cause.DENIED, "1 call to Eureka for this syncer got a refusal"),
         (
             Result.NOT_TRIED,
             None,
-            "1 of its calls to Eureka did not succeed: Eureka was unavailable, or no time was left",
+            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time was left",
         ),
         (Result.FAILED, None, f"{key(1)}: timeout 17"),
         (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),

@@ -84,9 +84,8 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
-        "we would lose 20 of our 40 UP instances, more than 30 %; the pods of 20 of these are gone (syncer "
-        "rating/rating). A pass that plans the same removals at least 20 s after the first one makes them without an "
-        "approval"
+        "this installation would lose 20 of its 40 UP instances, more than 30 %; of these, 20 of syncer rating/rating "
+        "have no pod any more (no approval is needed if a second pass, at least 20 s after the first, plans the same)"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -131,7 +130,7 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
     assert braked.plan.of(Cancel) == tuple(gone)
     assert braked.held is not None
-    assert braked.held.reason == "we would lose 22 of our 40 UP instances, more than 30 %"
+    assert braked.held.reason == "this installation would lose 22 of its 40 UP instances, more than 30 %"
 
 
 def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
@@ -243,7 +242,7 @@ def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool)
     assert world.run().held is not None
     status, reason, message = condition(world, "app1")
     assert (status, reason) == ("True", "AwaitingConfirmation")
-    assert re.search(r"the pod of 1 of these instances is gone \(syncer \S+\)\.", message)
+    assert re.search(r"of these, 1 of syncer \S+ has no pod any more \(", message)
     world.later(30)
     assert world.run().held is None
     assert len(world.statuses()) == 12

@@ -217,9 +217,8 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert (
-            "A pass that plans the same removals 20 s to 620 s after the first one makes them without an approval"
-            in held_of(report)
+        assert "no approval is needed if a second pass, 20 s to 620 s after the first, plans the same" in held_of(
+            report
         )
         world.later(900)
     world.run()
@@ -306,7 +305,7 @@ def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: 
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "Both passes must be of one process, because the syncer is gone: use run --passes 2" in held_of(report)
+        assert "both passes must be of one process, because the syncer is gone: use run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
@@ -441,7 +440,7 @@ def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> 
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
     assert report.held is not None
-    assert report.held.reason == "we would lose all that we own: 3 UP instances"
+    assert report.held.reason == "this installation would lose all that it has: 3 UP instances"
     assert {one.syncer for one in report.held.removals} == {SyncerRef(NS, "other")}
 
 
@@ -460,7 +459,7 @@ def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
 
 
 def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -> None:
-    """A successor could not be registered, so its removal is held. The report shows it only as held."""
+    """A successor could not be registered, so the removal of the instance is held. The report shows it only as held."""
     world.brake = BrakeLimits(loss_floor=1)
     world.cluster.apply(piece(*(endpoint(n) for n in (17, 18, 19)), service="other"))
     for number in (18, 19):

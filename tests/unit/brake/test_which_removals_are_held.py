@@ -135,7 +135,7 @@ def test_the_last_apps_may_be_deleted_while_other_removals_wait() -> None:
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
     assert held(braked) == {instance(0, app="b").key}
     assert braked.held is not None
-    assert braked.held.reason == "we would lose all that we own: 2 UP instances"
+    assert braked.held.reason == "this installation would lose all that it has: 2 UP instances"
 
 
 def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:

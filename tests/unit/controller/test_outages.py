@@ -92,7 +92,7 @@ def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched, othe
         watched.world.cluster.unknown["slices", namespace] = DENIED
     (told,) = watched.passes()
     assert told.startswith("+ EndpointSlices of ")
-    assert told.endswith("ther (and 1 more): 403: grant list")
+    assert told.endswith("ther (and 1 more list): 403: grant list")
 
 
 def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:

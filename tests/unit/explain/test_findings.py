@@ -134,11 +134,12 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     cluster.denied = {("patch", "pods/status", "shop"), ("list", "nodes", ""), ("create", "leases", "ops")}
     found = wrong(rights(needed, ["shop"], cluster))
     assert [one.text for one in found] == [
-        "the right to patch pods/status is not granted in shop: without it, pods with the readiness gate are never "
-        "ready",
-        "the right to list nodes is not granted for the whole cluster: without it, node ports and drained nodes are "
-        "not found",
-        "the right to create leases.coordination.k8s.io is not granted in ops: without it, no copy gets the lock",
+        "the right to patch pods/status is not granted in shop: where it is missing, pods with the readiness gate are "
+        "never ready",
+        "the right to list nodes is not granted for the whole cluster: where it is missing, node ports and drained "
+        "nodes are not found",
+        "the right to create leases.coordination.k8s.io is not granted in ops: where it is missing, no copy gets the "
+        "lock",
     ]
     assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]
     assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
@@ -154,7 +155,7 @@ def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], w
     needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices", grants=grants)
     found = wrong(rights(needed, names, cluster))
     assert [(one.check, one.grade) for one in found] == [(Check.RIGHTS, Grade.FAILED)]
-    assert "without it, grants are unknown, so nothing new is registered" in found[0].text
+    assert "where it is missing, grants are unknown, so nothing new is registered" in found[0].text
 
 
 def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:

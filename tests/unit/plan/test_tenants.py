@@ -172,7 +172,7 @@ def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered
     settled(world)
     assert standing(world, EVIL) == {4}
     told = {conflict(world, one.ref) for one in made if hasattr(one, "spec")} - {""}
-    why = "selects the pod or Service that has the address, so no other syncer adds an instance there"
+    why = "selects the pod or Service that has the address, so only that syncer adds an instance there"
     assert told == {f"RATING/{OWNER}:{EVIL}:rating:10.0.0.3:8080: syncer {VICTIM} {why}"}
 
 
@@ -410,7 +410,7 @@ def test_a_pass_without_eurekas_list_says_that_it_does_not_know() -> None:
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
     world.run()
     assert namespaces(world) == ["blue"]
-    assert "it is unknown which of the two has its instance in Eureka" in conflict(world, GREEN)
+    assert "it is unknown which of the two syncers has an instance there" in conflict(world, GREEN)
 
 
 def test_three_namespaces_at_one_address_have_one_holder() -> None:
