@@ -117,7 +117,8 @@ class Held:
             text = next((hold.text.removeprefix(f"{one}; ") for one in texts if hold.text.startswith(one)), hold.text)
             texts += [text] if text not in texts else []
         more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
-        return "; ".join([*texts[:3], *more])
+        numbered = [f"({number}) {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
+        return "; ".join([*numbered[:3], *more])
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:

@@ -225,7 +225,7 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     same_port = f"securePort must differ from port (both are {spec.port})"
     by_name = not spec.host_name.startswith("ip")
     for excluded, path, fault in (
-        (at_given and pods, ("service",), "this field is only for mode service"),
+        (at_given and pods, ("service",), "service is only for mode service"),
         (at.hostname is not None and at.address, ("service", "address"), "hostname and address exclude each other"),
         (at.node_address and not node_ports, ("service", "nodeAddress"), "nodeAddress is only for address NodePort"),
         (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),

@@ -33,7 +33,7 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
 
@@ -216,7 +216,8 @@ def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted
     allows = "" if limit.measure is Measure.COUNT or places is None else f" allows {places}"
     if limit.measure is Measure.SHARE:
         beyond = counted(others, "other UP instance") if others else "no other UP instance"
-        return f"{limit} of VIP {vip}{allows or ' allows all'} beside {beyond}: registers {admitted}"
+        allowed = "all are" if places is None else one_or_more(places, "1 is", f"{places} are")
+        return f"{limit} of VIP {vip}: {beyond}, so {allowed} allowed; registers {admitted}"
     registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
     return f"limit {limit}{allows}: {registers}"
 

@@ -70,7 +70,7 @@ _drains = partial(
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
 drain_option = _drains(default="services")  # the command gets the kinds besides Services, named `drains`
-_same = " Give the same value as for run, whose default is services."
+_same = " By default this command reads all, and run only services. To see what run sees, give the value of run."
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """For `explain` and `status`, which by default read every kind."""
 

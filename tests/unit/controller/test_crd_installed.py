@@ -57,7 +57,7 @@ def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
         assert standing(world) == set(APPS)
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
-        assert "1 UP instance of rating/e is older than the CustomResourceDefinition; an earlier" in report.held.reason
+        assert "1 UP instance of rating/e is older than the CustomResourceDefinition (an earlier" in report.held.reason
     create(world, "e")
     assert world.run().held is None
     assert standing(world) == set(APPS)

@@ -347,7 +347,7 @@ def test_a_selector_reads_as_people_write_it() -> None:
             "spec.securePort: securePort must differ from port (both are 8080)",
         ),
         ({"service": {"address": "ClusterIP"}}, "InvalidSpec", "only for mode service"),
-        ({"service": {}}, "InvalidSpec", "spec.service: this field is only for mode service"),
+        ({"service": {}}, "InvalidSpec", "spec.service: service is only for mode service"),
         ({"mode": "service", "readinessGate": True}, "InvalidSpec", "readinessGate is only for mode pod"),
         ({"mode": "service", "service": {"address": "Nowhere"}}, "InvalidSpec", "spec.service.address"),
         (
