@@ -37,8 +37,8 @@ class ExitCode(IntEnum):
     )
     NOT_REGISTERED = (
         6,
-        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer is broken or only "
-        "partly in sync, or a namespace of `-n` does not exist",
+        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer has no UP "
+        "instance or is only partly in sync, or a namespace of `-n` does not exist",
     )
     CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
     KUBERNETES_UNREAD = (
