@@ -68,7 +68,7 @@ PROMISES = {
         "option",
         "status and its lease",
         "successor",
-        "A pod keeps its instance",
+        "A pod keeps its old instance",
         "several Eureka servers",
         "no other Eureka server",
         "are reported",
