@@ -280,7 +280,7 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
 
 def _unready(claim: Serving) -> str:
     first, more = min(claim.unready.values()), len(claim.unready) - 1
-    return f"{first} (likewise {counted(more, 'more instance')})" if more else first
+    return f"{first} (likewise {more} more)" if more else first
 
 
 def nothing_wanted(claim: Serving) -> tuple[str, str]:

@@ -114,7 +114,7 @@ class Held:
         """The texts of the first holds, as a sentence without its end."""
         texts: list[str] = []
         for hold in self.holds:  # a hold of dead pods begins with the reason of the hold that they were part of
-            text = next((hold.text.removeprefix(f"{one}; ") for one in texts if hold.text.startswith(one)), hold.text)
+            text = hold.text.removeprefix(f"{texts[-1]}; ") if texts else hold.text
             texts += [text] if text not in texts else []
         more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
         numbered = [f"({number}) {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts

@@ -51,7 +51,8 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         # clock. Before an `owner adopt` no client renews the other.
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
-        if other.renewed < ours.renewed - 2 * period:
+        # A registration proves no client: a server that restarts registers what another server holds.
+        if other.last_renewal <= other.registered or other.renewed < ours.renewed - 2 * period:
             return "nobody renews the pod's own instance, so that instance can expire"
     return None
 

@@ -274,7 +274,8 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 
 def _answered(call: Call, answer: Answer) -> str:
     if is_page(answer):
-        return f"{call} was answered with a web page: a login or a proxy answers in place of the Kubernetes API"
+        page = "with a web page: a login or a proxy answers in place of the Kubernetes API"
+        return f"{call} was answered {answer.status} {page}"
     return f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
 
 

@@ -344,6 +344,18 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     )
 
 
+@pytest.mark.parametrize("duration", [10, 90])
+@pytest.mark.parametrize("later", [0, 20, 50, 70])
+def test_a_registration_by_a_restarted_server_is_no_renewal(duration: int, later: int) -> None:
+    """A server that restarts registers what another server holds, also the instance of a client that has ended."""
+    restart = 1_000_000_000
+    ours = changed(stored(instance()), registered=restart, last_renewal=restart + (later and 1000 * (later + 300)))
+    its = changed(itself(1), lease=LeaseTimes(30, duration), registered=restart, last_renewal=restart)
+    assert lacks(its, instance(), ours) == "nobody renews the pod's own instance, so that instance can expire"
+    again = replace(its, last_renewal=restart + 1000 * (later + duration))
+    assert lacks(again, instance(), ours) is None
+
+
 def test_our_instance_stays_where_only_an_old_list_shows_the_pods_own() -> None:
     """The pod's own instance is gone, so there is nothing to report."""
     world = setting()
