@@ -112,13 +112,12 @@ class Held:
     @property
     def reason(self) -> str:
         """The texts of the first holds, as a sentence without its end."""
-        texts: list[str] = []
-        for hold in self.holds:  # a hold of dead pods begins with the reason of the hold that they were part of
-            text = hold.text.removeprefix(f"{texts[-1]}; ") if texts else hold.text
-            texts += [text] if text not in texts else []
+        texts = list(dict.fromkeys(hold.text for hold in self.holds))
+        # A hold of dead pods begins with the reason of the hold that they were part of.
+        shown = [text.removeprefix(f"{before}; ") for before, text in zip(["", *texts], texts[:3], strict=False)]
+        numbered = [f"({number}) {text}" for number, text in enumerate(shown, 1)] if len(texts) > 1 else shown
         more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
-        numbered = [f"({number}) {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
-        return "; ".join([*numbered[:3], *more])
+        return "; ".join([*numbered, *more])
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:
@@ -137,9 +136,8 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     """Return the plan with a renewal in place of each held removal."""
     if held is None:
         return plan
-    return renewed_instead(
-        plan, {one.key: f"the removal of the instance is held (plan id {held.plan_id})" for one in held.removals}
-    )
+    why = f"the removal of the instance is held (plan id {held.plan_id})"
+    return renewed_instead(plan, dict.fromkeys((one.key for one in held.removals), why))
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

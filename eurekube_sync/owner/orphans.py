@@ -99,11 +99,9 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
         if syncer in report.desired.claims or isinstance(report.desired.syncers.of(syncer.namespace), Unknown):
             continue
         if report.held and one.key in held:
-            release = approve_command(report.held.plan_id, report.settings.options)
-            fate, what = (
-                Fate.HOLD,
-                f"held by the brake: {held[one.key]}. To release the held removals of all syncers: {release}",
-            )
+            command = approve_command(report.held.plan_id, report.settings.options)
+            release = f"To release the held removals of all syncers: {command}"
+            fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}. {release}"
         else:
             fate, what = _fate(actions.get(one.key), syncer)
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")

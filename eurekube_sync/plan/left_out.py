@@ -213,11 +213,11 @@ def _has_place(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
-    allows = "" if limit.measure is Measure.COUNT or places is None else f" allows {places}"
     if limit.measure is Measure.SHARE:
         beyond = counted(others, "other UP instance") if others else "no other UP instance"
         allowed = "all are" if places is None else one_or_more(places, "1 is", f"{places} are")
         return f"{limit} of VIP {vip}: {beyond}, so {allowed} allowed; registers {admitted}"
+    allows = f" allows {places}" if limit.measure is Measure.PODS and places is not None else ""
     registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
     return f"limit {limit}{allows}: {registers}"
 

@@ -100,8 +100,8 @@ def adopt_command(
     """Take over instances. With --app: those of the app that have no owner, if one of our syncers wants them. With
     --cluster OLD: all of the owner's instances in an old cluster, which this cluster replaces.
 
-    It first watches whether somebody still renews them. If so, it refuses. Callers can find
-    the instances during the whole take-over.
+    It first watches whether somebody still renews them. If so, it refuses. Callers can find the instances during the
+    whole take-over.
     """
     if (app is None) == (cluster is None):
         raise click.UsageError(

@@ -121,18 +121,10 @@ EXAMPLES = (
     ("owner", "See what an uninstallation would cancel:", "eurekube-sync owner purge --dry-run"),
     ("owner adopt", "See what would be taken over:", "eurekube-sync owner adopt --app RATING --dry-run"),
     ("owner adopt", "All instances of an old cluster:", "eurekube-sync owner adopt --cluster UID"),
-    (
-        "owner adopt",
-        "Watch for two minutes who renews:",
-        "eurekube-sync owner adopt --app RATING --observe 2m",
-    ),
+    ("owner adopt", "Watch for two minutes who renews:", "eurekube-sync owner adopt --app RATING --observe 2m"),
     ("owner rename", "See what would move:", "eurekube-sync owner rename old-name new-name --dry-run"),
     ("owner rename", "Move all instances to the new name:", "eurekube-sync owner rename old-name new-name"),
-    (
-        "owner rename",
-        "Watch for two minutes who renews:",
-        "eurekube-sync owner rename old-name new-name --observe 2m",
-    ),
+    ("owner rename", "Watch for two minutes who renews:", "eurekube-sync owner rename old-name new-name --observe 2m"),
     ("owner purge", "See what would be cancelled:", "eurekube-sync owner purge --dry-run"),
     ("owner purge", "Only one namespace:", "eurekube-sync owner purge -n shop"),
     (
