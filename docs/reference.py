@@ -87,9 +87,24 @@ def _described(field: Schema) -> tuple[str, str, str]:
 
 
 def _value(field: Schema) -> str:
-    """Type and bounds; the values alone, if they are listed."""
+    """Type and bounds; the values alone, if they are listed. Of several types, each with its own bounds."""
+    if kinds := _kinds(field):
+        each = [f"{kind} ({_bounds({key: field[key] for key in keys if key in field})})" for kind, keys in kinds]
+        return f"{', '.join(each[:-1])} or {each[-1]}"
     bounds = _bounds(field)
     return bounds if "enum" in field else ", ".join(part for part in (_type(field), bounds) if part)
+
+
+def _kinds(field: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The types of a field that has several, and which bounds of the schema are theirs."""
+    number, text, fields = (
+        ("integer", ("minimum", "maximum")),
+        ("string", ("minLength", "maxLength")),
+        ("object", ("minProperties", "maxProperties")),
+    )
+    if field.get("x-kubernetes-int-or-string"):
+        return number, text
+    return () if "type" in field else (number, text, fields)
 
 
 def _type(field: Schema) -> str:

@@ -32,7 +32,7 @@ C = TypeVar("C", bound=Action)
 Reading: TypeAlias = (
     ObservedInstance | Unread | None
 )  # the result of an uncached read; None: Eureka has no such instance
-_ANOTHERS = "another owner's instance is registered under our id"
+_ANOTHERS = "another owner's instance is registered with the id that ours needs"
 
 
 class Applier:

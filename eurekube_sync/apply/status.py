@@ -135,9 +135,7 @@ def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[Sync
 def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float) -> EventRecord:
     """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be read."""
     may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
-    fate = (
-        f"An instance that no later pass cancels expires {counted(expires_after / 60, 'minute')} after its last renewal"
-    )
+    fate = f"If no pass cancels an instance, it expires {counted(expires_after / 60, 'minute')} after its last renewal"
     known = f"{may or 'Eureka could not be read'}. {fate}"
     rest = known if left or left is None else "Eureka holds no instance of the syncer"
     return EventRecord(

@@ -66,7 +66,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         their = "the syncers" if more else "the syncer"
         why = (
             f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
-            f"earlier one may have been deleted, and {their} with it)"
+            f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)

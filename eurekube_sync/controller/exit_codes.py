@@ -53,8 +53,8 @@ class ExitCode(IntEnum):
     )
     EUREKA_UNREAD = (
         20,
-        "Eureka could not be read: it gave no answer, another program answered, or it has just started. `explain`, "
-        "`status`: no `--eureka-url` was given. Nothing was removed",
+        "Eureka could not be read: it gave no answer, it has just started, or another program answers at its URL. "
+        "`explain`, `status`: no `--eureka-url` was given. Nothing was removed",
     )
     EUREKA_DENIED = (21, "Eureka refused the login, or its CSRF protection refused the writes. Nothing was removed")
     INCOMPLETE = (
@@ -65,8 +65,8 @@ class ExitCode(IntEnum):
     )
     REMOVAL_HELD = (
         31,
-        "removals are held, or `--approve` released nothing because no such removals are planned now. Everything else "
-        "was done",
+        "removals are held, or the plan that `--approve` names is not planned any more, so that nothing was released. "
+        "Everything else was done",
     )
     OWNER_CLASH = (
         32,
@@ -75,9 +75,9 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`orphans`, `owner adopt`, `owner rename`: Eureka holds no instance of the given owner, app or cluster. `owner "
-        "adopt`: no instance can be adopted. `owner adopt`, `owner rename`: somebody renews the instances, or `run` "
-        "would undo the change. `owner purge`: you answered no. Nothing was changed",
+        "`orphans`, `owner rename`: Eureka holds no instance of the owner. `owner adopt`: it holds no instance to "
+        "adopt. `owner adopt`, `owner rename`: somebody still renews the instances, or the next `run` would undo the "
+        "change. `owner purge`: you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

@@ -26,8 +26,8 @@ class Right(StrEnum):
 
     AGE = "is older and has the address"
     HOME = "lives in the Service's own namespace and has the address"
-    ALLOTTED = "selects the pod or Service that has the address, so only that syncer adds an instance there"
-    FIRST = "of another namespace was first and has the address, so only that syncer adds an instance there"
+    ALLOTTED = "selects the pod or Service that has the address, so no other syncer registers a new instance there"
+    FIRST = "of another namespace was first and has the address, so no other syncer registers a new instance there"
     UNDECIDED = (
         "of another namespace claims the address as well; it is unknown which of the two syncers has an instance there"
     )

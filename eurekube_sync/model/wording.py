@@ -39,12 +39,13 @@ def and_more(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return `30s`, `20m`, `1h30m`, as in an option; a fraction of a second stays."""
+    """Return `30s`, `20m`, `1h30m`, `1h0m5s`, as in an option; a fraction of a second stays."""
     if seconds < 60 or seconds != int(seconds):
         return f"{seconds:g}s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
+    parts = ((hours, "h", hours), (minutes, "m", minutes or (hours and rest)), (rest, "s", rest))
+    return "".join(f"{number}{unit}" for number, unit, shown in parts if shown)
 
 
 def rfc_3339(unix_seconds: float) -> str:

@@ -145,9 +145,10 @@ def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bo
     if not older:
         return Complete(data=True)
     message = (
-        f"syncer {min(older)} was deleted before the CustomResourceDefinition eurekasyncers.eurekube.io was installed. "
-        "Either the list is old, or the syncer was deleted with an earlier CRD. If this message stays and the syncer "
-        f'should be deleted, annotate it with {ABANDON_ANNOTATION}: "true"'
+        f"the deletion of syncer {min(older)} began before the present CustomResourceDefinition "
+        "eurekasyncers.eurekube.io was installed. Either the list is old, or the syncer was deleted with an earlier "
+        "definition. If this message stays and the syncer should be deleted, annotate it with "
+        f'{ABANDON_ANNOTATION}: "true"'
     )
     return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 

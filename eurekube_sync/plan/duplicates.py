@@ -53,7 +53,7 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         # A registration proves no client: a server that restarts registers what another server holds.
         if other.last_renewal <= other.registered or other.renewed < ours.renewed - 2 * period:
-            return "nobody renews the pod's own instance, so that instance can expire"
+            return "nobody renews the pod's own instance, which can therefore expire"
     return None
 
 

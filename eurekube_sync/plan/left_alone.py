@@ -130,7 +130,7 @@ def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy
     return Update(
         instance=replace(registered.unchanged(), status=status, metadata={**registered.metadata, **marks}),
         syncer=action.syncer,
-        why=f"{action.why}; policy {policy} allows no cancel, so the instance is turned DOWN and left to expire",
+        why=f"{action.why}; policy {policy} allows no cancel, so it is turned DOWN, not renewed, and expires",
         changes=tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes),
         was=registered.status,
         stored_timestamp=registered.last_dirty_timestamp,

@@ -33,7 +33,7 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
 
@@ -214,9 +214,8 @@ def _has_place(key: InstanceKey, observed: Observed) -> bool:
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
     if limit.measure is Measure.SHARE:
-        beyond = counted(others, "other UP instance") if others else "no other UP instance"
-        allowed = "all are" if places is None else one_or_more(places, "1 is", f"{places} are")
-        return f"{limit} of VIP {vip}: {beyond}, so {allowed} allowed; registers {admitted}"
+        beside = f"beside {counted(others, 'other UP instance')}" if others else "while no other instance is UP"
+        return f"{limit} of VIP {vip} allows {'all' if places is None else places} {beside}: registers {admitted}"
     allows = f" allows {places}" if limit.measure is Measure.PODS and places is not None else ""
     registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
     return f"limit {limit}{allows}: {registers}"

@@ -138,7 +138,7 @@ def _of_missing(
             whose = "an instance without an owner"
             if owner := one.metadata.get(OWNER):
                 whose = f"another installation's instance (owner {owner}, syncer {syncer_of(one) or 'unknown'})"
-            why = f"{whose} is registered under our id"
+            why = f"{whose} is registered with the id that ours needs"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
             # An endpoint that was never ready is not registered. Neither is one that an older syncer, or a missing

@@ -96,7 +96,9 @@ def test_an_instance_of_others_under_our_id_is_not_changed(program: Program) -> 
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out
     (row,) = (
-        line for line in ended.out.splitlines() if "an instance without an owner is registered under our id" in line
+        line
+        for line in ended.out.splitlines()
+        if "an instance without an owner is registered with the id that ours needs" in line
     )
     assert IDS[0] in row
     assert "1 in conflict" in ended.out

@@ -41,7 +41,7 @@
     tale        a story told with times
     defects     makes the product wrong on purpose, to show that the judge sees it. Also in mistaken, misreadings,
                 misweighings, neglects, trespasses
-    page        the tables of docs/simulation.md
+    page        the table of the defects, and the last long run in docs/simulation.md
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.
 """

@@ -1,4 +1,7 @@
-"""Compares, in every pass of every story, what a pass reuses with a full computation."""
+"""Compares, in every pass of every story, what a pass reuses with a full computation.
+
+reuse       a value that a pass reuses equals a newly computed one
+"""
 
 from __future__ import annotations
 

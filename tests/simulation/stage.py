@@ -1,4 +1,7 @@
-"""Where a story is played: the world, the judge and the copies of the program, on one clock."""
+"""Where a story is played: the world, the judge and the copies of the program, on one clock.
+
+quiet       the pass after the rest sends only reads and renewals
+"""
 
 from __future__ import annotations
 

@@ -29,19 +29,20 @@ _STYLES = {
     Outcome.NOT_REGISTERED: "bold red",
     Outcome.UNKNOWN: "bold yellow",
 }
+_WARNING = Text("!", style="yellow")
 _GRADES = {
     Grade.FAILED: (sign_of(Mark.BROKEN), "bold red"),
-    Grade.WARNING: (Text("!", style="yellow"), "bold yellow"),
+    Grade.WARNING: (_WARNING, "bold yellow"),
     Grade.OK: (sign_of(Mark.OK), "bold green"),
 }
 """The sign and style of each grade, the worst first."""
 _STATES = {
-    Outcome.REGISTERED: (Mark.OK, "inSync", "in sync"),
-    Outcome.PARTLY: (Mark.BROKEN, "partly", "partly in sync"),
-    Outcome.NOT_REGISTERED: (Mark.BROKEN, "broken", "broken"),
-    Outcome.UNKNOWN: (Mark.UNKNOWN, "unknown", "unknown"),
+    Outcome.REGISTERED: (sign_of(Mark.OK), "inSync", "in sync"),
+    Outcome.PARTLY: (_WARNING, "partly", "partly in sync"),
+    Outcome.NOT_REGISTERED: (sign_of(Mark.BROKEN), "broken", "broken"),
+    Outcome.UNKNOWN: (sign_of(Mark.UNKNOWN), "unknown", "unknown"),
 }
-"""The mark, the state in JSON, and the state in words."""
+"""The sign, the state in JSON, and the state in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 
 
@@ -130,7 +131,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
-    sign = sign_of(_STATES[row.found.outcome][0])
+    sign = _STATES[row.found.outcome][0]
     since = span(now - row.since) if row.since is not None else "-"
     up = row.found.up
     unread = f"?/{row.found.of}" if row.found.of else "-"

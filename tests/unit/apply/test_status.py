@@ -178,7 +178,10 @@ def test_a_conflict_is_its_own_condition() -> None:
     """The conflict comes from the plan, from a registration that was repeated, or from an older syncer. Ready reports
     it rather than failures."""
     blocked = Blocked(
-        key=key(1), syncer=REF, why="an instance without an owner is registered under our id", obstacle=Obstacle.TAKEN
+        key=key(1),
+        syncer=REF,
+        why="an instance without an owner is registered with the id that ours needs",
+        obstacle=Obstacle.TAKEN,
     )
     renew = Renew(key=key(1), syncer=REF, why="")
     healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")

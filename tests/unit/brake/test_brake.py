@@ -497,7 +497,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} older than the CustomResourceDefinition (an earlier one may have been deleted, and {whose} with it)"
+        f"{said} older than the CustomResourceDefinition (an earlier CustomResourceDefinition may have been deleted, "
+        f"and {whose} with it)"
     )
 
 

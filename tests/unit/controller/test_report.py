@@ -174,8 +174,10 @@ def test_a_conflict_is_reported_once(world: FakeWorld) -> None:
     taken = instance(1000, app="aaa").key
     world.registry.put(foreign(taken.id, app="AAA"))
     report = world.run(dry_run=True)
-    assert sum("is registered under our id" in line for line in lines(report)) == 1
-    assert any("is registered under our id" in message for message in as_data(report, ExitCode.OK)["messages"])
+    assert sum("is registered with the id that ours needs" in line for line in lines(report)) == 1
+    assert any(
+        "is registered with the id that ours needs" in message for message in as_data(report, ExitCode.OK)["messages"]
+    )
 
 
 def eureka(world: FakeWorld) -> None:

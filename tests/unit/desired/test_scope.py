@@ -315,7 +315,7 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     status = world.cluster.syncers[SyncerRef(NS, "c")].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
-    assert f"syncer {NS}/a) is registered under our id" in conflict.message
+    assert f"syncer {NS}/a) is registered with the id that ours needs" in conflict.message
 
 
 def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world: FakeWorld) -> None:

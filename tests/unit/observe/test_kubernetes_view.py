@@ -64,7 +64,7 @@ def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None
     live = read(cluster).crd_live
     assert isinstance(live, Unknown)
     assert live.cause is Cause.CRD_TERMINATING
-    assert f"{NS}/gone was deleted before" in live.message
+    assert f"the deletion of syncer {NS}/gone began before" in live.message
     cluster.crd = Complete(data=100.0)
     assert read(cluster).crd_live == Complete(data=True)
 

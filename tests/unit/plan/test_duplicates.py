@@ -237,10 +237,10 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
         stands(lambda one: changed(one, host_name="10.0.0.9")),
         "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own instance",
     ),
-    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, so that instance can expire"),
+    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, which can therefore expire"),
     "nobody renews it at its own period": (
         stands(lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
-        "nobody renews the pod's own instance, so that instance can expire",
+        "nobody renews the pod's own instance, which can therefore expire",
     ),
 }
 
@@ -340,7 +340,7 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
     its = changed(itself(1), lease=lease, last_renewal=renewed)
     assert lacks(its, instance(), ours) == (
-        None if lives else "nobody renews the pod's own instance, so that instance can expire"
+        None if lives else "nobody renews the pod's own instance, which can therefore expire"
     )
 
 
@@ -351,7 +351,7 @@ def test_a_registration_by_a_restarted_server_is_no_renewal(duration: int, later
     restart = 1_000_000_000
     ours = changed(stored(instance()), registered=restart, last_renewal=restart + (later and 1000 * (later + 300)))
     its = changed(itself(1), lease=LeaseTimes(30, duration), registered=restart, last_renewal=restart)
-    assert lacks(its, instance(), ours) == "nobody renews the pod's own instance, so that instance can expire"
+    assert lacks(its, instance(), ours) == "nobody renews the pod's own instance, which can therefore expire"
     again = replace(its, last_renewal=restart + 1000 * (later + duration))
     assert lacks(again, instance(), ours) is None
 

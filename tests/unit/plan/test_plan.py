@@ -469,7 +469,11 @@ def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str
     plan = plan_for(stored(instance(), metadata=metadata))
     (blocked,) = plan.blocked
     assert (plan.actions, plan.suspects) == ((), (key(),))
-    assert (blocked.why, blocked.conflict, blocked.syncer) == (f"{holder} is registered under our id", True, REF)
+    assert (blocked.why, blocked.conflict, blocked.syncer) == (
+        f"{holder} is registered with the id that ours needs",
+        True,
+        REF,
+    )
 
 
 def test_a_foreign_instance_is_in_no_action() -> None:

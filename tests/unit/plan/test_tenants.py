@@ -172,7 +172,7 @@ def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered
     settled(world)
     assert standing(world, EVIL) == {4}
     told = {conflict(world, one.ref) for one in made if hasattr(one, "spec")} - {""}
-    why = "selects the pod or Service that has the address, so only that syncer adds an instance there"
+    why = "selects the pod or Service that has the address, so no other syncer registers a new instance there"
     assert told == {f"RATING/{OWNER}:{EVIL}:rating:10.0.0.3:8080: syncer {VICTIM} {why}"}
 
 
