@@ -219,6 +219,20 @@ class ClientTurns(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientEnds(Event):
+    """The pod's own Eureka client ends without a cancel. Its instance stays UP as long as its lease lasts."""
+
+    app: str
+    ip: str
+
+    def happen(self, stage: Stage) -> str:
+        key = stage.stranger("itself", self.app, self.ip).key
+        if not stage.world.end_client(key):
+            return ""
+        return f"the pod's own client of {key} ends without a cancel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersonOverrides(Event):
     """A person puts one of our instances out of service."""
 

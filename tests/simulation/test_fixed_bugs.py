@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from . import events as e
+from .asked import Asked
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
@@ -97,7 +98,29 @@ def copied_at_a_restart() -> Story:
     )
 
 
+def beside_an_instance_whose_client_ended() -> Story:
+    """The pod's own client ended long ago, so ours stays. Then the first server restarts, and registers what the second
+    one holds, also the instance that nobody renews."""
+    return replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=1, name="rating", app="rating", asked=Asked(on_duplicate="Warn")),
+                e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
+                e.ClientEnds(at=45, app="rating", ip="10.0.0.10"),
+                e.SyncerApplied(at=260, name="rating", app="rating", asked=Asked(on_duplicate="Skip")),
+                e.EurekaRestarts(at=300, peer=0, warm_up=0),
+            )
+        ),
+        installation=Installation(peers=2),
+        ends=420,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "ours does not give way to an instance that nobody renews, which a restarted server has registered": (
+        beside_an_instance_whose_client_ended()
+    ),
     "an instance that a server copied at its restart is not one that nobody renews": copied_at_a_restart(),
     "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
         {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3

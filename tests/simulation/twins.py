@@ -1,9 +1,11 @@
 """The promises about the instance that a pod registers itself beside ours.
 
-duplicate   at rest no instance of ours is UP beside one that its pod registered itself and that is UP under its
-            address, unless the syncer asks for both, or is suspended and its condition says so, or the removal is held
+duplicate   at rest no instance of ours is UP beside one that its pod registered itself, that its client renews, and
+            that is UP under its address, unless the syncer asks for both, or is suspended and its condition says so, or
+            the removal is held
 resolved    no instance of ours gives way to a host name that callers outside do not resolve; at rest ours is registered
             beside it, whichever came first, and the condition says why
+removed     (of `judge`) ours does not give way to an instance whose client ended long ago
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 _MARK = "eurekube.owner"
+_NOTICED = 180.0
+"""Seconds after the end of a client in which a pass may still take its instance for a renewed one: two periods of
+renewal, beside an instance of ours that is renewed in each pass."""
 
 
 class Twins:
@@ -31,7 +36,9 @@ class Twins:
 
     def saw(self, view: PassView, key: Key, listed: Listed) -> None:
         """Notes that a pass read this uncached."""
-        if _MARK not in listed[0].metadata and is_up(listed) and _resolved(listed):
+        ended = self._judge.world.ended.get(key)
+        renewed = ended is None or self._judge.world.clock.time - ended < _NOTICED
+        if _MARK not in listed[0].metadata and is_up(listed) and _resolved(listed) and renewed:
             view.serve_themselves.add((key.app, listed[0].ip_addr or ""))
 
     def gives_way(self, view: PassView, key: Key, ref: Ref) -> bool:
@@ -80,7 +87,8 @@ class Twins:
                     continue
                 syncer = truth.syncers[truth.eligible[key].holder]
                 other = self.stands_beside(key, state)
-                if other is None:
+                if other is None or other in self._judge.world.ended:
+                    self._judge.reached["ours beside an instance whose client ended"] += other is not None
                     self._judge_unresolved(key, state, syncer)
                     continue
                 self._judge.reached["ours beside its pod's own at rest"] += 1

@@ -219,6 +219,12 @@ def _duplicates(here: Stretch) -> list[e.Event]:
         found.append(e.ClientTurns(at=turns, app=app, ip=ip, up=False))
         if dice.random() < 0.5:
             found.append(e.ClientTurns(at=round(turns + dice.uniform(1, 60), 1), app=app, ip=ip, up=True))
+    if dice.random() < 0.3:
+        ended = round(at + dice.uniform(0, 40), 1)
+        found.append(e.ClientEnds(at=ended, app=app, ip=ip))
+        if warns.on_duplicate == "Warn":
+            skips = Asked(on_duplicate="Skip")
+            found.append(e.SyncerApplied(at=round(ended + dice.uniform(1, 120), 1), name=app, app=app, asked=skips))
     return found
 
 

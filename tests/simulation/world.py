@@ -107,6 +107,8 @@ class World:
         self.address = Address()
         self._renewed: set[Key] = set()
         """The leases that strangers renew."""
+        self.ended: dict[Key, float] = {}
+        """When the clients of strangers ended that did not cancel their instances."""
         self.kubernetes = Kubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
         self._seed = seed
         self._peers = peers
@@ -214,13 +216,20 @@ class World:
             self._of_eureka(peer, _registration(stranger.key.app, document))
             return
         self.ask_eureka(0, _registration(stranger.key.app, document))
+        self.ended.pop(stranger.key, None)
         if stranger.key not in self._renewed:
             self._renewed.add(stranger.key)
             self._renew_later(stranger.key)
 
+    def end_client(self, key: Key) -> bool:
+        """Ends the client that renews the instance; returns whether there was one."""
+        if key in self._renewed:
+            self.ended.setdefault(key, self.clock.time)
+        return key in self._renewed
+
     def _renew_later(self, key: Key) -> None:
         def renew() -> None:
-            if self.ask_for("PUT", key) == 200:
+            if key not in self.ended and self.ask_for("PUT", key) == 200:
                 self._renew_later(key)
             else:
                 self._renewed.discard(key)
