@@ -65,7 +65,7 @@ class ExitCode(IntEnum):
     )
     REMOVAL_HELD = (
         31,
-        "removals are held, or the plan that `--approve` names is not planned any more, so that nothing was released. "
+        "removals are held, or `--approve` released nothing, because this pass plans no removals of that plan. "
         "Everything else was done",
     )
     OWNER_CLASH = (

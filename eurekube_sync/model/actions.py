@@ -135,7 +135,7 @@ class Result(StrEnum):
     DONE = "Done"
     REGISTERED_AGAIN = "RegisteredAgain"  # the renewal got a 404, and the instance was registered again
     GONE = "Gone"  # the renewal got a 404, and nothing shows that the endpoint still exists
-    CONFLICT = "Conflict"  # another owner's instance is registered under our id
+    CONFLICT = "Conflict"  # another owner's instance has the id that ours needs
     FAILED = "Failed"
     HELD_BACK = "HeldBack"  # a removal that would have left no UP instance, after a registration had failed
     NOT_TRIED = "NotTried"  # the pass ended before

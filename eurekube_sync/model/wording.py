@@ -41,7 +41,7 @@ def and_more(number: int) -> str:
 def duration(seconds: float) -> str:
     """Return `30s`, `20m`, `1h30m`, `1h0m5s`, as in an option; a fraction of a second stays."""
     if seconds < 60 or seconds != int(seconds):
-        return f"{seconds:g}s"
+        return f"{seconds:.10g}s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h", hours), (minutes, "m", minutes or (hours and rest)), (rest, "s", rest))

@@ -199,7 +199,7 @@ def _choose(
     out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
-    left_out = {key: OverLimit(wanted=wanted[key], why=f"over {note}") for key in out}
+    left_out = {key: OverLimit(wanted=wanted[key], why=note) for key in out}
     limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
     return limited, [key for key in newcomers if key in left_out] if comes else []
 

@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Action)
 class Obstacle(StrEnum):
     """What prevents a change."""
 
-    TAKEN = "Taken"  # another owner's instance is registered under our id
+    TAKEN = "Taken"  # another owner's instance has the id that ours needs
     DUPLICATE = "Duplicate"  # the pod registers itself under its own id, because its image still has a Eureka client
     UNREAD = "Unread"
 

@@ -87,9 +87,11 @@ class Twins:
                     continue
                 syncer = truth.syncers[truth.eligible[key].holder]
                 other = self.stands_beside(key, state)
-                if other is None or other in self._judge.world.ended:
-                    self._judge.reached["ours beside an instance whose client ended"] += other is not None
+                if other is None:
                     self._judge_unresolved(key, state, syncer)
+                    continue
+                if other in self._judge.world.ended:
+                    self._judge.reached["ours beside an instance whose client ended"] += 1
                     continue
                 self._judge.reached["ours beside its pod's own at rest"] += 1
                 if syncer.asked.on_duplicate == "Warn" or key in self._judge.held:

@@ -159,8 +159,8 @@ class BatchingRegistry:
             return against[0]
         for name, (since, why) in self._lost.items() if len(self._batches.asked) > 1 or not self._said else ():
             if name not in self._said or now - since >= self._away_seconds:
-                said = f"Batches are off, because {name} gave no usable answer ({why})"
-                return f"{said}. Single calls are sent instead: the other servers pass these on to it."
+                said = f"Batches are off, because {name} gave no usable answer ({why})."
+                return f"{said} Other servers can pass single calls on to it." if self._said else said
         selves = [(one.instance_id, {*one.replicas}) for one in self._said.values() if not isinstance(one, str)]
         for one in selves:
             if one[0] and selves.count(one) > 1:

@@ -144,6 +144,5 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
         formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHER_VARIABLES, col_max=48)
-    with formatter.section("Options without a variable"):
-        without = {max(one.opts, key=len) for one in options if variable_of(one.opts) not in variables}
-        formatter.write_text(", ".join(sorted(without)))
+    with formatter.section("Options that have no variable in some or all of their commands"):
+        formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))

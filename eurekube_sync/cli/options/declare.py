@@ -192,7 +192,8 @@ HELP: Mapping[str, str] = {
     "--brake-percent": "Hold removals if they are more than this percentage of all our UP instances, or of the UP "
     "instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with evidence, such as a "
     "terminating pod, do not count.",
-    "--brake-count": "--brake-percent holds nothing if there are at most so many removals: in all, or of the one app.",
+    "--brake-count": "--brake-percent holds nothing of all our instances if at most this number would be removed, and "
+    "nothing of one app if at most this number of its instances would be removed.",
     "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
     "--brake-apps-percent": "Hold removals if two or more apps would have no UP instance left, and these are more "
     "than this percentage of our apps.",

@@ -514,7 +514,7 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
         "(eureka.client.register-with-eureka=false), or delete the syncer",
     ),
     "Suspended": ({"suspend": True}, registered, "its syncer is suspended"),
-    "OverLimit": ({"limit": 0}, registered, "over limit 0: registers 0 of 1 ready endpoint"),
+    "OverLimit": ({"limit": 0}, registered, "limit 0: registers 0 of 1 ready endpoint"),
     "Conflict": (
         {},
         lambda world: world.cluster.apply(syncer("old", created=500)),

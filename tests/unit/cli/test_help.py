@@ -46,7 +46,7 @@ def test_the_topics_have_every_code_and_every_variable(columns: int) -> None:
     variables = said("help", "environment", columns=columns)
     for name in ("EUREKUBE_SYNC_OWNER", "EUREKUBE_SYNC_KUBECONFIG", "EUREKUBE_SYNC_EUREKA_PASSWORD", "NO_COLOR"):
         assert name in variables
-    assert "--approve" in variables.split("Options without a variable:")[1]
+    assert "--approve" in variables.split("Options that have no variable in some or all of their commands:")[1]
     assert max(map(len, (codes + variables).splitlines())) <= columns
 
 

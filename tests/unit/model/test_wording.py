@@ -36,7 +36,18 @@ def test_words_are_listed_as_people_list_them() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0s"), (0.5, "0.5s"), (30, "30s"), (60, "1m"), (90, "1m30s"), (90.5, "90.5s"), (1200, "20m"), (5400, "1h30m")],
+    [
+        (0, "0s"),
+        (0.5, "0.5s"),
+        (30, "30s"),
+        (60, "1m"),
+        (90, "1m30s"),
+        (90.5, "90.5s"),
+        (1200, "20m"),
+        (5400, "1h30m"),
+        (3659, "1h0m59s"),
+        (1234567.5, "1234567.5s"),
+    ],
 )
 def test_a_duration_is_written_as_an_option_takes_it(seconds: float, words: str) -> None:
     """It is written in the largest units that fit, as in Kubernetes."""
