@@ -129,7 +129,7 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
             known = group.list_commands(context) if isinstance(group, click.Group) else []
             topics = _TOPICS if context.parent is None else ()
             raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}")
-        context = click.Context(found, info_name=name, parent=context)
+        context = found.context_class(found, info_name=name, parent=context)
     return f"{context.get_help()}\n"
 
 

@@ -16,7 +16,29 @@ from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}  # as wide as the terminal
 
 
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+
+
+class _Formatter(click.HelpFormatter):
+    """Ends no line within a name such as `--eureka-url`: textwrap does so at a usual hyphen."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 class WithExamples(click.Command):
+    context_class = _Context
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples before the options. Their lines are not wrapped, so that they can be copied."""
         super().format_help_text(ctx, formatter)
