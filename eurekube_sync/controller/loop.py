@@ -63,7 +63,7 @@ class Outages:
             self._known[source] = (since, cause)
         for source in [one for one in self._known if one not in found and _asked(report, one)]:
             lasted = duration(max(0, round(report.at - self._known.pop(source)[0])))
-            again = _AGAIN.get(source, f"{source}: no trouble any more")  # that list may no longer be needed
+            again = _AGAIN.get(source, f"{source}: the reported trouble is over")  # that list may no longer be needed
             changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
         return changes
 

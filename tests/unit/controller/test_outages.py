@@ -81,7 +81,7 @@ def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
     watched.world.cluster.uid = Complete(data="11111111-2222-3333-4444-555555555555")
     assert watched.passes() == ["- the Kubernetes API can be read again, after 1m"]
     watched.world.cluster.unknown.clear()
-    assert watched.passes() == ["- Services: no trouble any more, after 2m30s"]
+    assert watched.passes() == ["- Services: the reported trouble is over, after 2m30s"]
 
 
 @pytest.mark.parametrize("other", ["other", "0ther"])

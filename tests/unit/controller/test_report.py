@@ -22,6 +22,7 @@ from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.plan.value import Blocked, Obstacle
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, endpoint, foreign, instance, piece, service, syncer
@@ -239,6 +240,16 @@ def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
     assert summary(world.run()) == "nothing changed, 30 renewed"
     eureka(world)
     assert summary(world.run()).startswith("nothing changed")
+
+
+def test_a_list_that_failed_for_two_purposes_is_named_once(world: FakeWorld) -> None:
+    """Pods are listed for labels, and for readiness gates."""
+    label = [{"key": "version", "podLabel": "version"}]
+    world.cluster.apply(syncer("app0", selector={"app": "app0"}, readinessGate=True, metadataFrom=label))
+    world.cluster.unknown["pods", NS] = world.cluster.unknown["readiness", NS] = AWAY
+    report = world.run()
+    assert [name for name, _ in unknown_sources(report.view)] == [f"Pods of {NS}"] * 2
+    assert [line for line in lines(report) if "Pods" in line] == [f"! Pods of {NS}: {AWAY.message}"]
 
 
 def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) -> None:
