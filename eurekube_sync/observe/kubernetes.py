@@ -309,7 +309,7 @@ def _is_unread(source: Source[Any]) -> bool:
 
 
 def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """List all sources that could not be read, with their names; a list that failed for pods and for drains once."""
+    """List all sources that could not be read, with their names; a list that failed for two purposes once."""
     return chain.from_iterable(unread_by_kind(view).values())
 
 
@@ -317,10 +317,10 @@ def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unk
     """Group the same sources by what was listed, in any namespace."""
     needed = list(_failed(view, _NEEDED))
     reported = {source for *_, source in needed}
-    found: dict[str, list[tuple[str, Unknown]]] = {}
+    found: dict[str, dict[tuple[str, Cause], Unknown]] = {}
     for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in reported)):
-        found.setdefault(kind, []).append((name, source))
-    return found
+        found.setdefault(kind, {}).setdefault((name, source.cause), source)
+    return {kind: [(name, source) for (name, _), source in sources.items()] for kind, sources in found.items()}
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:

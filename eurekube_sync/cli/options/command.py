@@ -14,8 +14,6 @@ from click.core import augment_usage_errors
 from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group, variable_of
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}  # as wide as the terminal
-
-
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 

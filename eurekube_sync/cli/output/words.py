@@ -178,12 +178,11 @@ def _of_sources(report: PassReport) -> Iterator[str]:
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
         yield "nothing to renew: are --owner, --cluster, --namespace and --shard right?"
-    by_kind: dict[Hashable, dict[str, str]] = {}  # a list that was needed for two purposes is named once
+    by_kind: dict[Hashable, list[tuple[str, str]]] = {}
     for name, source in unread(report.view):
         kind = source.message if source.cause is Cause.UNUSABLE else source.cause
-        by_kind.setdefault(kind, {}).setdefault(name, source.message)
-    for messages in by_kind.values():
-        (name, message), *more = messages.items()
+        by_kind.setdefault(kind, []).append((name, source.message))
+    for (name, message), *more in by_kind.values():
         others = ", ".join(one for one, _ in more)
         yield f"{name}: {message}{f'; likewise {others}' if more else ''}"
 

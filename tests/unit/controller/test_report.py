@@ -250,6 +250,7 @@ def test_a_list_that_failed_for_two_purposes_is_named_once(world: FakeWorld) -> 
     report = world.run()
     assert [name for name, _ in unknown_sources(report.view)] == [f"Pods of {NS}"] * 2
     assert [line for line in lines(report) if "Pods" in line] == [f"! Pods of {NS}: {AWAY.message}"]
+    assert [one["source"] for one in as_data(report, ExitCode.OK)["unknown"]] == [f"Pods of {NS}"]
 
 
 def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) -> None:
