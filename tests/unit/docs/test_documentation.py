@@ -89,6 +89,7 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
         "--strict",
         "--minutes",
         "--sizes",
+        "--functions",
         "--embedded",
         "--type",
         "--server-side",
