@@ -19,7 +19,6 @@ _PLOT = _PAGE.with_suffix(".svg")
 _FIGURES = _PAGE.with_suffix(".json")
 _LOOP_UP_TO = 10_000
 """Instances; the plain loop takes minutes for more."""
-_SHARDED_FROM = 10_000
 
 
 def main(arguments: list[str]) -> int:
@@ -43,7 +42,7 @@ def main(arguments: list[str]) -> int:
     try:
         for size in sizes:
             found[size] = []
-            for row in _measured(size, options, shards=size == max(sizes) and size >= _SHARDED_FROM):
+            for row in _measured(size, options):
                 found[size].append(row)
             if options.record:
                 _record(found)
@@ -54,7 +53,7 @@ def main(arguments: list[str]) -> int:
     return int(any(row.failed for rows in found.values() for row in rows))
 
 
-def _measured(size: int, options: argparse.Namespace, *, shards: bool) -> Iterator[Row]:
+def _measured(size: int, options: argparse.Namespace) -> Iterator[Row]:
     """Each row as soon as it is there; says on stderr what begins."""
 
     def say(what: str) -> None:
@@ -65,7 +64,6 @@ def _measured(size: int, options: argparse.Namespace, *, shards: bool) -> Iterat
             servers,
             rounds=options.rounds,
             loop=size <= _LOOP_UP_TO and not options.no_loop,
-            shards=(2, 4) if shards else (),
             extra=options.extra,
             say=say,
         )

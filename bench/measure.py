@@ -63,15 +63,12 @@ Loads: TypeAlias = Callable[[], tuple[Load, Load]]
 class Measuring:
     """All scenarios on servers that are up."""
 
-    def __init__(
-        self, servers: Servers, *, rounds: int, loop: bool, shards: Sequence[int], extra: Sequence[str], say: Say
-    ) -> None:
-        """`rounds` of the steady one-shot; `loop`: with the plain loop; `shards`: also in so many processes; `extra`
-        options of the program."""
+    def __init__(self, servers: Servers, *, rounds: int, loop: bool, extra: Sequence[str], say: Say) -> None:
+        """`rounds` of the steady one-shot; `loop`: with the plain loop; `extra` options of
+        the program."""
         self._servers = servers
         self._rounds = rounds
         self._loop = loop
-        self._shards = shards
         self._extra = extra
         self._say = say
         self._folder = Path(tempfile.mkdtemp(prefix="eurekube-bench-"))
@@ -86,7 +83,6 @@ class Measuring:
             (FIRST, self._first),
             (STEADY, self._steady),
             (PASS, self._daemon),
-            *((f"{STEADY}, {number} shards", self._in_parts(number)) for number in self._shards),
             (REPLACED, self._replaced),
             (EMPTIED, self._emptied),
             (DELETED, self._deleted),
@@ -169,28 +165,6 @@ class Measuring:
         with stranger(eureka.url, "APP-0") as waits:
             row = measured()
         return replace(row, stranger_ms=(waits.percentile(50), waits.percentile(99)))
-
-    def _in_parts(self, number: int) -> Callable[[], Iterator[Row]]:
-        """The steady one-shot by so many processes at once: the longest wall clock and the largest memory of them, and
-        the processor time of all."""
-
-        def measured() -> Iterator[Row]:
-            self._settle()
-            loads = self._loads(self._servers.eureka)
-            children = [Child([*self.command(metrics=False), "--shard", f"{part}/{number}"]) for part in range(number)]
-            try:
-                costs = [child.wait() for child in children]
-            finally:
-                for child in children:
-                    child.end()
-            cost = Cost(
-                wall=max(cost.wall for cost in costs),
-                cpu=sum(cost.cpu for cost in costs),
-                memory=max(cost.memory for cost in costs),
-            )
-            yield row_of(f"{STEADY}, {number} shards", PROGRAM, cost, loads())
-
-        return measured
 
     def _deleted(self) -> Iterator[Row]:
         """A pass holds so many removals and names its plan, which a person approves. Of the two passes that then are

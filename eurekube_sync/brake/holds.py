@@ -22,7 +22,7 @@ class BrakeLimits:
 
     loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
     loss_floor: float = 10  # ... and more than this many of all ...
-    app_loss_floor: float = 10  # ... or of one app, without positive evidence; a shard has whole apps: not scaled
+    app_loss_floor: float = 10  # ... or of one app, without positive evidence
     loss_ceiling: float = 500  # more than this many, whatever the evidence
     apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
     apps_floor: float = 1  # ... or this many, whichever is more
@@ -31,17 +31,6 @@ class BrakeLimits:
     confirm_after: float = 20
     """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For an app that loses
     its last UP instance without evidence, and for dead pods among too many removals."""
-
-    def scaled(self, share: float) -> BrakeLimits:
-        """Return the limits for a shard with this share of an installation: absolute numbers shrink. One app may always
-        be removed, or no syncer of a small shard could be deleted."""
-        return replace(
-            self,
-            loss_floor=self.loss_floor * share,
-            loss_ceiling=self.loss_ceiling * share,
-            apps_floor=min(self.apps_floor, max(1.0, self.apps_floor * share)),
-            deleted_floor=min(self.deleted_floor, max(1.0, self.deleted_floor * share)),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,13 @@ import logging
 import os
 import random
 import re
-import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import click
 
-from eurekube_sync.desired.scope import ANY, Shard
+from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.errors import EurekubeError
@@ -99,27 +98,6 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
 _namespace = _matching(_NAMESPACE, "the name of a namespace")
 
 
-def _part(text: str) -> Shard:
-    index, _, count = text.partition("/")
-    if index == "auto":
-        index = own_number(os.environ, socket.gethostname())
-        if not index:
-            raise ValueError(
-                f"{text!r} needs the number of this pod: an Indexed Job gives it as JOB_COMPLETION_INDEX, "
-                "a StatefulSet at the end of the host name"
-            )
-        text = f"{index}/{count}"
-    if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count)):
-        raise ValueError(f"{text!r} is not a shard; the shards of three are 0/3, 1/3 and 2/3")
-    return Shard(index=int(index), count=int(count))
-
-
-def own_number(environ: Mapping[str, str], host_name: str) -> str:
-    """Return the index of this pod in its Indexed Job or StatefulSet, counted from 0; empty in other pods."""
-    at_end = re.search(r"-([0-9]{1,4})$", host_name)
-    return environ.get("JOB_COMPLETION_INDEX") or (at_end[1] if at_end else "")
-
-
 def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [tuple(side.strip() for side in pair.split(":")) for pair in text.split(",")]
     for pair in pairs:
@@ -142,7 +120,6 @@ OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LET
 NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
 SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
-PART = Value("i/n", _part)  # shard I of N, counted from 0; `auto/N` takes the index of this pod
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
 LISTEN = Value("[host]:port", _listen)  # an empty host is every address of the machine
 WHAT = Value("what", parse_what)  # the argument of `explain`

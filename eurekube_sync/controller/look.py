@@ -160,7 +160,7 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
     listed = every(report.view.syncers) if report.view else ()
     left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
     namespaces = frozenset(one.namespace for one in left)
-    whole = replace(scope, namespaces=namespaces, shard=None, selector=(), elsewhere=frozenset())
+    whole = replace(scope, namespaces=namespaces, selector=(), elsewhere=frozenset())
     return [replace(whole, syncer_class=name) for name in dict.fromkeys(class_of(one) for one in left)]
 
 

@@ -74,7 +74,7 @@ class World(EurekaWorld):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassSettings:
-    """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, shard, dry run and deadline."""
+    """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, dry run and deadline."""
 
     owner: str
     scope: Scope = field(default_factory=Scope)

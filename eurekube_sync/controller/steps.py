@@ -148,7 +148,7 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
     return Brake(
-        limits=settings.brake.scaled(settings.scope.share),
+        limits=settings.brake,
         syncer_limits={
             ref: claim.max_removal_percent
             for ref, claim in claims.items()

@@ -7,7 +7,6 @@ because users who may write syncers and Services in a namespace cannot write its
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,33 +30,10 @@ MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000  # of one namespace, by default: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """Part number `index`, from 0, of `count` equal parts of all syncers."""
-
-    index: int
-    count: int
-
-    def holds(self, syncer: SyncerRef) -> bool:
-        """Whether the syncer is in this part, by a jump consistent hash of `namespace/name` (Lamping and Veach, 2014).
-        If `count` changes, few syncers move to another part."""
-        key = int.from_bytes(hashlib.sha256(str(syncer).encode()).digest()[:8], "big")
-        part, following = 0, 0
-        while following < self.count:
-            part = following
-            key = (key * 2862933555777941757 + 1) % 2**64
-            following = int((part + 1) * (2**31 / ((key >> 33) + 1)))
-        return part == self.index
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.count}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The syncers that an installation serves; by default every syncer without a class."""
 
     namespaces: frozenset[str] | None = None  # None: all
-    shard: Shard | None = None
     selector: tuple[Expression, ...] = ()  # on the labels of the syncers
     syncer_class: str | None = None  # of `spec.syncerClass`; None: syncers that name no class
     allowed: frozenset[tuple[str, str]] = frozenset()
@@ -69,16 +45,11 @@ class Scope:
     """Listed syncers that are outside of this scope, by label or class."""
 
     @property
-    def share(self) -> float:
-        """The part of the installation's absolute limits that this shard has."""
-        return 1 / self.shard.count if self.shard else 1.0
-
-    @property
     def options(self) -> tuple[str, ...]:
         """The options that give another command this scope."""
         selector = ",".join(map(str, self.selector))
         found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
-        named = (("--shard", self.shard), ("--selector", selector), ("--syncer-class", self.syncer_class))
+        named = (("--selector", selector), ("--syncer-class", self.syncer_class))
         found += [(option, str(value)) for option, value in named if value]
         found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
         found += [("--require-app-grant",)] if self.granted_only else []
@@ -89,11 +60,7 @@ class Scope:
 
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether a syncer with this name is in scope, by all that is known; also one that does not exist."""
-        return (
-            (self.namespaces is None or syncer.namespace in self.namespaces)
-            and syncer not in self.elsewhere
-            and (self.shard is None or self.shard.holds(syncer))
-        )
+        return (self.namespaces is None or syncer.namespace in self.namespaces) and syncer not in self.elsewhere
 
     def takes(self, syncer: SyncerObject) -> bool:
         """Whether this syncer is in scope."""
@@ -108,12 +75,12 @@ class Scope:
         return replace(self, elsewhere=frozenset(one.ref for one in every(syncers) if not self.takes(one)))
 
     def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
-        """Return the youngest syncers of each namespace that has more than its quota, in all shards together. Deleted
-        ones do not count."""
-        whole, over = replace(self, shard=None), set[SyncerRef]()
+        """Return the youngest syncers of each namespace that has more than its quota. Deleted ones do not
+        count."""
+        over = set[SyncerRef]()
         for source in syncers.by_namespace.values():
             if isinstance(source, Complete) and len(source.data) > self.most_syncers:
-                ours = [one for one in source.data if one.deleted is None and whole.takes(one)]
+                ours = [one for one in source.data if one.deleted is None and self.takes(one)]
                 by_age = sorted(ours, key=lambda one: (one.created, one.ref))
                 over.update(one.ref for one in by_age[self.most_syncers :])
         return frozenset(over)
@@ -127,9 +94,8 @@ class Scope:
         return own == other or any(source in (ANY, own) and target in (ANY, other) for source, target in self.allowed)
 
     def __str__(self) -> str:
-        """Return shard, selector and class, by which installations differ; empty if all are the default."""
-        parts = [f"shard {self.shard}"] if self.shard else []
-        parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
+        """Return selector and class, by which installations differ; empty if all are the default."""
+        parts = [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
         parts += [f"class {self.syncer_class}"] if self.syncer_class else []
         return "; ".join(parts)
 

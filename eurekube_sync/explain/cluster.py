@@ -134,7 +134,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     text = f"no installation seems to serve {served}: the syncer is {age} old, and no pass has written {written}"
     if not inside:
         text += f". The scope of this command: {str(look.asked) or 'all syncers without a class'}"
-    fix = "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
+    fix = "ask the operator whether eurekube-sync runs, and for which namespaces and labels"
     if name:
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
     return breaks(Part.SERVED, "NoInstallation", text, cause=f"no installation seems to serve {served}", fix=fix)

@@ -21,7 +21,7 @@ class Part(StrEnum):
 
     SYNCER = "syncer"
     SPEC = "spec"
-    SERVED = "served"  # by an installation: class, scope and shard
+    SERVED = "served"  # by an installation: class and scope
     SERVICES = "services"
     PORT = "port"
     ENDPOINTS = "endpoints"

@@ -211,7 +211,7 @@ def sample_of(keys: Sequence[InstanceKey]) -> Sequence[InstanceKey]:
 def owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> list[ObservedInstance]:
     """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An instance without
     the mark of a syncer is only in the scope of the whole cluster."""
-    whole = scope.namespaces is None and scope.shard is None
+    whole = scope.namespaces is None
     ours = in_order(filter(ownership.holds, registry))
     return [one for one in ours if whole or ((syncer := syncer_of(one)) and scope.covers(syncer))]
 
@@ -219,5 +219,4 @@ def owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Sco
 def whose(ownership: Ownership, scope: Scope) -> str:
     parts = [f"owner {ownership.owner} and cluster {ownership.cluster}"]
     parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
-    parts += [f"shard {scope.shard}"] if scope.shard else []
     return ", ".join(parts)

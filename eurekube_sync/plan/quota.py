@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 
 from eurekube_sync.desired.claims import Desired, OverQuota, Serving, seniority
 from eurekube_sync.desired.scope import Scope
@@ -25,8 +24,8 @@ from eurekube_sync.plan.value import Obstacle, Plan
 def within_quota(
     desired: Desired, plan: Plan, observed: Observed, last_up: Collection[InstanceKey], braked: Plan | None = None
 ) -> tuple[Desired, Plan]:
-    """Return both without the registrations above the quota. A shard has its share of it. With `braked`, only the
-    cancels that the brake left make room."""
+    """Return both without the registrations above the quota. With `braked`, only the cancels that the brake left
+    make room."""
     most, changing = _places(observed.scope), len(plan.actions) - len(plan.renewals)
     if not changing or len(observed.ours) + len(observed.others) + len(plan.blocked) + changing <= most:
         return desired, plan  # nearly always
@@ -68,7 +67,7 @@ def beyond_quota(desired: Desired, scope: Scope, last_up: Collection[InstanceKey
 
 
 def _places(scope: Scope) -> int:
-    return ceil(scope.most_instances * scope.share)
+    return scope.most_instances
 
 
 def _rank(
@@ -86,9 +85,9 @@ def _held(
     for ref, keys in observed.keys_by_syncer.items():
         if ref.namespace in found:
             found[ref.namespace].update((key, observed.ours[key].status) for key in keys)
-    # Instances of syncers that have another class or other labels now. Each shard counts only its own.
+    # Instances of syncers that have another class or other labels now.
     scope = observed.scope
-    left = {ref for ref in scope.elsewhere if ref.namespace in found and (not scope.shard or scope.shard.holds(ref))}
+    left = {ref for ref in scope.elsewhere if ref.namespace in found}
     for key, one in observed.others.items() if left else ():
         syncer = syncer_of(one)
         if syncer and syncer in left and observed.ownership.holds(one):

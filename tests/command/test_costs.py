@@ -20,7 +20,7 @@ MB = 75
 def rows() -> Iterator[dict[str, Row]]:
     """A first registration, a pass that finds all in sync, and one after Eureka lost its memory."""
     with embedded(INSTANCES) as servers:
-        measuring = Measuring(servers, rounds=1, loop=False, shards=(), extra=(), say=lambda _: None)
+        measuring = Measuring(servers, rounds=1, loop=False, extra=(), say=lambda _: None)
         measuring.warm_up()
         servers.objects.create()
         found = {scenario: measuring.ours(scenario) for scenario in (FIRST, STEADY)}

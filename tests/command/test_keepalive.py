@@ -37,7 +37,7 @@ def test_another_owner_or_cluster_renews_nothing_and_says_so(settled: Program) -
     for options in (("--owner", "other"), ("--cluster", "other")):
         ended = keepalive(settled, *options)
         assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1))
-        assert "are --owner, --cluster, --namespace and --shard right?" in ended.sentence
+        assert "are --owner, --cluster and --namespace right?" in ended.sentence
 
 
 def test_a_dry_run_writes_nothing(settled: Program) -> None:

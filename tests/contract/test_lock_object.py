@@ -21,7 +21,7 @@ from tests.contract.test_cluster_client import SERVERS, Subject
 from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)
-GOOD = GoodPass(at=1_800_000_000, holder="a", owner="shop", scope="--shard 0/3", result="in sync, 2 renewed")
+GOOD = GoodPass(at=1_800_000_000, holder="a", owner="shop", scope="-n shop", result="in sync, 2 renewed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ def test_labels_and_annotations_of_others_stay(place: Place) -> None:
         "eurekube.io/last-good-holder": "a",
         "eurekube.io/last-good-result": "in sync, 2 renewed",
         "eurekube.io/owner": "shop",
-        "eurekube.io/scope": "--shard 0/3",
+        "eurekube.io/scope": "-n shop",
     }
 
 

@@ -74,7 +74,6 @@ FORMS = {
     "cronjob": Form(),
     "daemon": Form(folder="daemon", values={"mode": "daemon"}),
     "monitoring": Form(folder="daemon", components=("monitoring",), values={"mode": "daemon", "monitoring": True}),
-    "sharded": Form(folder="sharded", values={"mode": "sharded"}),
     "namespaced": Form(
         folder="namespaced",
         namespace="shop",

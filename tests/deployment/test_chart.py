@@ -76,9 +76,9 @@ def test_upgrades_leave_syncers_finalizers_and_instances(
     program.good()
     before = syncer(world)
     assert before[2] == ["eurekube.io/cleanup"]
-    helms("upgrade", NAME, CHART, *WHERE, *VALUES, "--set", "mode=sharded")
-    cronjob = world.request("GET", f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}")
-    assert cronjob["spec"]["jobTemplate"]["spec"]["completions"] == 3
+    helms("upgrade", NAME, CHART, *WHERE, *VALUES, "--set", "mode=daemon")
+    deployment = world.request("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
+    assert deployment["spec"]["replicas"] == 2
     helms("rollback", NAME, "1", *WHERE)
     helms("uninstall", NAME, *WHERE)
     assert syncer(world) == before

@@ -100,37 +100,6 @@ def holder(world: KubernetesWorld) -> str:
     return next((name for name in names for identity in held if identity.startswith(name)), "")
 
 
-def test_the_pods_of_a_sharded_job_share_the_work(
-    helm4: Helm,
-    node: Callable[[str], Kubelet],
-    rating: None,
-    registry: Registry,
-    eureka_fast: EurekaServer,
-    cluster: KubernetesServers,
-    world: KubernetesWorld,
-) -> None:
-    """Three pods with a lock each, each with its number as its shard; one of them registers the app."""
-    values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}", "--set", "mode=sharded")
-    helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
-    wait_for_crd(world)
-    make_syncer(world, "rating", "rating", "rating")
-    kubelet = node("shards")
-    # Its own job would end beside this one, and the older of the two may be deleted before it is looked at.
-    cluster.kubectl("patch", "cronjob", NAME, "--namespace", NAMESPACE, "--patch", '{"spec": {"suspend": true}}')
-    cluster.kubectl("create", "job", "now", f"--from=cronjob/{NAME}", "--namespace", NAMESPACE)
-    wait_until(lambda: succeeded(world, "now") == 3, lambda: logs(kubelet))
-    assert renewed(registry) > 0
-    leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")["items"]
-    names = {lease["metadata"]["name"] for lease in leases}
-    assert names == {f"eurekube-sync-real.{number}-of-3" for number in range(3)}
-
-
-def succeeded(world: KubernetesWorld, job: str) -> int:
-    """How many pods of a Job ended well."""
-    status = world.request("GET", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{job}")["status"]
-    return int(status.get("succeeded", 0))
-
-
 def test_of_two_daemons_the_other_goes_on(
     helm4: Helm,
     node: Callable[[str], Kubelet],

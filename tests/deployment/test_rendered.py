@@ -218,7 +218,6 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"settings": {"LOG_FORMAT": "json"}}, "'LOG_FORMAT'"),
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"settings": {"EUREKUBE_SYNC_EUREKA_PASSWORD": "b"}}, "EUREKUBE_SYNC_EUREKA_PASSWORD"),
-        ({"shards": 1}, "/shards"),
         ({"namespaces": "shop"}, "/namespaces"),
         ({"requireAppGrant": None}, "'requireAppGrant'"),  # null takes a default away, and the program's own is false
         ({"image": {"repository": None}}, "'repository'"),

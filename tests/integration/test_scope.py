@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.scope import Shard
-from eurekube_sync.model.kubernetes import SyncerRef
 from tests.deployment.rendered import Form, documents
 from tests.deployment.rights import Right, granted, lacking
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
@@ -73,19 +71,12 @@ def both(program: Program, other: Program, divided: tuple[list[str], list[str]])
         assert process.returncode == 0, out + err
 
 
-SHARDS = (["--shard=0/2"], ["--shard=1/2"])
-
-
-def of_first(dividing: str) -> set[str]:
-    """The apps of the first installation."""
-    if dividing == "shards":
-        return {app for namespace, app in APPS if Shard(index=0, count=2).holds(SyncerRef(namespace, app))}
-    return {app for number, (_, app) in enumerate(APPS) if number % 2 == 0}
+FIRST = {app for number, (_, app) in enumerate(APPS) if number % 2 == 0}
+"""The apps of the first installation."""
 
 
 DIVISIONS = {
     "namespaces": (["--namespace=scope-0"], ["--namespace=scope-1"]),
-    "shards": SHARDS,
     "labels": (["--selector=team=even"], ["--selector=team!=even"]),
     "classes": (["--syncer-class=even"], []),
 }
@@ -102,7 +93,7 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
 ) -> None:
     """They work at the same time, with registrations, renewals, a deletion and an orphan. No call of the one concerns
     an instance of the other, not even a renewal."""
-    world, divided, first = kubernetes_world, DIVISIONS[dividing], of_first(dividing)
+    world, divided, first = kubernetes_world, DIVISIONS[dividing], FIRST
     second = {app for _, app in APPS} - first
     assert first
     assert second

@@ -156,8 +156,8 @@ def rename_command(
 def purge_command(
     installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
-    the instances of the syncers in that scope.
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace, it cancels only the
+    instances of the syncers in that scope.
 
     Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
     """

@@ -166,8 +166,6 @@ HELP: Mapping[str, str] = {
     "the pod's own namespace; outside of a cluster, run takes no lock, and other commands read the Lease in the "
     "namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
-    "--shard": "Only part I of N parts of the syncers, counted from 0: of three parts 0/3, 1/3 or 2/3. With auto/3, "
-    "the first number is the index of this pod in an Indexed Job or a StatefulSet.",
     "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
     "Pods; all: Services, Pods and Nodes.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
@@ -42,7 +41,6 @@ _by_name = (
         multiple=True,
         callback=lambda *given: _joined(*given) or None,
     ),
-    option("--shard", type=values.PART),
 )
 name_scope_options = group("scope", Scope, *_by_name, section=Section.SCOPE)
 """The options of a `Scope` that need no syncer objects, for commands that do not list syncers."""
@@ -77,7 +75,7 @@ look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"]
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _LOCK = re.compile(rf"(?=[^/]{{1,63}}/.{{1,200}}$)({_LABEL})/({_LABEL}(?:\.{_LABEL})*)")
-"""Up to 200 characters of a name, because Kubernetes allows 253 and a shard adds some."""
+"""Up to 200 characters of a name, of the 253 that Kubernetes allows."""
 
 
 def _lock(text: str) -> LockChoice:
@@ -99,16 +97,15 @@ lock_option = option(
 
 
 def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
-    """Return the name of the lock for a scope and shard; None if none is used. Copies with another scope do other work.
+    """Return the name of the lock for a scope; None if none is used. Copies with another scope do other work.
 
     The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our pod; None outside
     of a cluster.
     """
     if choice == "off" or (choice == "auto" and namespace is None):
         return None
-    part = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
     if isinstance(choice, LockName):
-        return replace(choice, name=f"{choice.name}{part}")
+        return choice
     rest = Scope(namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class).options
     digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
-    return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}{part}")
+    return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}")

@@ -177,7 +177,7 @@ def _of_sources(report: PassReport) -> Iterator[str]:
         same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
-        yield "nothing to renew: are --owner, --cluster, --namespace and --shard right?"
+        yield "nothing to renew: are --owner, --cluster and --namespace right?"
     by_kind: dict[Hashable, list[tuple[str, str]]] = {}
     for name, source in unread(report.view):
         kind = source.message if source.cause is Cause.UNUSABLE else source.cause

@@ -264,18 +264,6 @@ def test_new_instances_first_replace_terminating_ones() -> None:
     assert few is None
 
 
-def test_absolute_numbers_shrink_with_a_shards_share() -> None:
-    """Each of four shards may lose a quarter. The limit on apps is at least one."""
-    quarter = BrakeLimits(apps_floor=8).scaled(0.25)
-    assert (quarter.loss_percent, quarter.loss_floor, quarter.loss_ceiling) == (30, 2.5, 125)
-    assert (quarter.apps_percent, quarter.apps_floor) == (5, 2)
-    assert BrakeLimits().scaled(0.25).apps_floor == BrakeLimits(apps_floor=4).scaled(0.25).apps_floor == 1
-    assert BrakeLimits(apps_floor=0).scaled(0.25).apps_floor == 0
-    losses: list[Action] = [cancel(number) for number in range(3)]
-    assert brake(9, losses, limits=replace(LIMITS, loss_percent=30).scaled(0.25)) is not None
-    assert brake(9, losses) is None
-
-
 OTHER = SyncerRef("elsewhere", "web")
 STANDS = observed(
     *(stored(instance(number)) for number in range(4)),

@@ -13,7 +13,6 @@ from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
@@ -489,19 +488,6 @@ def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: F
         ("Ready", "Conflict"),
         ("Conflict", "Conflict"),
     ]
-
-
-def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None:
-    """Five of 13 instances become unready, which is more than 30 %. This is too much for one shard of four."""
-    world.cluster.apply(piece(*(endpoint(n) for n in range(7, 20)), service="other"))
-    world.run()
-    pods = [endpoint(n, ready=n > 11) for n in range(7, 20)]
-    world.cluster.apply(piece(*pods, service="other"))
-    shards = [Shard(index=index, count=4) for index in range(4)]
-    world.scope = Scope(shard=next(shard for shard in shards if shard.holds(SyncerRef(NS, "other"))))
-    assert world.run().held is not None
-    world.scope = Scope()
-    assert world.run().held is None
 
 
 def test_a_denied_namespace_alone_is_not_served() -> None:

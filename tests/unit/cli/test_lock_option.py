@@ -22,7 +22,7 @@ from eurekube_sync.cli.process import under_lock
 from eurekube_sync.cli.values import OWNER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import ConfigurationError, LockLost
 from eurekube_sync.model.kubernetes import LockName, LockRecord
 from tests.unit.worlds.lock import NAME, Store
@@ -57,42 +57,37 @@ def test_a_name_that_is_none_is_refused(text: str) -> None:
         read(text)
 
 
-SHARD = Scope(shard=Shard(index=1, count=3))
-
-
 @pytest.mark.parametrize(
     ("choice", "scope", "namespace", "expected"),
     [
         ("off", Scope(), "sync", None),
         ("auto", Scope(), None, None),
         ("auto", Scope(), "sync", "sync/eurekube-sync-shop"),
-        ("auto", SHARD, "sync", "sync/eurekube-sync-shop.1-of-3"),
         ("auto", Scope(allowed=frozenset({("a", "b")})), "sync", "sync/eurekube-sync-shop"),
         (LockName(namespace="a", name="b"), Scope(), None, "a/b"),
-        (LockName(namespace="a", name="b"), SHARD, "sync", "a/b.1-of-3"),
     ],
 )
 def test_the_name(choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None) -> None:
-    """Each installation and each shard has its own lock."""
+    """Each installation has its own lock."""
     found = lock_name(choice, "shop", scope, namespace)
     assert (str(found) if found else None) == expected
 
 
 def test_installations_of_other_scopes_have_other_locks() -> None:
     """They share an owner, but do different work."""
-    scopes = [Scope(), SHARD, Scope(syncer_class="edge"), Scope(namespaces=frozenset({"a"}))]
+    scopes = [Scope(), Scope(syncer_class="edge"), Scope(namespaces=frozenset({"a"}))]
     names = {str(lock_name("auto", "shop", scope, "sync")) for scope in scopes}
     assert len(names) == len(scopes)
 
 
 def test_no_owner_can_be_named_like_another_ones_part() -> None:
-    """The name of an owner may end like the suffix of a shard or of another scope."""
+    """The name of an owner may end like the suffix of another scope."""
     other_class = Scope(syncer_class="edge")
-    for scope in (SHARD, other_class):
-        _, _, part = str(lock_name("auto", "shop", scope, "sync")).partition("shop.")
-        assert str(lock_name("auto", f"shop-{part}", Scope(), "sync")) != str(lock_name("auto", "shop", scope, "sync"))
-        with pytest.raises(click.BadParameter):
-            OWNER.convert(f"shop.{part}", None, None)
+    name = str(lock_name("auto", "shop", other_class, "sync"))
+    _, _, part = name.partition("shop.")
+    assert str(lock_name("auto", f"shop-{part}", Scope(), "sync")) != name
+    with pytest.raises(click.BadParameter):
+        OWNER.convert(f"shop.{part}", None, None)
 
 
 def test_the_namespace_of_a_pod(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ import pytest
 
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 
 SCOPES = {
     "all": Scope(),
     "namespaces": Scope(namespaces=frozenset({"shop", "pay"})),
-    "shard": Scope(shard=Shard(index=1, count=3)),
     "class": Scope(syncer_class="edge"),
     "labels": Scope(selector=parse_selector("team=a,tier in (x, y),!old")),
     "other namespaces": Scope(allowed=frozenset({("shop", "*"), ("pay", "bank")})),
@@ -21,7 +20,6 @@ SCOPES = {
     "quotas": Scope(most_syncers=7, most_instances=9),
     "all of them": Scope(
         namespaces=frozenset({"shop"}),
-        shard=Shard(index=0, count=2),
         selector=parse_selector("!old"),
         syncer_class="edge",
         allowed=frozenset({("shop", "*")}),

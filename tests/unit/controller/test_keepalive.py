@@ -8,7 +8,7 @@ from eurekube_sync.cli.output.words import sentences, summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import ObservedInstance
@@ -74,16 +74,12 @@ def test_one_cluster_alone_can_be_chosen() -> None:
 
 
 def test_a_scope_renews_its_own_alone() -> None:
-    """The scope is a namespace and a shard, and the mark in an instance shows its syncer."""
+    """The scope is a namespace, and the mark in an instance shows its syncer."""
     there, elsewhere = instance(1), instance(2, ref=SyncerRef("shop", "cart"))
-    shard = next(Shard(index=i, count=2) for i in range(2) if Shard(index=i, count=2).holds(SyncerRef("shop", "cart")))
-    for scope in (Scope(namespaces=frozenset({"shop"})), Scope(namespaces=frozenset({"shop"}), shard=shard)):
-        world = FakeWorld()
-        world.registry.put(stored(there), stored(elsewhere))
-        run(world, scope=scope)
-        assert world.wire.calls == ["list_instances", f"renew {elsewhere.key}"]
-    run(world, scope=Scope(shard=Shard(index=1 - shard.index, count=2), namespaces=frozenset({"shop"})))
-    assert world.wire.calls == ["list_instances"]
+    world = FakeWorld()
+    world.registry.put(stored(there), stored(elsewhere))
+    run(world, scope=Scope(namespaces=frozenset({"shop"})))
+    assert world.wire.calls == ["list_instances", f"renew {elsewhere.key}"]
 
 
 def test_nothing_is_added() -> None:
@@ -95,7 +91,7 @@ def test_nothing_is_added() -> None:
     assert code(run(world)) == ExitCode.OK
     assert world.wire.writes() == []
     world.later(30)
-    assert "are --owner, --cluster, --namespace and --shard right?" in sentences(run(world))[0]
+    assert "are --owner, --cluster and --namespace right?" in sentences(run(world))[0]
 
 
 def test_each_lease_is_renewed_every_30_s() -> None:

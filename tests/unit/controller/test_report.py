@@ -16,7 +16,7 @@ from eurekube_sync.cli.output.table import Diff, console_for, rows_of
 from eurekube_sync.cli.output.words import summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
@@ -438,14 +438,10 @@ def test_a_scope_without_a_syncer_says_why(world: FakeWorld, scope: Scope, expec
 
 
 def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
-    """A shard without syncers, syncers that all have a class, and a cluster without syncers."""
-    world.scope = next(
-        Scope(namespaces=frozenset({NS}), shard=shard)
-        for shard in (Shard(index=index, count=1000) for index in range(1000))
-        if not any(shard.holds(ref) for ref in world.cluster.syncers)
-    )
+    """Labels that no syncer has, syncers that all have a class, and a cluster without syncers."""
+    world.scope = Scope(namespaces=frozenset({NS}), selector=parse_selector("team=nobody"))
     (told,) = [line for line in lines(world.run(dry_run=True)) if "in scope" in line]
-    assert told == f"! no EurekaSyncer in scope (-n {NS} --shard {world.scope.shard} selects none of the 10 syncers)"
+    assert told == f"! no EurekaSyncer in scope (-n {NS} --selector team=nobody selects none of the 10 syncers)"
     world.scope = Scope(namespaces=frozenset({NS, "nosuch"}))
     assert "! namespace nosuch does not exist" in lines(world.run(dry_run=True))
     empty = FakeWorld()

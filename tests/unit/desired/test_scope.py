@@ -1,20 +1,19 @@
-"""The scope of an installation: namespaces, shards, labels and classes, and which namespaces a syncer may select
+"""The scope of an installation: namespaces, labels and classes, and which namespaces a syncer may select
 from."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import ObservedInstance
@@ -68,70 +67,6 @@ def test_a_selector_that_is_none_is_refused(text: str) -> None:
 # --- What a scope covers -------------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 7), st.text("abc-", min_size=1, max_size=4), st.text("abc-", min_size=1, max_size=4))
-def test_each_name_falls_into_one_shard(count: int, namespace: str, name: str) -> None:
-    """Every syncer is served by exactly one shard."""
-    ref = SyncerRef(namespace, name)
-    assert [Shard(index=index, count=count).holds(ref) for index in range(count)].count(True) == 1
-
-
-def test_shards_are_of_about_one_size() -> None:
-    """Each of three shards has a third of 3,000 names, plus or minus a tenth of it."""
-    refs = [SyncerRef(f"team-{number % 40}", f"app-{number}") for number in range(3000)]
-    sizes = Counter(index for ref in refs for index in range(3) if Shard(index=index, count=3).holds(ref))
-    assert all(900 < size < 1100 for size in sizes.values())
-
-
-def shard_of(ref: SyncerRef, count: int) -> int:
-    """The shard of a syncer, among this many."""
-    return next(index for index in range(count) if Shard(index=index, count=count).holds(ref))
-
-
-def test_a_shard_never_changes() -> None:
-    """If it moved between two versions, two installations or none would serve it during the update."""
-    names = [SyncerRef("rating", "rating"), SyncerRef("shop", "cart"), SyncerRef("shop", "pay")]
-    assert [shard_of(ref, 5) for ref in names] == [2, 1, 2]
-
-
-@given(st.integers(1, 12), st.text("abc-", min_size=1, max_size=4))
-def test_another_shard_moves_none_but_those_that_it_gets(count: int, name: str) -> None:
-    """Few syncers change their process when the number changes, and none without need."""
-    ref = SyncerRef("shop", name)
-    assert shard_of(ref, count + 1) in (shard_of(ref, count), count)
-
-
-@settings(max_examples=50)
-@given(st.permutations([(index, count) for count in (2, 3) for index in range(count)]), st.integers(0, 5))
-def test_nothing_is_lost_while_old_and_new_shards_run(order: list[tuple[int, int]], ended: int) -> None:
-    """Two shards become three, one process after another in any order. No instance is cancelled or turned DOWN, and at
-    the end each is served by one shard."""
-    world = FakeWorld()
-    for number in range(12):
-        name = f"app-{number}"
-        world.cluster.apply(syncer(name, selector={"service": name}))
-        world.cluster.apply(service(name))
-        world.cluster.apply(piece(endpoint(number + 1), service=name))
-    old = [Scope(shard=Shard(index=index, count=2)) for index in range(2)]
-    for scope in old:
-        world.scope = scope
-        world.run()
-    assert list(world.statuses().values()) == ["UP"] * 12
-    for number, (index, count) in enumerate(order):
-        world.later(10)
-        if count == 2 and number >= ended:
-            continue  # the old shard has ended
-        world.scope = Scope(shard=Shard(index=index, count=count))
-        world.run()
-        assert {"cancel", "register"}.isdisjoint(world.wire.verbs())
-        assert list(world.statuses().values()) == ["UP"] * 12
-    renewed: Counter[str] = Counter()
-    for index in range(3):
-        world.scope = Scope(shard=Shard(index=index, count=3))
-        world.run()
-        renewed.update(call for call in world.wire.calls if call.startswith("renew"))
-    assert sorted(renewed.values()) == [1] * 12
-
-
 def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
     """A syncer without a class belongs to the installation without one."""
     classes = (None, "internal", "edge")
@@ -169,8 +104,8 @@ def test_a_selector_is_written_as_it_is_read(text: str) -> None:
 
 def test_a_scope_says_in_words_what_part_it_is() -> None:
     """It distinguishes two installations."""
-    scope = Scope(shard=Shard(index=1, count=3), selector=parse_selector("team=a,!canary"), syncer_class="edge")
-    assert str(scope) == "shard 1/3; selector team=a, !canary; class edge"
+    scope = Scope(selector=parse_selector("team=a,!canary"), syncer_class="edge")
+    assert str(scope) == "selector team=a, !canary; class edge"
     assert str(Scope()) == ""
 
 
@@ -347,15 +282,9 @@ SELECTED = (TEAM_A, parse_selector("team!=a"))
 PARTITIONS: st.SearchStrategy[tuple[Scope, ...]] = st.sampled_from(
     (
         tuple(Scope(namespaces=frozenset({name})) for name in (*NAMESPACES, "third")),
-        tuple(Scope(shard=Shard(index=index, count=2)) for index in range(2)),
-        tuple(Scope(shard=Shard(index=index, count=3)) for index in range(3)),
         tuple(Scope(selector=selector) for selector in SELECTED),
         tuple(Scope(syncer_class=name) for name in (None, "edge", "internal")),
-        tuple(
-            Scope(namespaces=frozenset({NS}), selector=selector, shard=Shard(index=index, count=2))
-            for selector in SELECTED
-            for index in range(2)
-        ),
+        tuple(Scope(namespaces=frozenset({NS}), selector=selector) for selector in SELECTED),
     )
 )
 

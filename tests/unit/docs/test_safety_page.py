@@ -64,7 +64,6 @@ PROMISES = {
         "20 s later",
         "another name",
         "`maxRemovalPercent`",
-        "shard",
         "option",
         "status and its lease",
         "successor",

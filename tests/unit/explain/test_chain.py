@@ -9,11 +9,10 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.catalog import DRAINED, Kind
-from eurekube_sync.desired.scope import Shard
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector, SyncerRef
+from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, foreign, key, service, syncer
@@ -245,14 +244,6 @@ def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
     assert broken(asked.why()).reason == "NotYetRegistered"
     asked.fake.later(600)
     assert broken(asked.why()).reason == "NoInstallation"
-
-
-def test_another_shard_is_another_scope() -> None:
-    """While a pass writes a syncer's status, no other shard calls it broken."""
-    asked = _registered(1)
-    ref = SyncerRef(NS, "rating")
-    asked.in_scope(shard=next(s for n in range(2) if not (s := Shard(index=n, count=2)).holds(ref)))
-    assert asked.why().outcome is Outcome.REGISTERED
 
 
 def test_eureka_without_an_instance_that_the_status_shows_means_that_it_expired() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterUnavailable
@@ -209,16 +209,9 @@ def test_the_instances_of_a_deleted_syncer_are_not_kept(world: Two) -> None:
     assert world.not_served() == []
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        Scope(namespaces=frozenset({"elsewhere"}), selector=TWO.selector),
-        Scope(shard=Shard(index=0 if Shard(index=1, count=2).holds(PAY) else 1, count=2), selector=TWO.selector),
-    ],
-    ids=["namespace", "shard"],
-)
-def test_another_names_are_left_alone(world: Two, scope: Scope) -> None:
-    """A namespace or a shard shows whose they are."""
+def test_another_names_are_left_alone(world: Two) -> None:
+    """A namespace shows whose they are."""
+    scope = Scope(namespaces=frozenset({"elsewhere"}), selector=TWO.selector)
     world.label(PAY)
     world.passes(11, scope)
     assert not world.stands("pay")

@@ -11,7 +11,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.one_pass import Memory, PassSettings, World
 from eurekube_sync.desired.conduct import GONE as LEFT
 from eurekube_sync.desired.conduct import POLICY
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
@@ -270,7 +270,6 @@ def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
 
 
 OTHER = SyncerRef(NS, "other")
-MINE = Scope(shard=Shard(index=1 - Shard(index=1, count=2).holds(OTHER), count=2))
 
 
 @pytest.mark.parametrize(
@@ -279,11 +278,10 @@ MINE = Scope(shard=Shard(index=1 - Shard(index=1, count=2).holds(OTHER), count=2
         Scope(selector=parse_selector("team=a")),
         Scope(selector=parse_selector("!team")),
         Scope(syncer_class="first"),
-        MINE,
         Scope(namespaces=frozenset({"shop"})),
         Scope(namespaces=frozenset({"shop", NS}), selector=parse_selector("team=a")),
     ],
-    ids=["selector", "no label", "class", "shard", "namespaces", "both"],
+    ids=["selector", "no label", "class", "namespaces", "both"],
 )
 @pytest.mark.parametrize("deleted", [None, 1.0], ids=["living", "deleting"])
 @pytest.mark.parametrize("partial", [False, True], ids=["all read", "one namespace unread"])
@@ -311,8 +309,6 @@ def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into()
     for scope, falls in (
         (Scope(selector=parse_selector("team=a")), True),
         (Scope(syncer_class="first"), True),
-        (MINE, False),
-        (Scope(shard=Shard(index=1 - MINE.shard.index, count=2)) if MINE.shard else Scope(), True),
         (Scope(namespaces=frozenset({"shop"})), False),
         (Scope(namespaces=frozenset({NS})), True),
     ):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
@@ -138,19 +136,9 @@ def test_while_eureka_cannot_be_read_nothing_is_removed_either() -> None:
     assert standing(world) == {1, 2, 3}
 
 
-def test_a_shard_has_its_share_of_the_places() -> None:
-    """The share rounds up."""
-    index = next(number for number in (0, 1) if Shard(index=number, count=2).holds(REF))
-    world = world_of(1, 2, 3, 4)
-    world.scope = Scope(most_instances=3, shard=Shard(index=index, count=2))
-    world.run()
-    assert standing(world) == {1, 2}
-
-
-@pytest.mark.parametrize("shard", [None, *(Shard(index=number, count=2) for number in (0, 1))])
-def test_the_oldest_syncers_are_served(shard: Shard | None) -> None:
-    """Syncers of one age compare by name. The quota counts all shards together."""
-    scope = Scope(most_syncers=2, shard=shard)
+def test_the_oldest_syncers_are_served() -> None:
+    """Syncers of one age compare by name."""
+    scope = Scope(most_syncers=2)
 
     def over(*syncers: SyncerObject) -> set[str]:
         sources: dict[str, Source[tuple[SyncerObject, ...]]] = {NS: Complete(data=syncers), "unread": DENIED}

@@ -24,7 +24,7 @@ from eurekube_sync.cli.monitoring.metrics import (
 )
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import endpoint, piece, service, syncer
@@ -150,4 +150,4 @@ def test_a_dry_run_is_no_good_pass() -> None:
 def test_the_scope_is_the_options_that_give_it() -> None:
     """A person can copy them into a command."""
     assert scope_text(Scope()) == "all"
-    assert scope_text(Scope(shard=Shard(index=1, count=3))) == "--shard 1/3"
+    assert scope_text(Scope(namespaces=frozenset({"shop"}))) == "-n shop"

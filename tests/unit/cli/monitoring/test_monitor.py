@@ -173,7 +173,7 @@ def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog
 
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     with LoopbackServer(gateway) as server:
-        exposition.push(monitor, server.url, {"owner": "shop", "scope": "--shard 0/3"})
+        exposition.push(monitor, server.url, {"owner": "shop", "scope": "-n shop"})
         url = server.url
     (call,) = calls
     assert call.method == "POST"
