@@ -15,7 +15,7 @@ from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
-from eurekube_sync.desired.claims import Deleting, Desired, NotServed, OverLimit, OverQuota, Serving, Wanted, wanted_in
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, OverLimit, Serving, Wanted, wanted_in
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
@@ -104,7 +104,7 @@ def _opening(
     if claim.conduct.suspend:
         return because(reason="Suspended", message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
-        return because(reason="OverQuota" if isinstance(verdict, OverQuota) else "OverLimit", message=verdict.why)
+        return because(reason="OverLimit", message=verdict.why)
     if claim.conduct.claims_nothing:
         return because(reason="OverLimit", message=wanted.why)
     if wanted.drained:

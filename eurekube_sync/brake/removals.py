@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from eurekube_sync.brake.braking import apply_brake
 from eurekube_sync.brake.holds import Brake, Held, hold_back
-from eurekube_sync.desired.claims import Desired, NotServed, OverQuota, Serving
+from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
@@ -122,13 +122,13 @@ def failed_adds(
     - It is made if its app and all its VIPs keep an UP instance, even another syncer's: else a refused add would keep a
       dead pod for ever. This does not apply to a pod that lives and is only over a limit, or that could not be added
       under another name.
-    - It is held back in any case if its own pod could not be added under another key, because a call failed or a quota
-      is full. An endpoint without a pod is known by address and port. A pod that has another address now does not
+    - It is held back in any case if its own pod could not be added under another key, because a call
+      failed. An endpoint without a pod is known by address and port. A pod that has another address now does not
       count.
     - It is made if another pod has its address: its callers would reach another app.
 
     `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are wanted instances
-    that could not be tried. `waiting` are the pods, with addresses, of instances that were unread or over the quota.
+    that could not be tried. `waiting` are the pods, with addresses, of instances that were unread.
     Removals of `refused` syncers count as if an add of their app had failed. The name of that app proves nothing,
     because it may be another team's.
     """
@@ -200,13 +200,12 @@ def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, st
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
-    """Return the pods of instances that are unread or over the quota, and so are not registered. Those over the quota
-    only by syncer: the app that they name may be another team's."""
-    found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
-    awaited = [pod for syncer, wanted in found if wanted for pod in _same(wanted.instance, syncer)]
-    for ref, claim in desired.claims.items():
-        if isinstance(claim, Serving) and claim.over_quota:
-            awaited += [_same(one.wanted.instance, ref)[0] for one in claim.of(OverQuota).values()]
+    """Return the pods of instances that are unread, and so are not registered."""
+    awaited: list[tuple[_PodOf, str]] = []
+    for blocked in plan.blocked:
+        wanted = desired.wanted(blocked.key)
+        if blocked.obstacle is Obstacle.UNREAD and wanted is not None:
+            awaited += _same(wanted.instance, blocked.syncer)
     return awaited
 
 

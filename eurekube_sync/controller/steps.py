@@ -30,7 +30,6 @@ from eurekube_sync.observe.kubernetes import living_pods, pods_behind
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
-from eurekube_sync.plan.quota import beyond_quota, crowded, within_quota
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
@@ -45,18 +44,18 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     brake = _brake(given, desired, None if refused else settings.approved, at)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
     last_up = frozenset[InstanceKey]()
-    if remembers or crowded(desired, settings.scope):
+    if remembers:
         last_up = memory.last_seen.still_wanted(desired, world.renewals.renewed_lately())
     if isinstance(registry, Complete):
         drafted, observed = _read_again(given, found, registry.data, last_up)
-        desired, braked = _braked(drafted, observed, last_up, brake)
+        desired, braked = drafted[0], _braked(drafted, observed, last_up, brake)
         if unlisted := to_look_up(braked.held):
             pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
             brake = replace(brake, pods=pods)
-            desired, braked = _braked(drafted, observed, last_up, brake)
+            braked = _braked(drafted, observed, last_up, brake)
         found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
     else:
-        braked = _blind(desired, settings.scope, last_up)
+        braked = _blind(desired, last_up)
     basis = Basis(
         ownership=given.ownership,
         scope=settings.scope,
@@ -82,10 +81,11 @@ def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Bas
     """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix seconds."""
     last_up = basis.last_up
     if isinstance(basis.registry, Unknown):
-        return _report(settings, at, desired, replace(basis, braked=_blind(desired, basis.scope, last_up)))
+        return _report(settings, at, desired, replace(basis, braked=_blind(desired, last_up)))
     observed = basis.registry.data
-    desired, braked = _braked(draft(desired, observed, last_up), observed, last_up, basis.brake)
-    return _report(settings, at, warned(desired, observed), replace(basis, braked=braked))
+    drafted = draft(desired, observed, last_up)
+    braked = _braked(drafted, observed, last_up, basis.brake)
+    return _report(settings, at, warned(drafted[0], observed), replace(basis, braked=braked))
 
 
 def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
@@ -102,8 +102,8 @@ def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -
     )
 
 
-def _blind(desired: Desired, scope: Scope, last_up: frozenset[InstanceKey]) -> Braked:
-    return Braked(plan=plan_blind(desired, last_up, beyond_quota(desired, scope, last_up)), held=None)
+def _blind(desired: Desired, last_up: frozenset[InstanceKey]) -> Braked:
+    return Braked(plan=plan_blind(desired, last_up), held=None)
 
 
 def _read_again(
@@ -126,19 +126,12 @@ def _read_again(
         read.update(unread)
 
 
-def _braked(
-    drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
-) -> tuple[Desired, Braked]:
-    """Applies the brake to the draft, and repeats it while a quota changes the draft: a held removal keeps its place of
-    the quota, so fewer instances are added, and the brake has to count that."""
-    while True:
-        desired, plan = finished = drafted
-        if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
-            plan = with_unread(plan, plan_for(desired, replace(observed, unread={}), last_up), observed)
-        braked = apply_brake(without_successor(plan, desired, observed), observed, brake)
-        drafted = within_quota(*finished, observed, last_up, braked.plan)
-        if drafted[1] is finished[1]:
-            return desired, braked
+def _braked(drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake) -> Braked:
+    """Applies the brake to the draft, without the removals whose successor cannot even be tried."""
+    desired, plan = drafted
+    if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
+        plan = with_unread(plan, plan_for(desired, replace(observed, unread={}), last_up), observed)
+    return apply_brake(without_successor(plan, desired, observed), observed, brake)
 
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:

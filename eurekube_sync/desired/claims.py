@@ -74,11 +74,6 @@ class OverLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverQuota(OverLimit):
-    """The endpoint is ready, but over the quota of its namespace."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """Another syncer has the address and registers it."""
 
@@ -105,7 +100,7 @@ class Kept:
     port: int
 
 
-Found: TypeAlias = Wanted | Leaving | Kept  # the verdicts before syncers, limits and quotas are compared
+Found: TypeAlias = Wanted | Leaving | Kept  # the verdicts before syncers and limits are compared
 Verdict: TypeAlias = Found | OverLimit | Taken
 
 
@@ -135,7 +130,6 @@ class Serving:
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
-    over_quota: str = ""  # what is over its namespace's quota; empty: nothing
     granted_by: Mapping[str, str] | None = None  # the annotations of its Namespace; None if no grant is needed
 
     @cached_property

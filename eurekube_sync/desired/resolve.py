@@ -41,7 +41,6 @@ from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, S
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,8 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     if marks != earlier.marks:
         earlier.made.clear()
         earlier.marks = marks
-    over_quota = scope.over_quota(view.syncers)
     made = {
-        syncer.ref: _over_quota(syncer, scope)
-        if syncer.ref in over_quota
-        else _claim(syncer, view, catalogs, naming, scope, earlier)
+        syncer.ref: _claim(syncer, view, catalogs, naming, scope, earlier)
         for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
@@ -114,17 +110,6 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         syncers=syncers,
         sockets=cache(lambda: pods_by_socket(view)),
         crd_installed=view.crd_installed,
-    )
-
-
-def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
-    """Return the claim of a syncer over the quota. Its spec is not read, so that many of them cost little time."""
-    gated = "; readiness gates of this syncer's pods stay closed" if syncer.spec.get("readinessGate") is True else ""
-    return NotServed(
-        syncer=syncer,
-        reason="OverQuota",
-        message=f"namespace {syncer.namespace} may have at most {counted(scope.most_syncers, 'syncer')}, so only its "
-        f"oldest are served; the operator may allow more with --max-syncers-per-namespace{gated}",
     )
 
 

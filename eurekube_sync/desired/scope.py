@@ -21,12 +21,11 @@ from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more, some_of
 
 ANY = "*"
-MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000  # of one namespace, by default: more than a registry can serve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +38,6 @@ class Scope:
     allowed: frozenset[tuple[str, str]] = frozenset()
     """Pairs of a syncer's namespace and another one where it may select Services; `*` is any."""
     granted_only: bool = False  # a syncer is served only if its Namespace grants what it registers
-    most_syncers: int = MOST_SYNCERS  # of a namespace, that are served
-    most_instances: int = MOST_INSTANCES  # of a namespace, that are registered
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Listed syncers that are outside of this scope, by label or class."""
 
@@ -53,9 +50,6 @@ class Scope:
         found += [(option, str(value)) for option, value in named if value]
         found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
         found += [("--require-app-grant",)] if self.granted_only else []
-        syncers = ("--max-syncers-per-namespace", self.most_syncers, MOST_SYNCERS)
-        instances = ("--max-instances-per-namespace", self.most_instances, MOST_INSTANCES)
-        found += [(option, str(most)) for option, most, usual in (syncers, instances) if most != usual]
         return tuple(chain.from_iterable(found))
 
     def covers(self, syncer: SyncerRef) -> bool:
@@ -73,17 +67,6 @@ class Scope:
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
         """Return this scope with the labels and classes of the listed syncers."""
         return replace(self, elsewhere=frozenset(one.ref for one in every(syncers) if not self.takes(one)))
-
-    def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
-        """Return the youngest syncers of each namespace that has more than its quota. Deleted ones do not
-        count."""
-        over = set[SyncerRef]()
-        for source in syncers.by_namespace.values():
-            if isinstance(source, Complete) and len(source.data) > self.most_syncers:
-                ours = [one for one in source.data if one.deleted is None and self.takes(one)]
-                by_age = sorted(ours, key=lambda one: (one.created, one.ref))
-                over.update(one.ref for one in by_age[self.most_syncers :])
-        return frozenset(over)
 
     def may_select(self, syncer: SyncerObject) -> bool:
         """Whether the syncer may select Services in the namespace of its spec."""

@@ -154,9 +154,6 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     everything = len(out) == len(subject.verdicts)
     if not out:
         yield from (Link(Part.LIMIT, Mark.NOTE, note) for note in claim.notes)
-    elif claim.over_quota:
-        cause, fix = "its namespace has reached its quota of instances", f"kubectl get esync -n {subject.ref.namespace}"
-        yield breaks(Part.LIMIT, "OverQuota", claim.over_quota, cause=cause, fix=fix, if_=everything)
     else:
         none = claim.conduct.claims_nothing
         reason, cause = ("LimitZero", "its limit is 0") if none else ("OverLimit", "it is over the limit of its syncer")

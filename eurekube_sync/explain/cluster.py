@@ -21,7 +21,6 @@ _REFUSED: Mapping[str, tuple[Part, str]] = {
     "InvalidName": (Part.SPEC, ""),
     "InvalidMetadata": (Part.SPEC, ""),
     "NotGranted": (Part.SPEC, "its Namespace does not grant what it registers"),
-    "OverQuota": (Part.SPEC, "its namespace has more syncers than are served"),
     "NamespaceNotAllowed": (Part.SERVICES, "it may not select Services of that namespace"),
     "NoMatchingService": (Part.SERVICES, "no Service matches its selector"),
     "NoSuchPort": (Part.PORT, "its Services have no such port"),
@@ -82,8 +81,10 @@ def _refused(subject: Subject, look: Look) -> Link | None:
         return None
     part, cause = _REFUSED.get(reason, (Part.ENDPOINTS, ""))
     namespace = subject.ref.namespace
-    fixes = {"NotGranted": f"kubectl describe namespace {namespace}", "OverQuota": f"kubectl get esync -n {namespace}"}
-    return breaks(part, reason, text, cause=cause, fix=fixes.get(reason, subject.kubectl("edit")))
+    fix = subject.kubectl("edit")
+    if reason == "NotGranted":
+        fix = f"kubectl describe namespace {namespace}"
+    return breaks(part, reason, text, cause=cause, fix=fix)
 
 
 def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:

@@ -39,7 +39,7 @@ from eurekube_sync.plan.duplicates import vip_names
 
 _WHY = "a person drained an instance, and it is unknown whether it is still drained"
 HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
-"""Statuses that count in a limit and a quota: an instance that a person set OUT_OF_SERVICE may be set UP again."""
+"""Statuses that count in a limit: an instance that a person set OUT_OF_SERVICE may be set UP again."""
 
 
 def first_registered(desired: Desired, observed: Observed) -> Desired:

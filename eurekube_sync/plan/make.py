@@ -1,4 +1,4 @@
-"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> within_quota -> claims and plan.
+"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> claims and plan.
 
 Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka cannot be read,
 `plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The brake comes later, because it weighs
@@ -19,7 +19,6 @@ from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way
 from eurekube_sync.plan.left_alone import left_alone
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import EarlierPlan, for_ours, renewal
-from eurekube_sync.plan.quota import within_quota
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (first_registered, still_drained, within_limits)
@@ -29,11 +28,11 @@ LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (first_registered
 def draft(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> tuple[Desired, Plan]:
-    """Return the claims with limits and quotas applied, and their plan before the brake. `last_up` are the instances
+    """Return the claims with limits applied, and their plan before the brake. `last_up` are the instances
     that this process last saw UP; `earlier` keeps the plan of the previous pass."""
     for rule in LEFT_OUT:
         desired = rule(desired, observed)
-    return within_quota(desired, plan_for(desired, observed, last_up, earlier), observed, last_up)
+    return desired, plan_for(desired, observed, last_up, earlier)
 
 
 def plan_for(
@@ -66,11 +65,9 @@ def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
     return sorted_plan(plan.actions, (*plan.blocked, *left))
 
 
-def plan_blind(
-    desired: Desired, last_up: Collection[InstanceKey] = (), beyond_quota: Collection[InstanceKey] = ()
-) -> Plan:
+def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
     """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a 404 it registers
-    again what is certainly wanted, or what this process last saw UP, unless `beyond_quota` has it."""
+    again what is certainly wanted, or what this process last saw UP."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
@@ -78,7 +75,7 @@ def plan_blind(
             sure = claim.conduct.limit is None and not claim.conduct.suspend
             sure = sure and not wanted.drain_unknown and wanted.rival is None
             up = wanted.instance.status is InstanceStatus.UP
-            returns = up and (sure or key in last_up) and key not in beyond_quota
+            returns = up and (sure or key in last_up)
             why = f"Eureka could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
     return sorted_plan(renewals)

@@ -32,6 +32,7 @@ _CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
     "deployment-controller",
     "replicaset-controller",
+    "resourcequota-controller",
 )
 
 
@@ -145,6 +146,7 @@ class ControllerManager(Server):
             f"--service-account-private-key-file={self._key_file}",
             f"--root-ca-file={self._ca_file}",
             f"--controllers={','.join(_CONTROLLERS)}",
+            "--resource-quota-sync-period=5s",  # 5 minutes by default, in which a new CRD is not counted
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
         ]

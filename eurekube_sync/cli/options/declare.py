@@ -172,9 +172,6 @@ HELP: Mapping[str, str] = {
     "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any. May be repeated.",
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
-    "--max-syncers-per-namespace": "Serve at most this number of syncers in a namespace, the oldest first.",
-    "--max-instances-per-namespace": "How many registered instances a namespace may have. At this number, a new "
-    "instance is registered only to replace another of the same app.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",

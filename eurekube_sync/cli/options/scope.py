@@ -13,7 +13,7 @@ import click
 from eurekube_sync.cli import values
 from eurekube_sync.cli.options.declare import HELP, Section, group, option
 from eurekube_sync.desired.catalog import Kind
-from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import LockName
 
 owner_option = option("--owner", section=Section.WHERE, type=values.OWNER, required=True)
@@ -52,8 +52,6 @@ scope_options = group(
     option("--syncer-class", type=values.SYNCER_CLASS),
     option("--allow-namespace", "allowed", type=values.NAMESPACE_PAIRS, multiple=True, callback=_joined),
     option("--require-app-grant", "granted_only", is_flag=True),
-    option("--max-syncers-per-namespace", "most_syncers", type=click.IntRange(1), default=MOST_SYNCERS),
-    option("--max-instances-per-namespace", "most_instances", type=click.IntRange(1), default=MOST_INSTANCES),
     section=Section.SCOPE,
 )
 """All options of a `Scope`."""

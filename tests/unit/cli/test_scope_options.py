@@ -17,7 +17,6 @@ SCOPES = {
     "labels": Scope(selector=parse_selector("team=a,tier in (x, y),!old")),
     "other namespaces": Scope(allowed=frozenset({("shop", "*"), ("pay", "bank")})),
     "grants": Scope(granted_only=True),
-    "quotas": Scope(most_syncers=7, most_instances=9),
     "all of them": Scope(
         namespaces=frozenset({"shop"}),
         selector=parse_selector("!old"),

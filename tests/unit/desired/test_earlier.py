@@ -88,10 +88,7 @@ def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: py
         looked.clear()
         claim_all(seen, NAMING, Scope(), earlier)
         assert len(looked) == number
-    claim_all(of_the_article(), NAMING, Scope(), earlier)
-    claim_all(more, NAMING, Scope(most_syncers=1), earlier)  # the younger syncer is not matched
-    found = claim_all(more, NAMING, Scope(), earlier)
-    assert serving(found, YOUNGER).services == ("rating", "second")
+    assert serving(claim_all(more, NAMING, Scope(), earlier), YOUNGER).services == ("rating", "second")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ PROMISES = {
         "invalid spec",
         "only by proof",
         "grant that is missing",
-        "A quota removes nothing",
         "A list that fails",
         "A 410",
         "A page that fails",

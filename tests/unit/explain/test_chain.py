@@ -162,23 +162,6 @@ def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
     assert "raise spec.limit" in outside[0].fix
 
 
-def test_a_quota_breaks_what_it_leaves_out_alone() -> None:
-    """It does so like a limit. For a syncer beyond the quota it breaks the first link."""
-    asked = Asked(endpoint(1), endpoint(2))
-    asked.in_scope(most_instances=1)
-    asked.fake.run()
-    whole = asked.why()
-    assert whole.up == 1
-    assert "1 ready and not registered: namespace rating may have at most 1 instance" in text(whole)
-    outside = [one for one in (asked.why(f"pod/{NS}/rating-{n}") for n in (1, 2)) if one.reason]
-    assert [broken(one).reason for one in outside] == ["OverQuota"]
-    asked.in_scope(most_syncers=1)
-    asked.fake.cluster.apply(syncer("older", created=1))
-    found = asked.why()
-    assert broken(found).reason == "OverQuota"
-    assert found.fix == f"kubectl get esync -n {NS}"
-
-
 def test_a_limit_of_zero_and_a_suspension_are_named() -> None:
     """Each has a reason of its own."""
     assert broken(_registered(1, limit=0).why()).reason == "LimitZero"
