@@ -26,7 +26,7 @@ from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Wo
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
-from eurekube_sync.observe.installations import OtherOwner, Unserved
+from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.plan.ours import EarlierPlan
 from eurekube_sync.plan.value import Plan
@@ -40,8 +40,6 @@ class Memory:
     own_writes: OwnWrites
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
-    reported: dict[SyncerRef, float] = field(default_factory=dict)
-    """When this process last wrote an event about each syncer that nobody serves."""
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares
@@ -128,7 +126,6 @@ class PassReport:
     clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner's name
     other_owners: tuple[OtherOwner, ...] = ()  # those that serve syncers of ours
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
-    unserved: tuple[Unserved, ...] = ()  # syncers that left our scope and are in nobody's
     held: Held | None = None
     confirmed: tuple[Removal, ...] = ()  # confirmed removals that failed: the next pass tries them again
     outcomes: Outcomes = Outcomes(by_key={})

@@ -20,12 +20,10 @@ from eurekube_sync.controller.steps import (
     applier_of,
     carry_out,
     decide,
-    keep_unserved,
     renew_ours,
     renew_the_rest,
     renewed_before,
     statuses_due,
-    unserved_syncers,
     write_to_kubernetes,
 )
 from eurekube_sync.desired.claims import Deleting
@@ -92,12 +90,10 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if not looks and (doubt := _doubt(given, found, report)):
         return renew_in_doubt(given, found, report.plan, doubt)
     deadline.stage(Ends.APPLYING)
-    unserved = unserved_syncers(given, found)
-    report = replace(report, other_owners=others, unserved=unserved, cut_short=deadline.cut_short)
+    report = replace(report, other_owners=others, cut_short=deadline.cut_short)
     if settings.dry_run:
         return replace(report, all_statuses=statuses_due(given, found, report)[1])
     report = carry_out(given, found, report)
-    report = keep_unserved(given, found, report)
     return write_to_kubernetes(given, found, report)
 
 

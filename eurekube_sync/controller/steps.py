@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from math import inf
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
-from eurekube_sync.apply.kubernetes import Write, failure, put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
 from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
@@ -22,11 +20,11 @@ from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Ren
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
-from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
+from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
-from eurekube_sync.observe.installations import AGAIN, Unserved, living, served_by_others, unserved
-from eurekube_sync.observe.kubernetes import living_pods, pods_behind
+from eurekube_sync.observe.installations import served_by_others
+from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
@@ -224,30 +222,6 @@ def applier_of(world: EurekaWorld, ownership: Ownership | None, scope: Scope, de
     """Makes an applier that may change what is ours in this scope. Without an `ownership` it may only renew."""
     may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
     return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
-
-
-def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
-    """Finds the syncers that left our scope and that no installation serves, with the instances of living pods."""
-    left = () if isinstance(found.registry, Unknown) else unserved(found.registry.data, found.view.syncers)
-    namespaces = {name for each in left for one in each.instances if (name := pod_namespace_of(one))}
-    pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
-    return living(left, living_pods(pods))
-
-
-def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Renews the instances of syncers that nobody serves, and writes an event about each such syncer."""
-    world, reported = given.world, given.world.memory.reported
-    silent = [one for each in report.unserved for one in each.instances if one.key not in found.renewed]
-    found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
-    now = world.clock.monotonic()
-    fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
-    reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
-    if not fresh or given.same.doubt("no event is written"):
-        return report
-    clock, write = world.clock, world.cluster.record_event
-    told = [(one.syncer.ref, failure(partial(write, one.event, at=clock.now()))) for one in fresh]
-    reported.update({ref: now for ref, error in told if error is None})
-    return replace(report, cluster_errors=(*report.cluster_errors, *(error for _, error in told if error)))
 
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:

@@ -126,7 +126,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if inside and (seen or look.at - syncer.created < _PATIENCE):
         scope = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
         return Link(Part.SERVED, Mark.OK, f"it is in {scope}")
-    if registered or (syncer.status and syncer.status.observed_generation >= syncer.generation):
+    if registered or is_served_elsewhere(syncer, look):
         scope = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({scope})")
     age = span(look.at - syncer.created)
@@ -139,6 +139,15 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if name:
         fix = f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
     return breaks(Part.SERVED, "NoInstallation", text, cause=f"no installation seems to serve {served}", fix=fix)
+
+
+def is_served_elsewhere(syncer: SyncerObject, look: Look) -> bool:
+    """Whether its status and Eureka show that another installation serves the syncer. A status outlives the
+    installation that wrote it: the instances that it calls UP have then expired."""
+    status = syncer.status
+    if status is None or status.observed_generation < syncer.generation:
+        return False
+    return status.up == 0 or isinstance(look.listed, Unknown) or bool(look.marked(syncer.ref))
 
 
 def pod_links(subject: Subject, look: Look) -> Iterator[Link]:

@@ -11,7 +11,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.cluster import refused_by_its_installation
+from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import is_silent, last_pass_link
@@ -156,7 +156,7 @@ def _others(look: Look) -> Iterator[Row]:
     claims = claims_in(look.report)
     for syncer in (one for one in syncers_in(look.report) if one.ref not in claims):
         status, name = syncer.status, class_of(syncer)
-        if status is not None and status.observed_generation >= syncer.generation:
+        if status is not None and is_served_elsewhere(syncer, look):
             yield _by_its_status(syncer, status)
         else:
             found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)

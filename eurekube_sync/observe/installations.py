@@ -3,39 +3,27 @@
 Another installation of this cluster, with another owner name, may serve our syncers, for example after a typo in
 `--owner`. Both decide from the same list by the same rule which one goes on, so never are both stopped. The one that
 has registered nothing there is stopped; if both have, the later one. An installation with any instance that the other
-has not registered is never stopped.
-
-A syncer that left our scope, by a label or its class, may be in no other scope. We do not know the other scopes. But an
-installation that serves a syncer renews its instances, and writes its own class into them. Instances without such a
-sign are renewed here, rarely enough that another installation's renewals would be seen, and are reported."""
+has not registered is never stopped."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from shlex import quote
 
-from eurekube_sync.desired.claims import Desired, every
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
-from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.kubernetes import pod_gone
 
 _LATELY = 90.0
 """Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has ended. To wait
 until it expires would leave callers without instances."""
-_SILENT = 150.0
-"""Seconds: five renewals. A restart of another installation takes less, and leases are four times as long. It is more
-than `_LATELY`, so another owner can begin to serve a syncer before we call it unserved."""
-AGAIN = 600.0  # seconds; after this time without finding a syncer unserved, a process reports it once more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,60 +145,3 @@ def nothing_of(
 
 def _are(number: int) -> str:
     return one_or_more(number, "is", "are")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unserved:
-    """A syncer that no installation serves, and its instances."""
-
-    syncer: SyncerObject
-    instances: tuple[ObservedInstance, ...]
-
-    @property
-    def message(self) -> str:
-        """The problem, for a person."""
-        number = counted(len(self.instances), "instance")
-        return (
-            "no installation serves it. Its labels or class are not in this scope, and nobody else renews its "
-            f"{number}. Until an installation serves it, its instances are renewed here, and do not follow its pods"
-        )
-
-    @property
-    def event(self) -> EventRecord:
-        """An event with the same message."""
-        ref, uid, reason = self.syncer.ref, self.syncer.uid, "NoInstallation"
-        return EventRecord(syncer=ref, uid=uid, warning=True, reason=reason, message=self.message, key=reason)
-
-
-def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:
-    """Return the syncers whose names are in scope and whose labels or class are not, and that nobody else serves. The
-    instances of deleted syncers, and of those that another owner serves now, are left to expire."""
-    scope, by_name = observed.scope, replace(observed.scope, elsewhere=frozenset())
-    left = {
-        one.ref: one
-        for one in every(syncers)
-        if one.ref in scope.elsewhere and by_name.covers(one.ref) and one.deleted is None
-    }
-    found: dict[SyncerRef, list[ObservedInstance]] = {}
-    for instance in observed.others.values() if left else ():
-        ref = syncer_of(instance)
-        if ref is None or ref not in left or not observed.ownership.holds(instance) or is_gone(instance):
-            continue
-        # `renew_ours` renews an instance with our class, and an installation that serves it would change the class.
-        by_mark = not scope.selector and instance.metadata.get(CLASS) == scope.syncer_class != class_of(left[ref])
-        if by_mark or observed.silent(instance) > _SILENT:
-            found.setdefault(ref, []).append(instance)
-    at_work = (one for one in _of_others(observed) if observed.silent(one) <= _LATELY) if found else ()
-    taken = {syncer_of(one) for one in at_work}
-    return tuple(
-        Unserved(syncer=left[ref], instances=tuple(sorted(some, key=lambda one: one.key)))
-        for ref, some in sorted(found.items())
-        if ref not in taken
-    )
-
-
-def living(left: Iterable[Unserved], pods: Mapping[str, Complete[frozenset[str]]]) -> tuple[Unserved, ...]:
-    """Return the syncers without the instances whose pod is gone: those are left to expire."""
-    return tuple(
-        replace(one, instances=tuple(each for each in one.instances if pod_gone(each, pods) is None)) for one in left
-    )

@@ -142,7 +142,6 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from map(Sentence, _nobody_in_scope(report))
     yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
-    yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
     if report.cut_short:
         left = not_tried(report)
         undone = f"; {counted(left, 'action')} {one_or_more(left, 'was', 'were')} not tried" if left else ""

@@ -9,6 +9,7 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.catalog import DRAINED, Kind
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
@@ -226,6 +227,16 @@ def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
     asked = Asked(endpoint(1))
     assert broken(asked.why()).reason == "NotYetRegistered"
     asked.fake.later(600)
+    assert broken(asked.why()).reason == "NoInstallation"
+
+
+def test_a_syncer_that_left_every_scope_is_not_served_once_its_leases_have_ended() -> None:
+    """Its status still says that it is UP. While an instance is registered, another installation may serve it."""
+    asked = _registered(1)
+    asked.add(replace(asked.syncer, labels={"team": "nobody"}))
+    asked.in_scope(selector=parse_selector("team=one"))
+    assert asked.why().outcome is Outcome.REGISTERED
+    asked.fake.registry.held.clear()
     assert broken(asked.why()).reason == "NoInstallation"
 
 

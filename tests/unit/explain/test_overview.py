@@ -106,6 +106,18 @@ def test_one_denied_namespace_among_several_is_no_empty_one() -> None:
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
 
+def test_the_status_of_a_syncer_in_no_scope_is_not_believed_against_eureka() -> None:
+    """Its installation ended: the instances have expired. While Eureka cannot be read, the status is all there is."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.in_scope(syncer_class="internal")
+    assert [row.reason for row in of(asked).rows] == ["InSync"]
+    asked.fake.registry.held.clear()
+    assert [row.reason for row in of(asked).rows] == ["NoInstallation"]
+    asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    assert [row.reason for row in of(asked).rows] == ["InSync"]
+
+
 def test_rows_are_chosen_by_app_and_condition() -> None:
     """A condition is given as a type, a type with a value, or a reason."""
     found = of(_three())

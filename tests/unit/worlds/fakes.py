@@ -625,7 +625,6 @@ class FakeWorld:
         """The same."""
         self.last_seen: LastSeen | None = None
         """The same."""
-        self.reported: dict[SyncerRef, float] | None = None
         """The same."""
         self.rewording: Schedule | None = None
         """By default every pass writes the latest text of a failure."""
@@ -657,7 +656,6 @@ class FakeWorld:
                 own_writes=self.own_writes,
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
-                reported={} if self.reported is None else self.reported,
                 rewording=self.rewording or _Always(1),
             ),
             time_limit=self.time_limit,
