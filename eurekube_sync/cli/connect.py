@@ -35,6 +35,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
+from eurekube_sync.model.ownership import NO_FORMER, Former
 from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
@@ -52,6 +53,7 @@ class Installation(EurekaAccess):
     """The owner, the scope, both servers, and how to call them. Times in seconds."""
 
     owner: str = ""
+    former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
     endpoints_source: EndpointsSource = "slices"
@@ -74,7 +76,14 @@ class Installation(EurekaAccess):
 
     def settings(self, **more: Any) -> PassSettings:
         """Return the settings of a pass, with `more` fields of them."""
-        given = {"owner": self.owner, "scope": self.scope, "brake": self.brake, "drains": self.drains, **more}
+        given = {
+            "owner": self.owner,
+            "former": self.former,
+            "scope": self.scope,
+            "brake": self.brake,
+            "drains": self.drains,
+            **more,
+        }
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has, too.
         return PassSettings(**given, named=("--owner", self.owner) if on_command_line("owner") else ())
 

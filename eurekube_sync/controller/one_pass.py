@@ -21,7 +21,7 @@ from eurekube_sync.model.deadline import Deadline, Schedule, TimeLimit
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
-from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.ownership import NO_FORMER, Former, Ownership
 from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Workers
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
@@ -75,6 +75,7 @@ class PassSettings:
     """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, dry run and deadline."""
 
     owner: str
+    former: Former = NO_FORMER
     scope: Scope = field(default_factory=Scope)
     lease: LeaseTimes = OUR_LEASE
     brake: BrakeLimits = field(default_factory=BrakeLimits)

@@ -20,6 +20,7 @@ from eurekube_sync.controller.steps import (
     applier_of,
     carry_out,
     decide,
+    former_at_work,
     renew_ours,
     renew_the_rest,
     renewed_before,
@@ -36,7 +37,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
-from eurekube_sync.observe.eureka import Observed, held_by_owner, marked_cluster, observe
+from eurekube_sync.observe.eureka import Observed, held_by_owners, marked_cluster, observe
 from eurekube_sync.observe.installations import OtherOwner, other_owners
 from eurekube_sync.observe.kubernetes import (
     SameCluster,
@@ -72,7 +73,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         settings=settings,
         deadline=deadline,
         identity=identity,
-        ownership=Ownership(owner=settings.owner, cluster=identity.data),
+        ownership=Ownership(owner=settings.owner, cluster=identity.data, former=settings.former),
         same=SameCluster(world.cluster, world.clock, identity),
     )
     scope, syncers = _choose(given)
@@ -84,6 +85,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     others: tuple[OtherOwner, ...] = ()
     if isinstance(found.registry, Complete):
         others = other_owners(found.registry.data, found.desired, world.clock.now())
+        others += former_at_work(given, found, found.registry.data)
     found, report = decide(given, _look_elsewhere(given, listed, found))
     if any(other.stops_us for other in others) and not looks:
         return renew_beside(given, found, report, others)
@@ -201,7 +203,13 @@ def renew_beside(given: Given, found: Found, report: PassReport, others: tuple[O
     assert isinstance(found.registry, Complete)  # the other owner was seen in it
     world.memory.sightings.note(report.held, report.basis.brake.seen, monotonic=world.clock.monotonic())
     removed = {action.key for action in report.plan.actions if comes_last(action)}
-    kept = [one for key, one in found.registry.data.ours.items() if key not in removed]
+    observed = found.registry.data
+    # A renewal of ours would look as if the former installation were still at work, for ever.
+    kept = [
+        instance
+        for key, instance in observed.ours.items()
+        if key not in removed and not observed.ownership.is_former(instance)
+    ]
     plan = plan_renewals(kept, "another owner serves its syncer")
     return _renew_only(given, found, plan, found.view, other_owners=others)
 
@@ -300,4 +308,5 @@ def _of_owner(
         return (), listed
     ownership = Ownership(owner=settings.owner, cluster=cluster)
     observed = observe(listed, ownership, settings.scope, asked=asked)
-    return held_by_owner(listed, settings.owner, settings.scope), Complete(data=observed)
+    owners = {settings.owner, *settings.former.owners}
+    return held_by_owners(listed, owners, settings.scope), Complete(data=observed)

@@ -23,12 +23,14 @@ from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
-from eurekube_sync.observe.installations import served_by_others
+from eurekube_sync.observe.installations import OtherOwner, served_by_others, still_renewed, waiting_to_move
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.value import Plan, sorted_plan
+
+_SAMPLE = 20  # instances of a former installation that are read to see whether it still renews
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
@@ -167,8 +169,26 @@ def renew_ours(
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
     due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
-    registered = [one for one in due if one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended]
+    # What has a former mark is renewed only by the plan, once it is known that its installation has ended.
+    registered = [
+        instance
+        for instance in due
+        if instance.metadata.get(CLASS) == class_
+        and syncer_of(instance) not in contended
+        and not observed.ownership.is_former(instance)
+    ]
     return Outcomes.of(applier.renew(plan_renewals(registered, "it is registered").renewals, registered)).by_key
+
+
+def former_at_work(given: Given, found: Found, observed: Observed) -> tuple[OtherOwner, ...]:
+    """Gives the former installations that still renew what this pass would move, by uncached reads of a sample. A
+    read that failed stops the move as well."""
+    to_move = waiting_to_move(observed, found.desired)
+    if not to_move:
+        return ()
+    sample = to_move[:: max(1, len(to_move) // _SAMPLE)][:_SAMPLE]
+    readings = found.applier.read([instance.key for instance in sample])
+    return still_renewed(sample, readings, observed.ownership, given.world.clock.now())
 
 
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from sys import intern
 
-from eurekube_sync.model.eureka import Instance, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
 from eurekube_sync.model.values import dataclass
 
@@ -26,20 +26,54 @@ CLUSTER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # a UID; wide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Former:
+    """The marks of an earlier installation that this one replaces (`--former-owner`, `--former-cluster`)."""
+
+    owners: frozenset[str] = frozenset()
+    clusters: frozenset[str] = frozenset()  # UIDs
+
+    def __bool__(self) -> bool:
+        return bool(self.owners or self.clusters)
+
+
+NO_FORMER = Former()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The installation's owner name and the UID of its cluster."""
+    """The installation's owner name and the UID of its cluster, and the marks that count as ours beside them."""
 
     owner: str
     cluster: str
+    former: Former = NO_FORMER
 
     def holds(self, instance: ObservedInstance | Instance) -> bool:
-        """Whether the instance is ours: owner **and** cluster match."""
-        return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) == self.cluster
+        """Whether the instance is ours: owner **and** cluster match, each the present one or a former one."""
+        owner, cluster = instance.metadata.get(OWNER), instance.metadata.get(CLUSTER)
+        of_owner = owner == self.owner or owner in self.former.owners
+        return of_owner and (cluster == self.cluster or cluster in self.former.clusters)
+
+    def is_former(self, instance: ObservedInstance | Instance) -> bool:
+        """Whether the instance is ours only by a former mark."""
+        if not self.former or not self.holds(instance):
+            return False
+        return instance.metadata[OWNER] != self.owner or instance.metadata[CLUSTER] != self.cluster
 
     def clashes(self, instance: ObservedInstance) -> bool:
         """Whether the instance has our owner name and another cluster's UID: two clusters have the same owner name."""
-        cluster = instance.metadata.get(CLUSTER)
-        return instance.metadata.get(OWNER) == self.owner and bool(cluster) and cluster != self.cluster
+        owner, cluster = instance.metadata.get(OWNER), instance.metadata.get(CLUSTER)
+        if owner != self.owner or not cluster:
+            return False
+        return cluster != self.cluster and cluster not in self.former.clusters
+
+    def key_of(self, instance: ObservedInstance) -> InstanceKey | None:
+        """Return the key that this owner gives to the instance's endpoint; None without the mark of a syncer."""
+        syncer = syncer_of(instance)
+        if syncer is None:
+            return None
+        app, address, port = instance.key.app, instance.instance.ip_addr, instance.instance.main_port
+        id_ = instance_id(owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port)
+        return InstanceKey(app, id_)
 
     def marked(
         self,

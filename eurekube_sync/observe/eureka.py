@@ -174,15 +174,16 @@ def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, o
     return Complete(data=uid if CLUSTER_PATTERN.fullmatch(uid) else "")
 
 
-def held_by_owner(
-    registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
+def held_by_owners(
+    registry: Complete[tuple[ObservedInstance, ...]], owners: Collection[str], scope: Scope
 ) -> tuple[ObservedInstance, ...]:
-    """Return the instances with the owner's name in scope, of any cluster."""
-    return tuple(
-        instance
-        for instance in registry.data
-        if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) and scope.covers(syncer)
-    )
+    """Return the instances with one of the owners' names in scope, of any cluster."""
+    held: list[ObservedInstance] = []
+    for instance in registry.data:
+        syncer = syncer_of(instance)
+        if instance.metadata.get(OWNER) in owners and syncer is not None and scope.covers(syncer):
+            held.append(instance)
+    return tuple(held)
 
 
 EXPECTED_INTERVAL = 30.0  # seconds: `expectedClientRenewalIntervalSeconds`

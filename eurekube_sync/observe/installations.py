@@ -8,18 +8,18 @@ has not registered is never stopped."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
-from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.eureka import Observed, Unread
 
 _LATELY = 90.0
 """Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has ended. To wait
@@ -35,17 +35,24 @@ class OtherOwner:
     registered: int  # how many of its instances are renewed at an address and port that ours would have
     twice: int  # how many of ours are registered at the same addresses and ports
     stops_us: bool  # whether this installation may only renew
+    former: bool = False  # its name is that of `--former-owner`, or its cluster that of `--former-cluster`
 
     @property
     def sentence(self) -> str:
         """The problem, and what a person should do."""
+        if self.former:
+            return (
+                f"owner clash: {self.name} is still at work: it renewed {counted(self.registered, 'instance')} in the "
+                f"last {_LATELY:.0f} s. Stop it, and run again {_LATELY:.0f} s later. This pass is refused: our "
+                "instances were renewed, and nothing else was done."
+            )
         if self.stops_us:
             done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
             twice = f"{self.twice} of the instances {_are(self.twice)} registered twice. " if self.twice else ""
             return f"owner clash: {self.question} {twice}This pass is refused: {done}"
         return (
             f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop one of the two "
-            "installations, then cancel its instances with eurekube-sync owner purge"
+            "installations, then cancel its instances with eurekube-sync purge"
         )
 
     @property
@@ -54,7 +61,7 @@ class OtherOwner:
         return (
             f"{self._registered} at addresses that this installation would register under owner {self.ours}. "
             f"Is --owner {self.ours} right? "
-            f"To change the name: eurekube-sync owner rename {quote(self.name)} {self.ours}."
+            f"To change the name: eurekube-sync run --owner {self.ours} --former-owner {quote(self.name)}."
         )
 
     @property
@@ -109,6 +116,45 @@ def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
     for one in observed.others.values():
         if one.metadata.get(CLUSTER) == cluster and one.metadata.get(OWNER, owner) != owner:
             yield one
+
+
+def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedInstance]:
+    """Return the instances with a former mark whose endpoint a syncer wants, and is not registered as ours yet."""
+    waiting: list[ObservedInstance] = []
+    for instance in observed.ours.values():
+        if not observed.ownership.is_former(instance):
+            continue
+        successor = observed.ownership.key_of(instance)
+        there = successor is not None and successor != instance.key and successor in observed.ours
+        if successor in desired.wanted_by and not there:
+            waiting.append(instance)
+    return waiting
+
+
+def still_renewed(
+    sample: Sequence[ObservedInstance],
+    readings: Mapping[InstanceKey, ObservedInstance | Unread | None],
+    ownership: Ownership,
+    now: float,
+) -> tuple[OtherOwner, ...]:
+    """Return the former installations that renewed an instance of the sample lately, by uncached readings. An instance
+    that could not be read may have been renewed. `now` in Unix seconds."""
+    renewed: Counter[str] = Counter()
+    for instance in sample:
+        reading = readings[instance.key]
+        gone = reading is None or (not isinstance(reading, Unread) and not ownership.is_former(reading))
+        silent = isinstance(reading, ObservedInstance) and now - reading.renewed > _LATELY
+        if not gone and not silent:
+            renewed[_installation(instance, ownership)] += 1
+    return tuple(
+        OtherOwner(name=name, ours=ownership.owner, registered=number, twice=0, stops_us=True, former=True)
+        for name, number in sorted(renewed.items())
+    )
+
+
+def _installation(instance: ObservedInstance, ownership: Ownership) -> str:
+    owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
+    return f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
 
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:

@@ -5,7 +5,7 @@ An update keeps what others set: an OUT_OF_SERVICE or another override, and meta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import assert_never
 
 from eurekube_sync.desired.catalog import DRAINED, same
@@ -37,7 +37,12 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
         if earlier and isinstance(action, Renew):
             earlier.renewals[key] = (wanted, instance.instance, action)
         return action
-    return _for_unwanted(instance, desired)
+    action = _for_unwanted(instance, desired)
+    successor = observed.ownership.key_of(instance)
+    moves = successor is not None and successor in desired.wanted_by and observed.ownership.is_former(instance)
+    if isinstance(action, Cancel) and successor is not None and moves:
+        return replace(action, why=f"its pod is registered as {successor.id}")
+    return action
 
 
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:

@@ -24,7 +24,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
-from eurekube_sync.cli.options.scope import drain_option, lock_option, name_scope_options, owner_option
+from eurekube_sync.cli.options.scope import drain_option, former_options, lock_option, name_scope_options, owner_option
 from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
 from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.table import console_for
@@ -45,7 +45,13 @@ from eurekube_sync.model.wording import counted, duration
 @choices.pass_options
 @from_option
 @installation_options(
-    *required_options, lock_option, drain_option, choices.brake_options, batch_option, *choices.lease_options
+    *required_options,
+    former_options,
+    lock_option,
+    drain_option,
+    choices.brake_options,
+    batch_option,
+    *choices.lease_options,
 )
 @option("--detailed-exitcode", is_flag=True)
 @option("--fail-on-held/--no-fail-on-held", default=None)
@@ -72,6 +78,8 @@ def run_command(
     held = not passes.many if fail_on_held is None else fail_on_held
     fails = {"fail_on_held": held, "fail_on_broken": fail_on_broken, "detailed_exitcode": detailed_exitcode}
     schedule = _schedule(installation, passes, form, **fails)
+    if installation.owner in installation.former.owners:
+        raise click.UsageError(f"--former-owner {installation.owner} is the present --owner: give the earlier name")
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     installation = _of_files(installation, dumps, passes) if dumps else installation

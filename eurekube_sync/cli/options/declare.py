@@ -168,6 +168,10 @@ HELP: Mapping[str, str] = {
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
     "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
     "Pods; all: Services, Pods and Nodes.",
+    "--former-owner": "An earlier name of this installation. Its instances count as ours: each is registered under "
+    "its new id, then cancelled under the old one. Refused while somebody renews them. May be repeated.",
+    "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner count as ours. Refused "
+    "while somebody renews them. May be repeated.",
     "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",
     "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any. May be repeated.",
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "

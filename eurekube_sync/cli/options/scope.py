@@ -15,6 +15,7 @@ from eurekube_sync.cli.options.declare import HELP, Section, group, option
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import LockName
+from eurekube_sync.model.ownership import Former
 
 owner_option = option("--owner", section=Section.WHERE, type=values.OWNER, required=True)
 
@@ -29,6 +30,10 @@ optional_owner_option = option(
 
 def _joined(_context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]) -> frozenset[Any]:
     return frozenset(one for several in given for one in several)
+
+
+def _all_of(_context: click.Context, _parameter: click.Parameter, given: Iterable[str]) -> frozenset[str]:
+    return frozenset(given)
 
 
 _by_name = (
@@ -55,6 +60,15 @@ scope_options = group(
     section=Section.SCOPE,
 )
 """All options of a `Scope`."""
+
+former_options = group(
+    "former",
+    Former,
+    option("--former-owner", "owners", type=values.OWNER, multiple=True, callback=_all_of),
+    option("--former-cluster", "clusters", type=values.NAME, metavar="UID", multiple=True, callback=_all_of),
+    section=Section.SCOPE,
+)
+"""The marks of an earlier installation that this one replaces."""
 
 _KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
 _drains = partial(

@@ -37,6 +37,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.ports import Batched, Dated, Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites
@@ -614,6 +615,7 @@ class FakeWorld:
         self.registry = Registry(self.wire, self.clock, cache=cache)
         self.cluster = Cluster(self.wire, self.clock)
         self.owner = OWNER
+        self.former = NO_FORMER
         self.scope = Scope()
         self.drains: frozenset[Kind] = frozenset()
         self.brake = BrakeLimits()
@@ -624,7 +626,6 @@ class FakeWorld:
         self.sightings: Sightings | None = None
         """The same."""
         self.last_seen: LastSeen | None = None
-        """The same."""
         """The same."""
         self.rewording: Schedule | None = None
         """By default every pass writes the latest text of a failure."""
@@ -664,7 +665,9 @@ class FakeWorld:
     @property
     def settings(self) -> PassSettings:
         """The settings of its passes."""
-        return PassSettings(owner=self.owner, scope=self.scope, drains=self.drains, brake=self.brake)
+        return PassSettings(
+            owner=self.owner, former=self.former, scope=self.scope, drains=self.drains, brake=self.brake
+        )
 
     def later(self, seconds: float) -> None:
         """Move the clock."""

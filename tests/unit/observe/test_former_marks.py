@@ -1,0 +1,215 @@
+"""An installation gets another owner name, or its cluster is rebuilt: what bears the old mark is moved by `run`.
+
+These are whole passes. The instances under the old mark are as the old installation left them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, NO_FORMER, OWNER, Former
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.controller.test_reconcile import article, pods
+from tests.unit.worlds.build import NS, changed, endpoint, foreign
+from tests.unit.worlds.build import OWNER as OLD
+from tests.unit.worlds.fakes import FakeWorld
+
+NEW = "next"
+MOVED = Former(owners=frozenset({OLD}))
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """Two pods that the old owner registered. It ended 100 s ago, and the new one is about to begin."""
+    world = article()
+    later(world, 1)
+    world.run()
+    ended(world, 100)
+    world.owner, world.former = NEW, MOVED
+    return world
+
+
+def later(world: FakeWorld, seconds: float) -> None:
+    """The data centre's own instance is renewed meanwhile."""
+    world.later(seconds)
+    world.registry.renew(foreign().key)
+
+
+def ended(world: FakeWorld, seconds: float) -> None:
+    """The old installation is stopped, and so much time passes."""
+    later(world, seconds)
+
+
+def by_owner(world: FakeWorld) -> dict[str, dict[str, str]]:
+    """The status of each of our instances by address, by owner."""
+    found: dict[str, dict[str, str]] = {}
+    for stored in world.registry.held.values():
+        if OWNER in stored.metadata:
+            found.setdefault(stored.metadata[OWNER], {})[stored.instance.ip_addr] = stored.status.value
+    return found
+
+
+def code(report: PassReport) -> ExitCode:
+    """The exit code of a pass."""
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
+BOTH = {"10.0.0.1": "UP", "10.0.0.2": "UP"}
+
+
+def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_the_old(world: FakeWorld) -> None:
+    """Nothing is held, and a pass without the option finds nothing more to do."""
+    report = world.run()
+    assert [call.split()[0] for call in world.wire.writes()] == ["register", "register", "cancel", "cancel"]
+    assert (code(report), report.held) == (ExitCode.OK, None)
+    assert by_owner(world) == {NEW: BOTH}
+    assert {action.why for action in report.plan.actions if "registered as" in action.why} == {
+        f"its pod is registered as {NEW}:{NS}:rating:10.0.0.{number}:8080" for number in (1, 2)
+    }
+    world.former = NO_FORMER
+    later(world, 30)
+    world.run()
+    assert world.wire.writes() == []
+
+
+def test_without_the_option_the_old_instances_are_another_owners(world: FakeWorld) -> None:
+    """They are left to expire, as always."""
+    world.former = NO_FORMER
+    world.run()
+    assert by_owner(world) == {OLD: BOTH, NEW: BOTH}
+    assert not [call for call in world.wire.writes() if call.startswith("cancel")]
+
+
+def test_a_dry_run_shows_the_move_and_writes_nothing(world: FakeWorld) -> None:
+    """The new instances and the cancels are planned."""
+    report = world.run(dry_run=True)
+    assert len(report.plan.changes) == 4
+    assert world.wire.writes() == []
+
+
+def test_the_move_is_refused_while_the_old_installation_renews(world: FakeWorld) -> None:
+    """Nothing is done to its instances, not even a renewal, which would look like its own."""
+    world.owner, world.former = OLD, NO_FORMER
+    world.run()
+    world.owner, world.former = NEW, MOVED
+    for _ in range(2):
+        later(world, 30)
+        report = world.run()
+        assert code(report) is ExitCode.OWNER_CLASH
+        assert [call for call in world.wire.calls if call.startswith(("renew", "register", "cancel"))] == []
+        assert by_owner(world) == {OLD: BOTH}
+    assert sentences(report) == [
+        f"owner clash: owner {OLD} is still at work: it renewed 2 instances in the last 90 s. Stop it, and run again "
+        "90 s later. This pass is refused: our instances were renewed, and nothing else was done."
+    ]
+    later(world, 40)
+    assert code(world.run()) is ExitCode.OK
+    assert by_owner(world) == {NEW: BOTH}
+
+
+def test_an_old_list_does_not_hide_that_the_old_installation_renews() -> None:
+    """Eureka's list is cached, and shows no renewal of the last minutes."""
+    world = article()
+    world.run()
+    world.registry.cached_for(300)
+    later(world, 150)
+    world.run()
+    world.owner, world.former = NEW, MOVED
+    later(world, 10)
+    assert code(world.run()) is ExitCode.OWNER_CLASH
+    assert by_owner(world) == {OLD: BOTH}
+
+
+def test_an_instance_that_cannot_be_read_counts_as_renewed(world: FakeWorld) -> None:
+    """It is unknown whether the old installation has ended."""
+    world.registry.refuse_read = dict.fromkeys(world.registry.held, RegistryUnavailable("503"))
+    assert code(world.run()) is ExitCode.OWNER_CLASH
+    assert by_owner(world) == {OLD: BOTH}
+    world.registry.refuse_read.clear()
+    assert code(world.run()) is ExitCode.OK
+    assert by_owner(world) == {NEW: BOTH}
+
+
+def test_an_old_instance_stays_until_its_new_one_is_registered(world: FakeWorld) -> None:
+    """Eureka refuses the new one. Meanwhile the old one is renewed, and callers lose nothing."""
+    new_ids = [InstanceKey("RATING", f"{NEW}:{NS}:rating:{address}:8080") for address in BOTH]
+    world.registry.refuse_register = dict.fromkeys(new_ids, RegistryUnavailable("503"))
+    world.run()
+    assert by_owner(world) == {OLD: BOTH}
+    world.registry.refuse_register.clear()
+    later(world, 100)
+    world.run()
+    assert by_owner(world) == {NEW: BOTH}
+
+
+@pytest.mark.parametrize("passes", [1, 30])
+def test_a_persons_out_of_service_stays_under_its_old_id(world: FakeWorld, passes: int) -> None:
+    """A new id would forget it. The instance is renewed, the condition says so, and the others move."""
+    out = InstanceStatus.OUT_OF_SERVICE
+    (put_out,) = (key for key in world.registry.held if key.id.endswith("10.0.0.1:8080"))
+    stored = world.registry.held[put_out]
+    world.registry.held[put_out] = replace(stored, instance=replace(stored.instance, status=out, override=out))
+    for _ in range(passes):
+        world.run()
+        later(world, 30)
+        world.registry.evict()
+    assert by_owner(world) == {OLD: {"10.0.0.1": "OUT_OF_SERVICE"}, NEW: {"10.0.0.2": "UP"}}
+    status = world.cluster.syncers[SyncerRef(NS, "rating")].status
+    assert status is not None
+    synced = status.condition("Synced")
+    assert synced is not None
+    assert f"a person set {put_out.id} OUT_OF_SERVICE, and a new id would forget that" in synced.message
+
+
+def test_while_kubernetes_cannot_be_read_the_old_instances_are_renewed(world: FakeWorld) -> None:
+    """The old installation has ended, so nobody else renews them. It is unknown which cluster this is."""
+    world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    world.run()
+    assert by_owner(world) == {OLD: BOTH}
+    assert len([call for call in world.wire.calls if call.startswith("renew")]) == 2
+
+
+def test_a_pod_that_is_gone_by_now_is_not_moved(world: FakeWorld) -> None:
+    """The ordinary plan cancels it, as it would under its present name."""
+    pods(world, endpoint(1))
+    world.run()
+    assert by_owner(world) == {NEW: {"10.0.0.1": "UP"}}
+
+
+def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(world: FakeWorld) -> None:
+    """The ids name no cluster, so each instance gets the new mark in its place, and none is ever missing."""
+    world.owner, world.former = OLD, NO_FORMER
+    for key, stored in list(world.registry.held.items()):
+        if stored.metadata.get(OWNER) == OLD:
+            metadata = {**stored.metadata, CLUSTER: "old"}
+            world.registry.held[key] = changed(stored, metadata=metadata)
+    assert code(world.run()) is ExitCode.OWNER_CLASH
+    later(world, 100)
+    world.former = Former(clusters=frozenset({"old"}))
+    report = world.run()
+    assert code(report) is ExitCode.OK
+    assert [call.split()[0] for call in world.wire.writes()] == ["register", "register"]
+    clusters = {stored.metadata[CLUSTER] for stored in world.registry.held.values() if OWNER in stored.metadata}
+    assert clusters == {report.cluster}
+    assert by_owner(world) == {OLD: BOTH}
+
+
+def test_an_old_cluster_that_lives_is_not_replaced(world: FakeWorld) -> None:
+    """Its `run` renews the instances."""
+    world.owner = OLD
+    for key, stored in list(world.registry.held.items()):
+        if stored.metadata.get(OWNER) == OLD:
+            world.registry.held[key] = changed(stored, metadata={**stored.metadata, CLUSTER: "old"})
+            world.registry.renew(key)
+    world.former = Former(clusters=frozenset({"old"}))
+    report = world.run()
+    assert code(report) is ExitCode.OWNER_CLASH
+    assert sentences(report)[0].startswith(f"owner clash: owner {OLD} of cluster old is still at work")
