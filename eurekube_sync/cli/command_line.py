@@ -21,7 +21,7 @@ from eurekube_sync.model.foreign_text import printable
 _FILES = (
     ("run", ("run", "keepalive")),
     ("look", ("status", "explain", "check", "orphans")),
-    ("owner", ("owner",)),
+    ("purge", ("purge",)),
     ("replay", ("replay",)),
     ("offline", ("validate", "crd")),
     ("demo", ("demo",)),

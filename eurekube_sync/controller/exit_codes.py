@@ -75,9 +75,7 @@ class ExitCode(IntEnum):
     )
     REFUSED = (
         33,
-        "`orphans`, `owner rename`: Eureka holds no instance of the owner. `owner adopt`: it holds no instance to "
-        "adopt. `owner adopt`, `owner rename`: somebody still renews the instances, or the next `run` would undo the "
-        "change. `owner purge`: you answered no. Nothing was changed",
+        "`orphans`: Eureka holds no instance of the owner. `purge`: you answered no. Nothing was changed",
     )
     INTERRUPTED = (130, "interrupted at the keyboard")
 

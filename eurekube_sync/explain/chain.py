@@ -239,6 +239,6 @@ def owner_links(report: PassReport) -> Iterator[Link]:
     for cluster in report.registry.data.clashes if isinstance(report.registry, Complete) else ():
         text = f"cluster {cluster} has instances of the same owner in Eureka"
         cause = "another cluster uses the same owner, so a pass only renews"
-        adopt = f"eurekube-sync owner adopt --cluster {quote(cluster)}"
-        fix = f"give each cluster its own owner; if this cluster replaces it: {adopt}"
+        replaces = f"eurekube-sync run --former-cluster {quote(cluster)}"
+        fix = f"give each cluster its own owner; if this cluster replaces it: {replaces}"
         yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)

@@ -63,8 +63,7 @@ DEFAULT_LEASE = LeaseTimes(30, 90)  # a server's default for a lease without tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """All fields of a registration. We register UP or DOWN; only the `owner` commands, which move an instance
-    unchanged, register another status."""
+    """All fields of a registration. We register UP or DOWN."""
 
     key: InstanceKey
     host_name: str  # Spring clients call it. An IPv6 address has brackets here, and none in `ip_addr`.

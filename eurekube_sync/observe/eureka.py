@@ -175,7 +175,7 @@ def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, o
 
 
 def held_by_owners(
-    registry: Complete[tuple[ObservedInstance, ...]], owners: Collection[str], scope: Scope
+    registry: Complete[tuple[ObservedInstance, ...]], owners: frozenset[str] | set[str], scope: Scope
 ) -> tuple[ObservedInstance, ...]:
     """Return the instances with one of the owners' names in scope, of any cluster."""
     held: list[ObservedInstance] = []

@@ -21,7 +21,7 @@ from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.installations import nothing_of
-from eurekube_sync.owner.moves import known, refuse_clash
+from eurekube_sync.owner.known import known, refuse_clash
 
 
 class Fate(StrEnum):

@@ -48,7 +48,7 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
         return unreached
     if ours is not None and other.last_renewal:
         # Each pass renews ours, so a living client renewed the other at most two of its periods before, by the server's
-        # clock. Before an `owner adopt` no client renews the other.
+        # clock.
         renewal, duration = other.instance.lease
         period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
         # A registration proves no client: a server that restarts registers what another server holds.

@@ -182,7 +182,7 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
     settled.playground.eureka.handle(Request(method="DELETE", path=f"{path}/demo:x:x:10.9.9.9:1"))
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
     assert "owner clash: the cluster with UID elsewhere" in ended.sentence
-    assert "eurekube-sync owner adopt --cluster elsewhere" in ended.sentence, "the way out"
+    assert "eurekube-sync run --former-cluster elsewhere" in ended.sentence, "the way out"
     assert ended.eureka == {"GET": 1, "PUT": 2}
 
 
@@ -194,7 +194,7 @@ def test_a_typo_in_the_owner_registers_nothing_twice(settled: Program, options: 
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
     assert "2 instances of this cluster are registered under owner demo," in ended.sentences[0]
     assert "Is --owner demoo right?" in ended.sentences[0]
-    assert "eurekube-sync owner rename demo demoo" in ended.sentences[0], "the way out"
+    assert "eurekube-sync run --owner demoo --former-owner demo" in ended.sentences[0], "the way out"
     assert set(ended.eureka) == {"GET"}
     assert set(ended.kubernetes) == {"GET"}
     assert settled.status("demoo:rating:rating:10.0.0.1:8080") is None

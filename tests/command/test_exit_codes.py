@@ -26,7 +26,7 @@ REACHED_BY = {
     ExitCode.INCOMPLETE: "test_eureka_trouble.py::test_one_refused_instance_stops_no_other",
     ExitCode.REMOVAL_HELD: "test_passes.py::test_a_pass_with_held_removals_keeps_and_renews_all",
     ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
-    ExitCode.REFUSED: "test_owner.py::test_adopt_and_rename_refuse_an_instance_that_somebody_renews",
+    ExitCode.REFUSED: "test_purge.py::test_a_purge_asks_at_a_terminal",
     ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",
 }
 

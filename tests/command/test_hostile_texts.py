@@ -87,7 +87,7 @@ COMMANDS = {
     "check": ("check",),
     "orphans": ("orphans",),
     "keepalive": ("keepalive", "-v"),
-    "owner purge": ("owner", "purge", "--dry-run"),
+    "purge": ("purge", "--dry-run"),
     "version": ("version",),
     "validate": ("validate", "evil.yaml"),
     "validate in JSON": ("validate", "evil.yaml", "-o", "json"),

@@ -34,9 +34,7 @@ NEEDED = {
     "validate": ["-"],
     "explain": ["a/b"],
     "orphans": _WHERE,
-    "owner adopt": _WHERE,
-    "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
-    "owner purge": _WHERE,
+    "purge": _WHERE,
     "completion": ["bash"],
     "replay": ["records"],
 }

@@ -120,9 +120,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code_of_validate(world: Program)
     assert (process.returncode, process.stderr) == (ExitCode.INVALID_MANIFEST, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("owner purge", ExitCode.USAGE)]
-)
+@pytest.mark.parametrize(("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("purge", ExitCode.USAGE)])
 def test_a_closed_standard_input_is_an_empty_one(world: Program, arguments: str, code: ExitCode) -> None:
     """Some services are started without a standard input."""
     process = subprocess.run(

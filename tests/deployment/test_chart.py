@@ -127,7 +127,7 @@ def test_a_purge_is_undone_while_run_goes_on(
 
 
 def purged(program: Program) -> str:
-    """What `owner purge` says."""
+    """What `purge` says."""
     variables = {
         "KUBECONFIG": str(program.folder / "kubeconfig"),
         "EUREKUBE_SYNC_EUREKA_URL": f"{program.eureka.url}/eureka",

@@ -1,4 +1,4 @@
-"""The reports of `explain`, `check`, `status`, `orphans` and `owner`: as lines or a table, and as data."""
+"""The reports of `explain`, `check`, `status`, `orphans` and `purge`: as lines or a table, and as data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, some_of, span
-from eurekube_sync.owner.moves import OwnerReport
 from eurekube_sync.owner.orphans import Fate, Orphans
+from eurekube_sync.owner.purge import PurgeReport
 
 _STYLES = {
     Outcome.REGISTERED: "bold green",
@@ -218,38 +218,30 @@ def orphans_data(orphans: Orphans) -> dict[str, Any]:
     }
 
 
-def owner_table(report: OwnerReport) -> RenderableType:
-    """Return each instance that moves or is cancelled, then the sentences, then the summary."""
+def purge_table(report: PurgeReport) -> RenderableType:
+    """Return each instance that is cancelled, then the sentences, then the summary."""
     rows = []
-    for one in report.moves:
-        sign, status = "~", one.source.status.value
-        why = one.why if one.in_place else f"{one.why}; as {one.target.id}"
-        if one.failed:
-            sign, why = "!", one.detail
-        elif one.result is Result.GONE:
+    for purged in report.purged:
+        instance = purged.instance
+        sign, status, why = "-", f"{instance.status.value} > gone", purged.why
+        if purged.failed:
+            sign, status, why = "!", instance.status.value, purged.detail
+        elif purged.result is Result.GONE:
             sign, status = " ", "gone"
-        elif not one.put:
-            sign, status = "-", f"{status} > gone"
-        rows.append(row_of(one.source.key, sign, status, why, one.syncer))
+        rows.append(row_of(instance.key, sign, status, why, syncer_of(instance)))
     return rows_table(rows, report.sentences, report.summary)
 
 
-def owner_data(report: OwnerReport) -> dict[str, Any]:
+def purge_data(report: PurgeReport) -> dict[str, Any]:
+    instances = []
+    for purged in report.purged:
+        result = purged.result.value if purged.result else None
+        instances.append({**_instance(purged.instance), "why": purged.why, "result": result, "detail": purged.detail})
     return {
-        "command": report.command,
+        "command": "purge",
         "dryRun": report.dry_run,
         "summary": report.summary,
-        "instances": [
-            {
-                **_instance(one.source),
-                "syncer": str(one.syncer) if one.syncer else None,
-                "becomes": one.target.id if one.put else None,
-                "why": one.why,
-                "result": one.result.value if one.result else None,
-                "detail": one.detail,
-            }
-            for one in report.moves
-        ],
+        "instances": instances,
         "messages": list(report.sentences),
     }
 

@@ -134,7 +134,7 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     for cluster in report.clashes if report.view else ():
         yield Sentence(
             f"owner clash: the cluster with UID {cluster} uses the same --owner; give each cluster its own. If this "
-            f"cluster replaces that one: eurekube-sync owner adopt --cluster {quote(cluster)}. "
+            f"cluster replaces that one: eurekube-sync run --former-cluster {quote(cluster)}. "
             "Our instances were renewed, and nothing else was done."
         )
     yield from (Sentence(other.sentence) for other in report.other_owners)

@@ -39,10 +39,10 @@ def said(*arguments: str) -> Result:
         (["help", "rnu"], "No such command or topic 'rnu'. Did you mean 'run'?"),
         (["help", "exit-code"], "No such command or topic 'exit-code'. Did you mean 'exit-codes'?"),
         (["help", "exit-codes", "x"], "'exit-codes' is a topic, and takes no other word"),
-        (["help", "owner", "purg"], "No such command or topic 'purg'. Did you mean 'purge'?"),
+        (["help", "purg"], "No such command or topic 'purg'. Did you mean 'purge'?"),
         (["help", "run", "now"], "No such command or topic 'now'."),
         (["xyz"], "No such command 'xyz'."),
-        (["owner", "renam"], "No such command 'renam'. Did you mean 'rename'?"),
+        (["orphan"], "No such command 'orphan'. Did you mean 'orphans'?"),
         (["run", "--dry-rn"], "No such option '--dry-rn'. Did you mean '--dry-run'?"),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["run"], ["keepalive"], ["orphans"], ["owner", "rename"], ["validate"], ["replay"]]
+    "command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]]
 )
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

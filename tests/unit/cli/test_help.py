@@ -33,7 +33,7 @@ def test_the_options_of_run_are_under_headings() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run", "--help"), ("owner", "adopt", "--help"), ("help", "run"), ("help", "environment")]
+    "arguments", [("run", "--help"), ("purge", "--help"), ("help", "run"), ("help", "environment")]
 )
 @pytest.mark.parametrize("columns", range(60, 130, 10))
 def test_no_line_ends_within_the_name_of_an_option(arguments: tuple[str, ...], columns: int) -> None:
@@ -43,7 +43,7 @@ def test_no_line_ends_within_the_name_of_an_option(arguments: tuple[str, ...], c
 
 def test_help_of_a_command_is_its_help_option() -> None:
     """This also holds for a command in a group, and for the program."""
-    assert said("help", "owner", "purge") == said("owner", "purge", "--help")
+    assert said("help", "purge") == said("purge", "--help")
     assert said("help") == said("--help")
 
 

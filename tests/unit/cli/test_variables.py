@@ -32,9 +32,7 @@ FROM_NO_VARIABLE = {
     "check": {"--pre"},
     "version": {"--client"},
     "replay": {"--at"},
-    "owner adopt": {"--app", "--cluster", "--observe"},
-    "owner rename": {"--cluster", "--observe"},
-    "owner purge": {"--cluster", "--yes"},
+    "purge": {"--cluster", "--yes"},
 }
 """Options that decide something once, or weaken the brake. A variable in a profile would apply to all later
 commands."""
@@ -71,7 +69,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", ["run", "owner purge", "keepalive"])
+@pytest.mark.parametrize("name", ["run", "purge", "keepalive"])
 def test_a_variable_that_does_nothing_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """A mistyped variable for a dry run lets the run write. Variables of other commands, of the program, and of a
     Kubernetes Service are known."""

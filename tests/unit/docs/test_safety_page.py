@@ -93,6 +93,7 @@ PROMISES = {
     "A slow server, and a cluster at rest": ("its own time", "delay no other namespace", "While nothing changes"),
     "Scope": (
         "cluster's UID",
+        "former owner",
         "Another cluster",
         "A typo in `--owner`",
         "the API server is another cluster",

@@ -11,7 +11,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.eureka import Unread, held_by_owner, marked_cluster, observe
+from eurekube_sync.observe.eureka import Unread, held_by_owners, marked_cluster, observe
 from tests.unit.worlds.build import DOWN, NS, OWNERSHIP, REF, changed, foreign, instance, key, observed, stored
 
 OURS = stored(instance())
@@ -131,8 +131,8 @@ def test_an_instance_found_to_be_out_of_scope_is_no_longer_ours() -> None:
 def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -> None:
     """It must be in scope and have a readable mark. Its cluster does not matter."""
     everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))
-    assert held_by_owner(everything, "prod", HERE) == (OURS, TWIN)
-    assert held_by_owner(everything, "other", Scope()) == ()
+    assert held_by_owners(everything, {"prod"}, HERE) == (OURS, TWIN)
+    assert held_by_owners(everything, {"other"}, Scope()) == ()
 
 
 def test_instances_of_a_deleted_syncer_on_other_servers_are_ours_and_listed() -> None:

@@ -85,8 +85,8 @@ def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_
     assert (code(report), report.desired, report.plan.changes) == (ExitCode.OWNER_CLASH, None, ())
     assert sentences(report) == [
         "owner clash: 2 instances of this cluster are registered under owner prod, at addresses that this installation "
-        "would register under owner typo. Is --owner typo right? To change the name: eurekube-sync owner rename prod "
-        "typo. This pass is refused: nothing was done."
+        "would register under owner typo. Is --owner typo right? To change the name: eurekube-sync run --owner typo "
+        "--former-owner prod. This pass is refused: nothing was done."
     ]
 
 
@@ -159,7 +159,7 @@ def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(wor
 
 @pytest.mark.parametrize("strangers", [True, False], ids=["beside the data centre", "alone in Eureka"])
 def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers: bool) -> None:
-    """A new name is used without `owner rename`. Callers find both instances until the old leases end, and never
+    """A new name is used without `--former-owner`. Callers find both instances until the old leases end, and never
     none."""
     world = article()
     turn(world, RIGHT, 2)
@@ -224,7 +224,7 @@ def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache:
     assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
     assert sentences(reports[RIGHT]) == [
         "owner clash: 2 instances of this cluster are registered under owner typo, at addresses that owner prod "
-        "serves. Stop one of the two installations, then cancel its instances with eurekube-sync owner purge"
+        "serves. Stop one of the two installations, then cancel its instances with eurekube-sync purge"
     ]
     end = "2 of the instances are registered twice. This pass is refused: our instances were renewed, and nothing else"
     assert sentences(reports[TYPO])[0].endswith(f"{end} was done.")

@@ -249,9 +249,18 @@ def test_beside_another_clusters_instances_nothing_is_said_of_orphans() -> None:
     world = settled()
     old = stored(instance(7))
     world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
-    with pytest.raises(OwnerClash, match="eurekube-sync owner adopt --cluster old"):
+    with pytest.raises(OwnerClash, match="eurekube-sync run --former-cluster old"):
         look(world)
     assert world.run().clashes == ("old",)
+
+
+def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
+    """The marks in Eureka may hold any text of others."""
+    world = settled()
+    old = stored(instance(7))
+    world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "b; reboot"}))
+    with pytest.raises(OwnerClash, match=r"run --former-cluster 'b; reboot'$"):
+        look(world)
 
 
 def test_a_scope_is_all_that_is_judged() -> None:
@@ -346,7 +355,9 @@ def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
     world = settled()
     world.run()
     world.owner = "typo"
-    with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. So `run` is refused") as told:
+    with pytest.raises(
+        OwnerClash, match=r"Is --owner typo right\? .* --former-owner prod\. So `run` is refused"
+    ) as told:
         look(world)
     assert of_error(told.value) is ExitCode.OWNER_CLASH
 

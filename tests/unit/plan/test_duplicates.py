@@ -213,7 +213,7 @@ def stands(change: Callable[[ObservedInstance], ObservedInstance]) -> Callable[[
 
 
 def nobody_renews_it(world: FakeWorld) -> None:
-    """It is from a pod that ended at this address, or `owner adopt` is about to take it over."""
+    """It is from a pod that ended at this address."""
     world.later(65)
 
 

@@ -1,4 +1,4 @@
-"""`orphans` and the `owner` commands as a user runs them, with their refusals and failures."""
+"""`orphans`, `purge` and the former marks of `run` as a user gives them, with their refusals and failures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import termios
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -29,8 +27,6 @@ from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "owner.md"
 STRANGER = ("BILLING", "dc-17:billing:8080")
-THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
-QUICK = ("--observe", "1s")
 RENAMED = tuple(id_.replace("demo:", "next:", 1) for id_ in IDS)
 
 
@@ -80,31 +76,11 @@ def uid(program: Program) -> str:
     return str(found["metadata"]["uid"])
 
 
-@contextmanager
-def renewed(program: Program, app: str, id_: str) -> Iterator[None]:
-    """Somebody renews this instance all the time, so every read shows a recent renewal."""
-
-    def renew(request: Request, registry: Handler) -> Response:
-        registry(Request(method="PUT", path=f"/eureka/apps/{app}/{id_}"))
-        return registry(request)
-
-    with program.eureka_behind(renew):
-        yield
-
-
 @pytest.fixture
 def ours(program: Program) -> Program:
     """A `run` that has ended registered both instances."""
     assert program.run().code == ExitCode.OK
     time.sleep(0.1)
-    return program
-
-
-@pytest.fixture
-def strangers(program: Program) -> Program:
-    """Both pods registered themselves before their Eureka client was turned off."""
-    for number, id_ in enumerate(THEIRS, start=1):
-        register(program, id_, ip=f"10.0.0.{number}")
     return program
 
 
@@ -208,96 +184,59 @@ def test_orphans_says_that_a_peer_is_down(settled: Program) -> None:
     assert ended.out.splitlines()[-1] == "no orphan in what could be read"
 
 
-# --- adopt ------------------------------------------------------------------------------------------------------
+# --- Former marks -----------------------------------------------------------------------------------------------
 
 
-def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
-    """The test makes a dry run, adopts, and repeats the command. `run` then makes the syncer's own changes, and cancels
-    nothing."""
-    assert strangers.run().out.count("its pod registers itself as rating-") >= 1
-    looked = give(strangers, "owner", "adopt", "--app", "rating", "--dry-run")
-    assert (looked.code, looked.eureka["POST"]) == (ExitCode.OK, 0)
-    assert looked.out.splitlines()[-1] == "dry run: 2 to adopt"
-    assert "it would first watch for 7 s whether somebody renews them" in looked.out
-    ended = give(strangers, "owner", "adopt", "--app", "rating", *QUICK)
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert ended.out.splitlines()[-1] == "2 adopted"
-    assert f"as {IDS[0]}" in ended.out
-    assert [strangers.status(id_) for id_ in (*IDS, *THEIRS)] == ["UP", "UP", None, None]
-    assert metadata(strangers, IDS[0])["colour"] == "blue"
+def ended_long_ago(program: Program) -> None:
+    """The last renewal of every instance was 100 s ago, as if its installation had ended then."""
+    for leases in program.playground.eureka.registry.leases.values():
+        for lease in leases.values():
+            lease.registered -= 100_000
+            lease.renewed -= 100_000
     time.sleep(0.1)
-    assert "nothing to adopt" in give(strangers, "owner", "adopt", "--app", "rating", *QUICK).out
-    after = strangers.run()
-    assert (after.code, after.eureka["DELETE"]) == (ExitCode.OK, 0)
-    assert strangers.status(STRANGER[1], STRANGER[0]) == "UP"
-
-
-def test_adopt_and_rename_refuse_an_instance_that_somebody_renews(strangers: Program) -> None:
-    """The commands are adopt, adopt of a cluster, and rename. The message names the instance, and nothing is
-    written."""
-    register(strangers, "next:a:web:10.9.9.9:8080", app="WEB", owner="demo", cluster="old", syncer="a/web")
-    doors = (
-        (("adopt", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "cluster old is still in use"),
-        (("rename", "demo", "next", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "stop `run`"),
-    )
-    for arguments, (app, id_), words in doors:
-        with renewed(strangers, app, id_):
-            ended = give(strangers, "owner", *arguments, *QUICK)
-        assert ended.code == ExitCode.REFUSED, ended.out + ended.err
-        assert f"somebody still renews {app}/{id_}: {words}" in ended.sentence
-        assert set(ended.eureka) == {"GET"}
-    strangers.playground.eureka.handle(Request(method="DELETE", path="/eureka/apps/WEB/next:a:web:10.9.9.9:8080"))
-    time.sleep(0.1)
-    with renewed(strangers, "RATING", THEIRS[0]):
-        ended = give(strangers, "owner", "adopt", "--app", "RATING", *QUICK)
-    assert ended.code == ExitCode.REFUSED
-    assert f"somebody still renews RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
-
-
-def test_adopt_refuses_an_app_that_eureka_does_not_list_or_nobody_wants(strangers: Program) -> None:
-    """Each refusal has one sentence and an exit code. Nothing is written."""
-    register(strangers, "vm-7", app="UNWANTED", ip="192.0.2.7")
-    for app, words in (
-        ("nothing", "Eureka lists no app NOTHING"),
-        ("unwanted", "each has an owner, or no syncer wants its address"),
-    ):
-        ended = give(strangers, "owner", "adopt", "--app", app, *QUICK)
-        assert (ended.code, ended.out) == (ExitCode.REFUSED, ""), ended.out + ended.err
-        assert words in ended.sentence
-        assert set(ended.eureka) <= {"GET"}
 
 
 def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) -> None:
-    """`run` names the command, and works again after it."""
+    """`run` names the option, and needs it once."""
     register(program, IDS[0], ip="10.0.0.1", owner="demo", cluster="old", syncer="rating/rating")
     refused = program.run()
     assert refused.code == ExitCode.OWNER_CLASH
-    way_out = re.search(r"eurekube-sync (owner adopt --cluster \w+)", refused.out)
+    way_out = re.search(r"eurekube-sync run (--former-cluster \w+)", refused.out)
     assert way_out
     assert give(program, "orphans").code == ExitCode.OWNER_CLASH
-    ended = give(program, *way_out[1].split(), *QUICK)
-    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "1 adopted"), ended.out + ended.err
+    alive = program.run(*way_out[1].split())
+    assert alive.code == ExitCode.OWNER_CLASH
+    assert "owner demo of cluster old is still at work: it renewed 1 instance in the last 90 s" in alive.out
+    ended_long_ago(program)
+    assert program.run(*way_out[1].split()).code == ExitCode.OK
     assert metadata(program, IDS[0])["eurekube.cluster"] == uid(program)
     time.sleep(0.1)
     assert program.run().code == ExitCode.OK
     assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
 
 
-# --- rename -----------------------------------------------------------------------------------------------------
-
-
-def test_no_variable_decides_what_an_owner_command_does(strangers: Program) -> None:
-    """EUREKUBE_SYNC_CLUSTER may be set for keepalive, and a shell's profile must not skip a question. Each gives a
-    warning."""
-    other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_APP": "no-such"}
-    ended = give(strangers, "owner", "adopt", "--app", "RATING", "--dry-run", **other)
+def test_a_new_owner_name_moves_all_and_is_then_in_sync(ours: Program) -> None:
+    """The dry run shows each step. An environment variable may name the former owner, too."""
+    ended_long_ago(ours)
+    looked = ours.run("--owner", "next", "--former-owner", "demo", "--dry-run", "-o", "json")
+    shown = [(action["action"], action["id"]) for action in json.loads(looked.out)["actions"]]
+    assert shown == [("register", id_) for id_ in RENAMED] + [("cancel", id_) for id_ in IDS]
+    ended = give(ours, "run", "--owner", "next", EUREKUBE_SYNC_FORMER_OWNER="demo")
     assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert "the variable EUREKUBE_SYNC_APP does nothing: give --app on the command line" in ended.err
-    ended = give(strangers, "owner", "adopt", EUREKUBE_SYNC_APP="a", EUREKUBE_SYNC_CLUSTER="b")
-    assert ended.code == ExitCode.USAGE
-    ended = give(strangers, "owner", "purge", EUREKUBE_SYNC_YES="1")
-    assert ended.code == ExitCode.USAGE
-    assert "there is no terminal to ask at: give --yes" in ended.err
+    assert ended.out.splitlines()[-1] == "2 registered, 2 cancelled"
+    assert [ours.status(id_) for id_ in (*RENAMED, *IDS)] == ["UP", "UP", None, None]
+    time.sleep(0.1)
+    assert ours.run("--owner", "next").out == "in sync, 2 renewed\n"
+
+
+def test_the_present_owner_is_no_former_one(settled: Program) -> None:
+    """It would change nothing."""
+    ended = give(settled, "run", "--former-owner", "demo")
+    assert (ended.code, ended.eureka) == (ExitCode.USAGE, Counter())
+    assert "--former-owner demo is the present --owner: give the earlier name" in ended.err
+
+
+# --- An owner that has nothing ----------------------------------------------------------------------------------
 
 
 def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:
@@ -305,8 +244,7 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
     hint = "no instance of owner typo in this cluster; the instances of this cluster belong to demo (2 instances). Is "
     for arguments, code in (
         (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.REFUSED),
-        (("owner", "rename", "typo", "next"), ExitCode.REFUSED),
-        (("owner", "purge", "--owner", "typo", "--yes"), ExitCode.OK),
+        (("purge", "--owner", "typo", "--yes"), ExitCode.OK),
     ):
         ended = give(ours, *arguments)
         said = ended.out + ended.err
@@ -314,52 +252,15 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
         assert set(ended.eureka) == {"GET"}
 
 
-def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:
-    """It also works with the id of the cluster, without a kubeconfig."""
-    looked = give(ours, "owner", "rename", "demo", "next", "--dry-run", "-o", "json")
-    data = json.loads(looked.out)
-    assert [(one["id"], one["becomes"], one["result"]) for one in data["instances"]] == [
-        (old, new, None) for old, new in zip(IDS, RENAMED, strict=True)
-    ]
-    ended = give(ours, "owner", "rename", "demo", "next", "--cluster", uid(ours), *QUICK, KUBECONFIG=None)
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert not ended.kubernetes
-    assert ended.out.splitlines()[-1] == "2 renamed"
-    assert "start `run` with --owner next now" in ended.sentence
-    assert [ours.status(id_) for id_ in (*RENAMED, *IDS)] == ["UP", "UP", None, None]
-    time.sleep(0.1)
-    assert ours.run("--owner", "next").out == "in sync, 2 renewed\n"
-    again = give(ours, "owner", "rename", "demo", "next", *QUICK)
-    assert (again.code, "owner next has 2" in again.out) == (ExitCode.OK, True)
-
-
-def test_a_name_that_another_cluster_uses_is_refused(ours: Program) -> None:
-    """The exit code is that of two clusters under one name."""
-    register(ours, "next:a:web:10.9.9.9:8080", app="WEB", owner="next", cluster="elsewhere", syncer="a/web")
-    ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
-    assert ended.code == ExitCode.OWNER_CLASH
-    assert "owner next is used by cluster elsewhere" in ended.sentence
-    assert set(ended.eureka) == {"GET"}
-
-
-def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Program) -> None:
-    """It is a wrong command line, even without a kubeconfig."""
-    for more in ((), ("--cluster", "some-uid", "--dry-run")):
-        ended = give(ours, "owner", "rename", "demo", "demo", *more, KUBECONFIG=str(ours.folder / "none"))
-        assert (ended.code, ended.out) == (ExitCode.USAGE, "")
-        assert ended.sentence == "Error: OLD and NEW are both demo: give the new name as NEW"
-        assert not ended.eureka + ended.kubernetes
-
-
 # --- purge ------------------------------------------------------------------------------------------------------
 
 
 def test_a_purge_for_scripts(ours: Program) -> None:
     """--yes works with Eureka alone. The instance of others stays, and a second purge finds nothing."""
-    looked = give(ours, "owner", "purge", "--dry-run")
+    looked = give(ours, "purge", "--dry-run")
     assert (looked.code, set(looked.eureka)) == (ExitCode.OK, {"GET"})
     assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel, of owner demo and cluster {uid(ours)}"
-    ended = give(ours, "owner", "purge", "--yes", "--cluster", uid(ours), KUBECONFIG=None)
+    ended = give(ours, "purge", "--yes", "--cluster", uid(ours), KUBECONFIG=None)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert not ended.kubernetes
     assert ended.out.splitlines()[-1] == "2 cancelled"
@@ -367,16 +268,16 @@ def test_a_purge_for_scripts(ours: Program) -> None:
     assert [ours.status(id_) for id_ in IDS] == [None, None]
     assert ours.status(STRANGER[1], STRANGER[0]) == "UP"
     time.sleep(0.1)
-    assert "nothing to purge" in give(ours, "owner", "purge", "--yes").out
+    assert "nothing to purge" in give(ours, "purge", "--yes").out
 
 
 def test_a_purge_of_a_part_leaves_the_other_installations(ours: Program) -> None:
     """One owner has two scopes. --namespace, or the variable of `run`, limits a purge."""
     register(ours, "demo:shop:cart:10.9.9.9:8080", app="CART", owner="demo", cluster=uid(ours), syncer="shop/cart")
-    ended = give(ours, "owner", "purge", "--yes", EUREKUBE_SYNC_NAMESPACE="rating")
+    ended = give(ours, "purge", "--yes", EUREKUBE_SYNC_NAMESPACE="rating")
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 cancelled"), ended.out + ended.err
     assert ours.status("demo:shop:cart:10.9.9.9:8080", "CART") == "UP"
-    assert "CART" in give(ours, "owner", "purge", "--dry-run", "--namespace", "shop").out
+    assert "CART" in give(ours, "purge", "--dry-run", "--namespace", "shop").out
 
 
 def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, str]:
@@ -409,13 +310,13 @@ def said(controller: int) -> bytes:
 
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     """The question has the number and the names. The answer no has its own exit code, and changes nothing."""
-    code, shown = at_terminal(ours, "n\n", "owner", "purge")
+    code, shown = at_terminal(ours, "n\n", "purge")
     assert code == ExitCode.REFUSED
     assert f"RATING/{IDS[0]} UP" in shown
     assert "Cancel both instances of owner demo and cluster" in shown
     assert "nothing was changed" in shown
     assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
-    code, shown = at_terminal(ours, "y\n", "owner", "purge")
+    code, shown = at_terminal(ours, "y\n", "purge")
     assert code == ExitCode.OK
     assert [ours.status(id_) for id_ in IDS] == [None, None]
 
@@ -438,7 +339,7 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
     """It ends at once, because nothing has begun. No answer is needed after Ctrl-C."""
     controller, terminal = os.openpty()
     process = subprocess.Popen(
-        [BINARY, "owner", "purge"],
+        [BINARY, "purge"],
         cwd=ours.folder,
         env=ours.environment(TERM="xterm-256color"),
         stdin=terminal,
@@ -459,25 +360,17 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
     assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
 
 
-def test_a_watch_shows_how_far_it_is_at_a_terminal_only(strangers: Program) -> None:
-    """It is one line, which disappears at the end."""
-    code, shown = at_terminal(strangers, "", "owner", "adopt", "--app", "rating", *QUICK)
-    assert code == ExitCode.OK
-    assert "watching whether somebody renews them" in shown
-    assert not give(strangers, "owner", "adopt", "--app", "rating", *QUICK).err
-
-
 def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
     """The syncer was deleted while no process ran. Purge cancels, and removes the finalizer once Eureka's list is new
     enough."""
     ours.playground.delete("EurekaSyncer", "rating", "rating")
-    ended = give(ours, "owner", "purge", "--yes")
+    ended = give(ours, "purge", "--yes")
     assert ended.code == ExitCode.OK
     assert "our finalizer is left on 1 syncer being deleted: Eureka's list may still hide an instance" in ended.out
     time.sleep(0.1)
-    ended = give(ours, "owner", "purge", "--dry-run")
+    ended = give(ours, "purge", "--dry-run")
     assert "it would remove our finalizer from 1 syncer being deleted" in ended.out
-    ended = give(ours, "owner", "purge", "--yes")
+    ended = give(ours, "purge", "--yes")
     assert "our finalizer was removed from 1 syncer being deleted" in ended.out
     status, _ = ours.playground.kubernetes.call("GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating")
     assert status == 404
@@ -486,19 +379,10 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
 # --- Wrong command lines and failing servers --------------------------------------------------------------------
 
 WRONG = {
-    "adopt what": (("adopt",), "give one of two: --app for instances without an owner"),
-    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "or --cluster for those of an old cluster"),
-    "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
-    "new name": (("rename", "demo", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
-    "one name": (("rename", "demo"), "Missing argument 'NEW'"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
-    "no app": (("adopt", "--app", ""), "it is empty"),
     "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),
-    "labels of an old cluster": (
-        ("adopt", "--cluster", "b", "-l", "team=a"),
-        "an instance of an old cluster shows only the name of its syncer",
-    ),
-    "no command": (("prune",), "No such command 'prune'"),
+    "a former name": (("run", "--former-owner", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
+    "a former cluster": (("run", "--former-cluster", ""), "it is empty"),
 }
 
 
@@ -506,23 +390,13 @@ WRONG = {
 def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> None:
     """The exit code is 2, before any server is called."""
     arguments, words = WRONG[name]
-    ended = give(settled, "owner", *arguments)
+    ended = give(settled, *arguments)
     assert (ended.code, ended.out) == (ExitCode.USAGE, "")
     assert words in ended.err
     assert (ended.eureka, ended.kubernetes) == (Counter(), Counter())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("adopt", "--app", "rating"),
-        ("adopt", "--cluster", "old"),
-        ("rename", "demo", "next"),
-        ("purge", "--yes"),
-    ],
-    ids=" ".join,
-)
-def test_each_server_that_does_not_answer_is_reported(settled: Program, arguments: tuple[str, ...]) -> None:
+def test_each_server_that_does_not_answer_is_reported(settled: Program) -> None:
     """Eureka does not answer, or the cluster that has to give its id, or the kubeconfig is wrong. Nothing is
     written."""
     nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
@@ -531,30 +405,19 @@ def test_each_server_that_does_not_answer_is_reported(settled: Program, argument
         ({"KUBECONFIG": nobody}, ExitCode.KUBERNETES_UNREAD),
         ({"KUBECONFIG": "nowhere"}, ExitCode.CONFIGURATION),
     ):
-        ended = give(settled, "owner", *arguments, **variables)
+        ended = give(settled, "purge", "--yes", **variables)
         assert (ended.code, ended.out) == (code, ""), ended.out + ended.err
         assert ended.sentence.startswith("Error: ")
         assert set(ended.eureka) <= {"GET"}
 
 
-def test_a_command_of_this_very_name_or_cluster_is_refused(settled: Program) -> None:
-    """It would change nothing."""
-    for arguments, code in (
-        (("rename", "demo", "demo"), ExitCode.USAGE),
-        (("adopt", "--cluster", uid(settled)), ExitCode.CONFIGURATION),
-    ):
-        ended = give(settled, "owner", *arguments)
-        assert ended.code == code
-        assert ended.sentence.startswith("Error: ")
-
-
 def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
     """The exit code is 21 with one sentence, and all instances stay as they were."""
+    ended_long_ago(ours)
     ours.playground.eureka.refuse_writes = True
-    ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
+    ended = ours.run("--owner", "next", "--former-owner", "demo")
     assert ended.code == ExitCode.EUREKA_DENIED, ended.out + ended.err
-    assert ended.out.splitlines()[-1] == "2 failed"
-    ended = give(ours, "owner", "purge", "--yes")
+    ended = give(ours, "purge", "--yes")
     assert ended.code == ExitCode.EUREKA_DENIED
     ours.playground.eureka.refuse_writes = False
     assert [ours.status(id_) for id_ in (*IDS, *RENAMED)] == ["UP", "UP", None, None]
@@ -574,11 +437,3 @@ def shown(command: str) -> str:
 def test_the_page_shows_what_orphans_says(ours: Program) -> None:
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     assert give(ours, "orphans").out == shown("orphans")
-
-
-def test_the_page_shows_what_an_adoption_says(strangers: Program) -> None:
-    assert give(strangers, "owner", "adopt", "--app", "RATING", *QUICK).out == shown("owner adopt --app RATING")
-
-
-def test_the_page_shows_what_a_rename_says(ours: Program) -> None:
-    assert give(ours, "owner", "rename", "demo", "next", *QUICK).out == shown("owner rename demo next")

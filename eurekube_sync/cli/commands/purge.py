@@ -1,0 +1,89 @@
+"""The command `purge`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli.connect import Installation, both_servers, connect, connect_registry, installation_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options, owner_option
+from eurekube_sync.cli.output.answers import purge_data, purge_table
+from eurekube_sync.cli.process import ended_by_signals, progress_line, stopped_by_signals
+from eurekube_sync.cli.values import NAME
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import EurekaWorld, World
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.owner.purge import Purge, PurgeReport, PurgeWorld, look_before_purge, purge
+
+_NAMED = 10  # the most instances that the question names
+_CLUSTER_HELP = "UID of the cluster. With it, the command makes no call to Kubernetes."
+
+
+@click.command(cls=Command, short_help="Cancel all of our instances: uninstall.")
+@installation_options(owner_option, name_scope_options, *both_servers)
+@option("--cluster", variable=False, type=NAME, metavar="UID", help=_CLUSTER_HELP)
+@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
+@option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@report_options
+def purge_command(
+    installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
+) -> ExitCode:
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace, it cancels only the
+    instances of the syncers in that scope.
+
+    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
+    You may kill it at any point and repeat it.
+    """
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
+    clock, ours = SystemClock(), replace(installation, sweep_interval=1.0)  # each list is of all peers
+    connecting: AbstractContextManager[World | EurekaWorld]
+    connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
+    with stopped_by_signals(clock), progress_line() as tell, connecting as servers:
+        asked = servers.cluster if isinstance(servers, World) else None
+        world = PurgeWorld(registry=servers.registry, clock=clock, workers=servers.workers, cluster=asked, tell=tell)
+        done = _purge(world, installation, cluster, ask=not (yes or dry_run), dry_run=dry_run)
+        if done is None:
+            click.echo("nothing was changed", err=True)
+            return ExitCode.REFUSED
+        report = replace(done, unreached=world.registry.unreached())
+    return form.answer(report.code, lambda: purge_table(report), lambda: purge_data(report))
+
+
+def _purge(
+    world: PurgeWorld, installation: Installation, cluster: str | None, *, ask: bool, dry_run: bool
+) -> PurgeReport | None:
+    """Look, ask if that is wanted, and purge; None if the person answered no."""
+    owner, scope = installation.owner, installation.scope
+    found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
+    if found.instances and ask:
+        if not _confirmed(found):
+            return None
+        now = look_before_purge(world, owner=owner, cluster=found.ownership.cluster, scope=scope)
+        found = replace(now, instances=found.instances)  # the answer may have taken an hour
+    return purge(world, found, dry_run=dry_run)
+
+
+def _confirmed(found: Purge) -> bool:
+    """Ask on stderr, because stdout is for the report."""
+    number = len(found.instances)
+    for instance in found.instances[:_NAMED]:
+        click.echo(f"  {instance.key} {instance.status}", err=True)
+    if number > _NAMED:
+        click.echo(f"  and {number - _NAMED} more", err=True)
+    for caution in found.cautions:
+        click.echo(f"! {printable(caution)}", err=True)
+    what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
+    try:
+        with ended_by_signals():
+            return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
+    except click.Abort:
+        click.echo("\nnothing was changed", err=True)
+        raise

@@ -1,0 +1,38 @@
+"""What `purge` and `orphans` need of both servers, or they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from shlex import quote
+from typing import TypeVar
+
+from eurekube_sync.model.errors import OwnerClash, SourceUnknown
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.ownership import CLUSTER, Ownership
+from eurekube_sync.model.sources import Server, Source, Unknown
+from eurekube_sync.model.wording import some_of
+
+T = TypeVar("T")
+
+
+def known(source: Source[T], server: Server) -> T:
+    """Gives the data of a source; raises SourceUnknown for an Unknown one."""
+    if isinstance(source, Unknown):
+        raise SourceUnknown(server, source)
+    return source.data
+
+
+def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
+    return sorted(registry, key=lambda instance: instance.key)
+
+
+def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
+    """Raises OwnerClash if another cluster uses the owner's name."""
+    others = [instance for instance in in_order(registry) if ownership.clashes(instance)]
+    if others:
+        other = others[0].metadata[CLUSTER]
+        names = some_of([str(instance.key) for instance in others], 5)
+        raise OwnerClash(
+            f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If this cluster "
+            f"replaces it: eurekube-sync run --former-cluster {quote(other)}"
+        )

@@ -1,0 +1,359 @@
+"""`purge` cancels all of our instances of one cluster, and removes the finalizers that waited for it.
+
+It lists Eureka, shows a person what it found, reads each instance uncached, and cancels those that are still ours. A
+dry run ends before the first cancel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.kubernetes import failure
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.desired.claims import every
+from eurekube_sync.desired.conduct import Policy, policy_of
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.actions import Result
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import (
+    ClusterError,
+    ConfigurationError,
+    EurekubeError,
+    RegistryError,
+    RegistryUnavailable,
+    Stopped,
+)
+from eurekube_sync.model.eureka import CACHE_SECONDS, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.model.sources import Cause, Server, Source, Unknown
+from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import and_more, counted, one_or_more
+from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.observe.installations import nothing_of
+from eurekube_sync.observe.kubernetes import read_syncers
+from eurekube_sync.owner.known import in_order, known
+
+_LATELY = 90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
+_AT_ONCE = 200  # instances that are cancelled between two reports of progress
+_SAMPLE = 20  # instances that are read to see whether somebody renews one of many
+_STOPPED = "stopped by a signal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeWorld:
+    """Both servers, without a deadline. A signal ends a purge between two calls."""
+
+    registry: Registry
+    clock: Clock
+    workers: Workers
+    cluster: Cluster | None = None  # None if --cluster names it
+    tell: Callable[[str], None] = lambda _what: None  # gets what is being done, and how much of it is done
+
+    def identity(self) -> str:
+        """Gives the UID of the cluster; raises SourceUnknown if it cannot be read."""
+        if self.cluster is None:
+            raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
+        return known(self.cluster.identity(), Server.KUBERNETES)
+
+    def listed(self) -> Sequence[ObservedInstance]:
+        """Gives all instances in Eureka; raises SourceUnknown if it cannot be read."""
+        return known(self.registry.list_instances(), Server.EUREKA)
+
+    def read(self, keys: Iterable[InstanceKey]) -> list[ObservedInstance]:
+        """Reads each key uncached, and gives the instances that are there; raises if one cannot be read."""
+        ledger = RenewalLedger(period=0, slack=0)
+        applier = Applier(self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf))
+        found: list[ObservedInstance] = []
+        for key, reading in applier.read(keys).items():
+            if isinstance(reading, Unread) and self.clock.stopping():
+                raise Stopped(f"{_STOPPED}: nothing was changed")
+            if isinstance(reading, Unread):
+                raise RegistryUnavailable(f"{key}: {reading.why}")
+            if reading is not None:
+                found.append(reading)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """What a purge would cancel, for a person to confirm."""
+
+    ownership: Ownership
+    scope: Scope
+    instances: tuple[ObservedInstance, ...]
+    listed: Sequence[ObservedInstance]
+    renewed_ago: float | None  # seconds since the last renewal of a sample; None if there is no instance
+
+    @property
+    def whose(self) -> str:
+        """The owner, the cluster and the namespaces, for a sentence."""
+        parts = [f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"]
+        for name in sorted(self.scope.namespaces or ()):
+            parts.append(f"namespace {name}")
+        return ", ".join(parts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Warns of instances that `run` would never cancel, because of their policy, and of a `run` that still runs."""
+        cautions = []
+        if kept := sum(policy_of(instance.metadata) is not Policy.SYNC for instance in self.instances):
+            have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
+            them = one_or_more(kept, "it", "them")
+            cautions.append(f"{kept} of them {have}: a purge cancels {them}, `run` never does")
+        if self.renewed_ago is not None and self.renewed_ago < _LATELY:
+            ago = f"they were renewed {self.renewed_ago:.0f} s ago"
+            cautions.append(f"{ago}: a `run` that still runs would register them again; stop it first")
+        return tuple(cautions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """An instance that is cancelled, and the result."""
+
+    instance: ObservedInstance
+    why: str
+    result: Result | None = None  # None: it is only planned
+    detail: str = ""
+    cause: Cause | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the instance is still there."""
+        return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
+
+    def ended(self, result: Result, detail: str = "", error: EurekubeError | None = None) -> Purged:
+        return replace(self, result=result, detail=detail, cause=error.cause if error else None)
+
+
+_WORDS = {
+    Result.DONE: "cancelled",
+    Result.GONE: "already gone",
+    Result.CONFLICT: "in conflict",
+    Result.FAILED: "failed",
+    Result.NOT_TRIED: "not tried",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeReport:
+    """What a purge did, or would do."""
+
+    of: Purge
+    dry_run: bool = False
+    purged: Sequence[Purged] = ()
+    nothing: str = ""  # the summary if there is no instance
+    after: Sequence[str] = ()  # further sentences for a person
+    errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences mention them
+    unreached: tuple[str, ...] = ()  # Eureka servers that may hold an instance that was not seen or not cancelled
+
+    @property
+    def summary(self) -> str:
+        if not self.purged:
+            return f"nothing to purge: {self.nothing}"
+        if self.dry_run:
+            return f"dry run: {len(self.purged)} to cancel, of {self.of.whose}"
+        results = Counter(purged.result for purged in self.purged)
+        return ", ".join(f"{results[result]} {word}" for result, word in _WORDS.items() if results[result])
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Sentences for a person, with one for each cause for which cancels failed."""
+        failed: dict[str, list[Purged]] = {}
+        for purged in self.purged:
+            if purged.failed:
+                failed.setdefault(purged.detail, []).append(purged)
+        sentences: list[str] = []
+        for why, alike in failed.items():
+            sentences.append(f"{alike[0].instance.key}{and_more(len(alike))}: {why}")
+        sentences += self.after
+        if self.unreached:
+            away = ", ".join(self.unreached)
+            until = "the instances there stay until they expire; repeat the command later"
+            sentences.append(f"{away} could not be reached: {until}")
+        return tuple(sentences)
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code. If several things are wrong, the first to see to decides."""
+        failures = [purged for purged in self.purged if purged.failed]
+        if any(purged.result is Result.NOT_TRIED for purged in failures):
+            return ExitCode.INCOMPLETE
+        if failures:
+            causes = [purged.cause for purged in failures]
+            return of_failures(causes, succeeded=len(self.purged) - len(failures))
+        if self.errors:
+            return of_error(self.errors[0])
+        return ExitCode.INCOMPLETE if self.unreached and not self.dry_run else ExitCode.OK
+
+
+def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
+    """Finds in Eureka what a purge would cancel. The scope has only names."""
+    ownership = Ownership(owner=owner, cluster=cluster or world.identity())
+    listed = world.listed()
+    instances = tuple(_owned(listed, ownership, scope))
+    keys = [instance.key for instance in instances]
+    sample = world.read(keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE])
+    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores in the future.
+    newest = max((instance.renewed for instance in sample), default=None)
+    ago = None if newest is None else max(0.0, world.clock.now() - newest)
+    return Purge(ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago)
+
+
+def _owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> list[ObservedInstance]:
+    """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An instance without
+    the mark of a syncer is only in the scope of the whole cluster."""
+    owned: list[ObservedInstance] = []
+    for instance in in_order(registry):
+        syncer = syncer_of(instance)
+        in_scope = scope.namespaces is None or (syncer is not None and scope.covers(syncer))
+        if in_scope and ownership.holds(instance):
+            owned.append(instance)
+    return owned
+
+
+def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
+    """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are being deleted."""
+    purged = [Purged(instance=instance, why=_why_purged(instance)) for instance in found.instances]
+    if not dry_run:
+        purged = _cancel(world, purged, found.ownership)
+    after = [*found.cautions, *_came_meanwhile(found)]
+    errors: tuple[ClusterError, ...] = ()
+    if world.cluster is not None and not any(planned.failed for planned in purged):
+        finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
+        after += finalizers
+    where = "this cluster" if world.cluster is not None else f"cluster {found.ownership.cluster}"
+    nothing = nothing_of(found.ownership, found.listed, where=where) or f"no instance belongs to {found.whose}"
+    return PurgeReport(of=found, dry_run=dry_run, purged=purged, nothing=nothing, after=after, errors=errors)
+
+
+def _why_purged(instance: ObservedInstance) -> str:
+    why, policy = "a purge cancels all that is ours", policy_of(instance.metadata)
+    return why if policy is Policy.SYNC else f"{why}, despite policy {policy}"
+
+
+def _came_meanwhile(found: Purge) -> list[str]:
+    """Says how many instances appeared while a person was asked. They were not shown, so they stay."""
+    shown = {instance.key for instance in found.instances}
+    owned = _owned(found.listed, found.ownership, found.scope)
+    came = sum(instance.key not in shown for instance in owned)
+    if not came:
+        return []
+    were = one_or_more(came, "was", "were")
+    return [f"{came} more came meanwhile and {were} left: stop what registers them, and purge again"]
+
+
+def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -> list[Purged]:
+    """Cancels each instance on every Eureka server, if it is still ours."""
+
+    def cancel(planned: Purged) -> Purged:
+        if world.clock.stopping():
+            return planned.ended(Result.NOT_TRIED, _STOPPED)
+        try:
+            current = world.registry.read_instance(planned.instance.key)
+            if current is not None and not ownership.holds(current):
+                return planned.ended(Result.CONFLICT, "it belongs to another owner now, and stays as it is")
+            world.registry.cancel(planned.instance.key, ours=ownership.holds)
+        except RegistryError as error:
+            return planned.ended(Result.FAILED, str(error), error)
+        return planned.ended(Result.DONE if current else Result.GONE)
+
+    done: list[Purged] = []
+    for first in range(0, len(purged), _AT_ONCE):
+        world.tell(f"cancelling instances ({first} of {len(purged)})")
+        done += world.workers.each(cancel, purged[first : first + _AT_ONCE])
+    return done
+
+
+# --- Finalizers -------------------------------------------------------------------------------------------------------
+
+
+def _finish_deletions(
+    world: PurgeWorld, cluster: Cluster, found: Purge, *, dry_run: bool
+) -> tuple[list[str], tuple[ClusterError, ...]]:
+    """Removes our finalizers. Gives sentences about that, and the writes that failed."""
+    ready, sentences = _deletions(cluster, found, world.clock.now())
+    if dry_run and ready:
+        sentences.append(f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted")
+    if dry_run:
+        return sentences, ()
+    done = world.workers.each(lambda syncer: failure(partial(cluster.remove_finalizer, syncer)), ready)
+    errors = tuple(error for error in done if error)
+    if errors:
+        sentences.append(f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}")
+    if off := len(ready) - len(errors):
+        sentences.append(f"our finalizer was removed from {counted(off, 'syncer')} being deleted")
+    return sentences, errors
+
+
+def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:
+    """Gives the deleted syncers that may lose the finalizer, once all of `found` is cancelled; and why others keep it,
+    a sentence each."""
+    syncers, unread = _with_our_finalizer(cluster, found)
+    if unread is not None:
+        return [], [f"finalizers are left: {unread.message}"]
+    sentences: list[str] = []
+    living = [syncer for syncer in syncers if syncer.deleted is None]
+    # Without an instance of ours, the finalizers of living syncers may be another owner's.
+    if living and _has_instances(found):
+        what, it = ("has", "the syncer") if len(living) == 1 else ("have", "the syncers")
+        sentences.append(f"{counted(len(living), 'syncer')} still {what} our finalizer: delete {it}, and purge again")
+    kept = _still_named(found)
+    deleting = [syncer for syncer in syncers if syncer.deleted is not None and syncer.ref not in kept]
+    if deleting and _list_may_hide(found, deleting, now):
+        why = "Eureka's list may still hide an instance; purge again in a minute"
+        sentences.append(f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: {why}")
+        return [], sentences
+    return deleting, sentences
+
+
+def _with_our_finalizer(cluster: Cluster, found: Purge) -> tuple[list[SyncerObject], Unknown | None]:
+    """Gives the syncers of the scope that carry our finalizer; and why they could not all be listed."""
+    listed = read_syncers(cluster, found.scope)
+    sources: list[Source[tuple[SyncerObject, ...]]] = [listed.elsewhere, *listed.by_namespace.values()]
+    for source in sources:
+        if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+            return [], source
+    carrying = []
+    for syncer in every(listed):
+        if found.scope.covers(syncer.ref) and CLEANUP_FINALIZER in syncer.finalizers:
+            carrying.append(syncer)
+    return carrying, None
+
+
+def _has_instances(found: Purge) -> bool:
+    return any(found.ownership.holds(instance) for instance in found.listed)
+
+
+def _still_named(found: Purge) -> set[SyncerRef | None]:
+    """Gives the syncers that an instance names which is not cancelled here. Another cluster's syncer may have the same
+    name."""
+    cancelled = {instance.key for instance in found.instances}
+    named: set[SyncerRef | None] = set()
+    for instance in found.listed:
+        here = instance.metadata.get(CLUSTER) in (None, found.ownership.cluster)
+        if here and OWNER in instance.metadata and instance.key not in cancelled:
+            named.add(syncer_of(instance))
+    return named
+
+
+def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -> bool:
+    """Whether Eureka's list may be too old to show an instance of these syncers."""
+    if found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS:
+        return True
+    others_here = any(
+        OWNER in instance.metadata and instance.metadata.get(CLUSTER) == found.ownership.cluster
+        for instance in found.listed
+    )
+    if _has_instances(found) or not others_here:
+        return False
+    # It is unknown when other owners' instances were cancelled.
+    return any(syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting)
