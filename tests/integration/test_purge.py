@@ -136,7 +136,7 @@ def test_a_new_owner_name_under_a_reader_leaves_no_instance_out(
             ended = moved(program)
             answer = json.loads(ended.out)
             assert ended.code == ExitCode.OK, answer["messages"]
-            assert answer["summary"] == f"{PODS} registered, {PODS} cancelled"
+            assert answer["summary"] == f"{PODS} registered, {PODS} cancelled, 0 renewed"
             wait_until(
                 lambda: list(reader.owners.values()) == [{"next"}, {"next"}],
                 lambda: f"the lists show instances of {reader.owners}",
