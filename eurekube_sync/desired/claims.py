@@ -133,6 +133,7 @@ class Serving:
     vip_address: str = ""
     max_removal_percent: int | None = None
     warnings: tuple[str, ...] = ()
+    port_warnings: tuple[str, ...] = ()  # those among them that are about ports and slices
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
     over_quota: str = ""  # what is over its namespace's quota; empty: nothing
@@ -233,6 +234,7 @@ class NotServed:
     message: str
     unknown: bool = False
     refused: Serving | None = None  # the claim that its Namespace does not grant
+    edit: str = ""  # the object to correct, such as `service rating`; empty if it is the syncer
 
     @property
     def reads_pods(self) -> bool:
