@@ -365,6 +365,8 @@ def outdone_by_http(found: Iterable[Backend]) -> frozenset[str]:
 def paired(main: Mapping[str, Backend], secure: Mapping[str, Backend]) -> Mapping[str, Backend]:
     """Return the backend on the secure port of each backend on the main one, where there is one, by the main one's
     identity. Without a pod, both are in one slice, or they are the only ones at their address."""
+    if not secure:  # the usual case
+        return {}
     at: dict[str, list[Backend]] = {}
     processes: dict[str, int] = {}
     for backend in secure.values():

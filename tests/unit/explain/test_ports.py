@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, EndpointPort, ServicePort
+from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.explain.world import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 
@@ -21,6 +22,21 @@ def test_a_slice_that_is_ignored_is_told_and_breaks_nothing() -> None:
     assert found.outcome is Outcome.REGISTERED
     (note,) = [link for link in found.links if link.part is Part.PORT and link.mark is Mark.NOTE]
     assert note.text.startswith("EndpointSlice stray (managed by mesh) is ignored, as kube-proxy ignores it")
+
+
+def test_without_eureka_a_port_that_stays_is_not_called_wrong() -> None:
+    """A developer has no rights in Eureka. The status of the last pass shows that the syncer is served."""
+    asked = Asked(endpoint(1), one=syncer(port="http"))
+    asked.fake.run()
+    asked.fake.cluster.apply(service("rating", ServicePort(name="web", port=80, target=8080)))
+    asked.fake.run()
+    assert asked.why().outcome is Outcome.REGISTERED
+    asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no Eureka was given")
+    found = asked.why()
+    assert found.outcome is Outcome.UNKNOWN
+    assert "The last pass served it on the port of its instances" in text(found)
+    asked.fake.cluster.apply(syncer(port="grpc"))
+    assert asked.why().reason == "NoSuchPort"
 
 
 def test_the_fix_is_about_the_object_to_correct() -> None:
