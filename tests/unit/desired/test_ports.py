@@ -432,11 +432,11 @@ def test_in_mode_service_a_registered_second_service_is_not_dropped_for_http() -
 # --- Two processes at one address -------------------------------------------------------------------------------------
 
 
-def process(number: int, secure: int | None = None, *, name: str = "", address: int = 7) -> EndpointSlice:
+def process(number: int, secure: int = 0, *, name: str = "") -> EndpointSlice:
     """A slice by hand, with one address and its ports."""
-    ports = (EndpointPort(name="http", port=number),) if number else ()
-    ports += (EndpointPort(name="https", port=secure),) if secure else ()
-    return replace(piece(endpoint(address, pod=None), name=name or f"hand-{number or secure}"), ports=ports)
+    named = (("http", number), ("https", secure))
+    ports = tuple(EndpointPort(name=called, port=port) for called, port in named if port)
+    return replace(piece(endpoint(7, pod=None), name=name or f"hand-{number or secure}"), ports=ports)
 
 
 BY_HAND = replace(HTTP, selects=False)

@@ -137,7 +137,7 @@ def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
 
 def test_a_number_in_quotes_is_told_with_the_words_of_a_run() -> None:
     """A chart writes `port: "8080"`. Both ports are checked."""
-    spec = {"selector": {"app": "rating"}, "port": "8080", "securePort": "8443"}
+    spec: dict[str, Any] = {"selector": {"app": "rating"}, "port": "8080", "securePort": "8443"}
     told = [finding.reason for finding in validate_object(manifest_of(spec))]
     refused = desired([syncer(**spec)], [service()]).claims[REF]
     assert isinstance(refused, NotServed)

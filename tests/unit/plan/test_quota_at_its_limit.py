@@ -245,10 +245,10 @@ def test_instances_of_a_broken_spec_keep_their_places() -> None:
     """They are kept, and they count."""
     world = world_of(1, 2, 3)
     world.run()
-    world.cluster.apply(syncer(port="not a port of it"))
+    world.cluster.apply(syncer(selector={"app": "nosuch"}))
     young(world, 11, 12, 13)
     world.run()
-    assert ready(world)[0] == "NoSuchPort"
+    assert ready(world)[0] == "NoMatchingService"
     assert standing(world) == {1, 2, 3}
     assert ready(world, YOUNG)[0] == "OverQuota"
 
