@@ -272,7 +272,8 @@ def test_pods_on_another_port_keep_their_instances_while_a_syncer_stays() -> Non
     """It is unknown where they listen. A pod that terminates goes."""
     green = service("rating-green", ServicePort(name="api", port=80, target="api"))
     lost = replace(piece(endpoint(2), endpoint(3, terminating=True, ready=False), service="rating-green"), ports=())
-    slices = (of_rating(1), replace(lost, managed_by=SLICE_CONTROLLER))
+    other_family = replace(of_rating(4), name="rating-6", address_type="IPv6")
+    slices = (of_rating(1), other_family, replace(lost, managed_by=SLICE_CONTROLLER))
     found = serving(claim({}, (RATING, green), slices, 8080))
     assert places(found) == {"10.0.0.1:8080"}
     assert found.keeps(stored(instance(2))) == "pod rating-2 does not listen on the port at which its syncer stays"
