@@ -235,7 +235,8 @@ def replayed(basis: Basis, at: float) -> PassReport:
     """Gives the report of a dry run that reads the same as the recorded pass; `at` in Unix seconds. Planning is pure,
     so the plan is the same. No server is called."""
     scope = basis.scope.knowing(basis.view.syncers)
-    desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease), scope)
+    listed = basis.registry.data.ours if isinstance(basis.registry, Complete) else {}
+    desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease, listed=listed), scope)
     desired = replace(desired, living_pods=living_pods(basis.view.pods))
     settings = PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True)
     return decide_again(settings, at, desired, basis)

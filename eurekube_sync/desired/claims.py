@@ -128,6 +128,7 @@ class Serving:
     vip_address: str = ""
     max_removal_percent: int | None = None
     warnings: tuple[str, ...] = ()
+    port_warnings: tuple[str, ...] = ()  # those among them that are about ports and slices
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
     granted_by: Mapping[str, str] | None = None  # the annotations of its Namespace; None if no grant is needed
@@ -227,6 +228,7 @@ class NotServed:
     message: str
     unknown: bool = False
     refused: Serving | None = None  # the claim that its Namespace does not grant
+    edit: str = ""  # the object to correct, such as `service rating`; empty if it is the syncer
 
     @property
     def reads_pods(self) -> bool:

@@ -1,44 +1,68 @@
-"""Reads the endpoints and ports of a syncer's Services from their slices, as one `Backend` per pod.
+"""Reads the endpoints and ports of a syncer's Services from their slices, as one `Backend` for each instance.
 
-The rules are those of the EndpointSlice API: a Service has several slices, with duplicates between them, and one for
-each family of a dual-stack Service. The order of slices and Services does not matter.
+The rules are those of the EndpointSlice API and of kube-proxy: a Service has several slices, with duplicates between
+them, and one for each family of a dual-stack Service. The order of slices and Services does not matter.
+
+An endpoint is an address and a port, so that two processes on one machine are two. A pod is one endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, ServicePort
+from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.values import dataclass
+
+HTTP = "http"  # the name of the port that is the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One pod, or an address without a pod, behind a Service, on the port that the syncer asks for."""
+    """One pod, or an address and port without a pod, behind a Service, on the port that the syncer asks for."""
 
     services: Sequence[Service]  # sorted by name; several if a pod is behind several
     endpoint: Endpoint
     port: int
     ready: bool
+    port_name: str = ""  # of the Service's port
+    slices: frozenset[str] = frozenset()  # the names of the slices that list it
+
+    @property
+    def place(self) -> str:
+        """The pod's UID, or the address if there is no pod."""
+        return place_of(self.endpoint)
 
     @property
     def identity(self) -> str:
-        """The pod's UID, or the address if there is no pod."""
+        """The pod's UID, or the address and port if there is no pod."""
         pod = self.endpoint.pod
-        return pod.uid if pod and pod.uid else self.endpoint.address
+        return pod.uid if pod and pod.uid else f"{self.endpoint.address}:{self.port}"
 
     @property
     def label(self) -> str:
         """The name for messages."""
-        return f"pod {self.endpoint.pod.name}" if self.endpoint.pod else f"endpoint {self.endpoint.address}"
+        return label_of(self.endpoint)
 
     @property
     def preference(self) -> tuple[bool, bool, bool, int, str, str]:
         """The sort key of duplicates: not terminating, then ready, then serving; the rest makes the order stable."""
         one = self.endpoint
         return (one.terminating, not self.ready, not one.serving, self.port, one.address, self.services[0].name)
+
+
+def place_of(endpoint: Endpoint) -> str:
+    """Return the UID of an endpoint's pod, or its address if there is no pod."""
+    return endpoint.pod.uid if endpoint.pod and endpoint.pod.uid else endpoint.address
+
+
+def label_of(endpoint: Endpoint) -> str:
+    """Return the name of an endpoint for messages."""
+    return f"pod {endpoint.pod.name}" if endpoint.pod else f"endpoint {endpoint.address}"
+
+
+# --- Ports of Services ------------------------------------------------------------------------------------------------
 
 
 def choose_port(service: Service, port: str | int | None, *, field: str = "port") -> ServicePort | None:
@@ -51,7 +75,7 @@ def choose_port(service: Service, port: str | int | None, *, field: str = "port"
     if isinstance(port, str):
         return next((p for p in service.ports if p.name == port), None)
     if port is None:
-        found = [p for p in service.ports if p.name == "http" or len(service.ports) == 1] or service.ports
+        found = [p for p in service.ports if p.name == HTTP or len(service.ports) == 1] or service.ports
     else:
         found = [p for p in service.ports if p.port == port] or [p for p in service.ports if p.target == port]
     if len(found) > 1:
@@ -71,45 +95,178 @@ def chosen_ports(
         return chosen
     if any(service.ports for service in services):
         there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in ordered[:5])
-        wanted = "port" if port is None else f"port {port!r}"
-        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}: {there}")
+        raise InvalidSyncer(
+            "NoSuchPort", f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
+        )
     names = ", ".join(service.name for service in ordered[:5])
     have = f"Service {names} has no ports" if len(ordered) == 1 else f"Services {names} have no ports"
     lacking = "" if port is None else f", so none is named {port!r}"
     raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
 
 
-def backends(
-    service: Service, port: ServicePort, slices: Iterable[EndpointSlice], *, family: str | None
-) -> tuple[Backend, ...]:
-    """Return the Service's endpoints of one address family (None: of any), one per pod.
+def services_at(
+    number: int, services: Sequence[Service], slices: Mapping[str, Sequence[EndpointSlice]]
+) -> tuple[tuple[Service, int], ...]:
+    """Return the Services that may have an endpoint on this port number, sorted by name; empty if none has one. A
+    Service whose slices show no endpoint may have one later."""
+    found = []
+    known = False
+    for service in sorted(services, key=lambda service: service.name):
+        filled = [piece for piece in slices_in_use(service, slices[service.name])[0] if piece.endpoints]
+        listens = any(port.port == number for piece in filled for port in piece.ports)
+        known = known or listens
+        if listens or not filled:
+            found.append((service, number))
+    return tuple(found) if known else ()
 
-    A slice without the port has no endpoint for us. But if no slice has it, or if a slice has none of the Service's
-    ports, the slices are outdated, or the port does not exist. Then this raises InvalidSyncer(NoSuchPort)."""
-    best: dict[str, Backend] = {}
-    of = (service,)
-    filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
-    matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
-    names = {port.name for port in service.ports}
-    outdated = any(piece.ports and names.isdisjoint(port.name for port in piece.ports) for piece in filled)
-    if (filled and not matched) or outdated:
-        raise InvalidSyncer(
-            "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
+
+def stays(error: InvalidSyncer, number: int) -> str:
+    """Return the warning that a port cannot be resolved any more, and that its registered number is served on."""
+    return f"{error}. Until then port {number} is served on, because the syncer's instances are registered on it"
+
+
+def _ports(ports: Iterable[ServicePort]) -> str:
+    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in ports) or "none"
+
+
+# --- Slices -----------------------------------------------------------------------------------------------------------
+
+
+def slices_in_use(
+    service: Service, slices: Sequence[EndpointSlice]
+) -> tuple[Sequence[EndpointSlice], Sequence[EndpointSlice]]:
+    """Return the slices that count, and the strays.
+
+    A slice that somebody else than the cluster's controller wrote, and that has none of the Service's ports, is a
+    stray if another slice shows what the Service has. kube-proxy ignores it. With a selector, the controller's own
+    slice shows that even if it has no endpoints, and so no ports."""
+    strays = [piece for piece in slices if piece.endpoints and _lacks_ports(service, piece)]
+    strays = [piece for piece in strays if not written_by_cluster(service, piece)]
+    if not strays:  # the usual case
+        return slices, ()
+    others = [piece for piece in slices if piece not in strays]
+    if any(written_by_cluster(service, piece) or not _lacks_ports(service, piece) for piece in others):
+        return others, sorted(strays, key=lambda piece: piece.name)
+    return slices, ()
+
+
+def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
+    """Whether the cluster's controller writes the slice, and so will soon correct it where it is outdated."""
+    return service.selects and (piece.of_endpoints or piece.managed_by == SLICE_CONTROLLER)
+
+
+def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str]:
+    """Yield a warning for each stray slice of a Service."""
+    _, strays = slices_in_use(service, slices)
+    for stray in strays:
+        yield (
+            f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores it: its port is "
+            f"{_slice_ports(stray)}, and Service {service.name} has {_ports(service.ports)}; delete the slice, or name "
+            "its port as the Service does"
         )
-    for piece, number in matched:
+
+
+def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> Iterator[Endpoint]:
+    """Yield the endpoints of slices that the cluster's controller has not written again since the Service's ports
+    changed. It writes one slice after the other."""
+    for piece in slices:
+        if piece.ports and piece.address_type == family and written_by_cluster(service, piece):
+            yield from piece.endpoints if _lacks_ports(service, piece) else ()
+
+
+def _lacks_ports(service: Service, piece: EndpointSlice) -> bool:
+    names = {port.name for port in service.ports}
+    return bool(names) and names.isdisjoint(port.name for port in piece.ports)
+
+
+def _writer(piece: EndpointSlice) -> str:
+    return f"managed by {piece.managed_by}" if piece.managed_by else "without the label managed-by"
+
+
+def _slice_ports(piece: EndpointSlice) -> str:
+    return ", ".join(f"{port.name or 'unnamed'} ({port.port})" for port in piece.ports) or "none"
+
+
+# --- Backends ---------------------------------------------------------------------------------------------------------
+
+
+def backends(
+    service: Service, port: ServicePort | int, slices: Sequence[EndpointSlice], *, family: str | None
+) -> tuple[Backend, ...]:
+    """Return the Service's endpoints of one address family (None: of any) on a port of the Service, or on a port
+    number of its slices.
+
+    A slice without the port has no endpoint for us. But if there are endpoints, and no slice has the port, this raises
+    InvalidSyncer(NoSuchPort), because the slices are outdated, or the port does not exist."""
+    used, _ = slices_in_use(service, slices)
+    filled = [piece for piece in used if piece.endpoints and family in (None, piece.address_type)]
+    name = port.name if isinstance(port, ServicePort) else ""
+    of = (service,)
+    best: dict[str, Backend] = {}
+    matched = False
+    for piece in filled:
+        number = _number(piece, port, service)
+        if number is None:
+            continue
+        matched = True
+        slice_name = frozenset({piece.name})
         for endpoint in piece.endpoints:
-            found = Backend(services=of, endpoint=endpoint, port=number, ready=healthy(endpoint, service))
+            found = Backend(
+                services=of,
+                endpoint=endpoint,
+                port=number,
+                ready=healthy(endpoint, service),
+                port_name=name,
+                slices=slice_name,
+            )
             identity = found.identity
             known = best.get(identity)
-            if known is None or found.preference < known.preference:
-                best[identity] = found
+            if known is not None:
+                better = min(known, found, key=lambda backend: backend.preference)
+                found = replace(better, slices=known.slices | found.slices)
+            best[identity] = found
+    if filled and not matched:
+        raise _no_slice_has(port, service, filled)
     return tuple(best[identity] for identity in sorted(best))
 
 
-def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | None:
+def _number(piece: EndpointSlice, port: ServicePort | int, service: Service) -> int | None:
+    if isinstance(port, int):
+        return port if any(listed.port == port for listed in piece.ports) else None
     if not piece.ports and not service.ports:
         return port.port
-    return next((p.port for p in piece.ports if p.name == port.name), None)
+    return next((listed.port for listed in piece.ports if listed.name == port.name), None)
+
+
+def _no_slice_has(port: ServicePort | int, service: Service, filled: Sequence[EndpointSlice]) -> InvalidSyncer:
+    """Return the error about slices with endpoints, none of which has the Service's port."""
+    name = port if isinstance(port, int) else port.name or port.port
+    target = port.target if isinstance(port, ServicePort) else None
+    ours = [piece for piece in filled if written_by_cluster(service, piece)]
+    first = min(ours or filled, key=lambda piece: piece.name)
+    if not ours:
+        return InvalidSyncer(
+            "NoSuchPort",
+            f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} ({_writer(first)}) has "
+            f"{_slice_ports(first)}; name its port as the Service does",
+            edit=f"endpointslice {first.name}",
+        )
+    current = [piece for piece in ours if not (piece.ports and _lacks_ports(service, piece))]
+    if isinstance(target, str) and current:
+        # The controller leaves out a port whose target no container of the pod has (podutil.FindPort).
+        label = min(label_of(endpoint) for piece in current for endpoint in piece.endpoints)
+        return InvalidSyncer(
+            "NoSuchPort",
+            f"{label} has no container port named {target}, the targetPort of port {name} of Service {service.name}: "
+            "name the port in the pod's containers, or give its number as targetPort",
+            edit=f"service {service.name}",
+        )
+    return InvalidSyncer(
+        "NoSuchPort",
+        f"the EndpointSlices of Service {service.name} do not have its port {name} yet: {first.name} has "
+        f"{_slice_ports(first)}; the cluster writes them again after the Service's ports have changed",
+        edit=f"service {service.name}",
+    )
 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:
@@ -127,6 +284,11 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
     asked = tuple(one for one in service.ip_families if family in (None, one))
     if service.is_external_name or (service.ip_families and not asked):
         return ""
+    if family and not service.selects and _only_host_names(slices):
+        return (
+            f"the EndpointSlices of Service {service.name} are of addressType FQDN, and mode pod registers IP "
+            "addresses: write slices of IPv4 or IPv6, or use mode service with service.hostname"
+        )
     if not slices:
         if service.selects:
             return f"Service {service.name} has no EndpointSlice, not even an empty one"
@@ -140,26 +302,82 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
     return f"Service {service.name} has no EndpointSlice of {lacking}, not even an empty one" if lacking else ""
 
 
+def _only_host_names(slices: Sequence[EndpointSlice]) -> bool:
+    hosts = any(piece.endpoints for piece in slices)
+    return hosts and all(piece.address_type == "FQDN" for piece in slices)
+
+
+# --- Backends of several Services -------------------------------------------------------------------------------------
+
+
 def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     """Merge the backends of several Services by identity. Raises InvalidSyncer(AmbiguousService) for two ports of one
-    pod."""
-    by_pod: dict[str, list[Backend]] = {}
+    pod, and for two ports of one address that the Services call by different names."""
+    by_place: dict[str, list[Backend]] = {}
     for backend in found:
-        by_pod.setdefault(backend.identity, []).append(backend)
-    return {identity: _merged(some) if len(some) > 1 else some[0] for identity, some in sorted(by_pod.items())}
+        by_place.setdefault(backend.place, []).append(backend)
+    merged: dict[str, Backend] = {}
+    for _, there in sorted(by_place.items()):
+        if len(there) == 1:
+            merged[there[0].identity] = there[0]
+        else:
+            merged |= _merged(there)
+    return merged
 
 
-def _merged(some: Sequence[Backend]) -> Backend:
-    services = sorted((service for one in some for service in one.services), key=lambda service: service.name)
-    ports = {b.port: b.services[0].name for b in sorted(some, key=lambda b: b.services[0].name, reverse=True)}
-    if len(ports) > 1:
+def _merged(there: Sequence[Backend]) -> Mapping[str, Backend]:
+    """Merge the backends of one place."""
+    by_service = sorted(there, key=lambda backend: (backend.services[0].name, backend.port))
+    # Two processes at one address are called by one name. Another name may be a port of the same process.
+    names = {backend.port_name for backend in there}
+    ports = {backend.port: backend.services[0].name for backend in reversed(by_service)}
+    if len(ports) > 1 and (there[0].endpoint.pod or len(names) > 1):
         offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
         raise InvalidSyncer(
             "AmbiguousService",
-            f"{some[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+            f"{there[0].label} is behind Services with different ports, {offers}: name one in spec.port",
         )
-    return replace(min(some, key=lambda b: b.preference), services=services)
+    merged: dict[str, Backend] = {}
+    for number in sorted(ports):
+        same = [backend for backend in by_service if backend.port == number]
+        slices = frozenset[str]().union(*(backend.slices for backend in same))
+        best = min(same, key=lambda backend: backend.preference)
+        services = [backend.services[0] for backend in same]
+        merged[best.identity] = replace(best, services=services, slices=slices)
+    return merged
 
 
-def _ports(ports: Iterable[ServicePort]) -> str:
-    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in ports) or "none"
+def outdone_by_http(found: Iterable[Backend]) -> frozenset[str]:
+    """Return the names of the Services whose port gives way to another Service's port `http`, because a pod is behind
+    both. Such a Service is no default for its other pods either, so that none is registered on its port for metrics."""
+    by_place: dict[str, list[Backend]] = {}
+    for backend in found:
+        by_place.setdefault(backend.place, []).append(backend)
+    outdone = set()
+    for there in by_place.values():
+        ports = {backend.port for backend in there if backend.port_name == HTTP}
+        for backend in there:
+            if ports and backend.port_name != HTTP and backend.port not in ports:
+                outdone.add(backend.services[0].name)
+    return frozenset(outdone)
+
+
+def paired(main: Mapping[str, Backend], secure: Mapping[str, Backend]) -> Mapping[str, Backend]:
+    """Return the backend on the secure port of each backend on the main one, where there is one, by the main one's
+    identity. Without a pod, both are in one slice, or they are the only ones at their address."""
+    if not secure:  # the usual case
+        return {}
+    at: dict[str, list[Backend]] = {}
+    processes: dict[str, int] = {}
+    for backend in secure.values():
+        at.setdefault(backend.place, []).append(backend)
+    for backend in main.values():
+        processes[backend.place] = processes.get(backend.place, 0) + 1
+    pairs: dict[str, Backend] = {}
+    for identity, backend in main.items():
+        there = at.get(backend.place, [])
+        if len(there) > 1 or processes[backend.place] > 1:
+            there = [other for other in there if not other.slices.isdisjoint(backend.slices)]
+        if len(there) == 1:
+            pairs[identity] = there[0]
+    return pairs

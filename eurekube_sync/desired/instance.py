@@ -6,12 +6,12 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from sys import intern
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
-from eurekube_sync.desired.claims import Incomplete, Wanted
+from eurekube_sync.desired.claims import Incomplete, Wanted, every
 from eurekube_sync.desired.spec import (
     HOST_NAME,
     MANAGEMENT_PORT,
@@ -26,25 +26,64 @@ from eurekube_sync.desired.spec import (
 )
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
-from eurekube_sync.model.kubernetes import Pod, PodRef, Service
-from eurekube_sync.model.ownership import Ownership, instance_id
+from eurekube_sync.model.kubernetes import Pod, PodRef, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
+from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
+_Ports: TypeAlias = tuple[int | None, int | None]  # the plain and the secure port; None: off
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # of a host name (RFC 1035 2.3.4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered(NamedTuple):
+    """A question about our instances in Eureka, and its answer."""
+
+    field: str  # `port` or `securePort`
+    apps: frozenset[str]  # which the syncer may register, in upper case
+    ports: frozenset[int]  # all numbers that its instances have
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, for the cached property
 class Naming:
     """What all instances of a pass have in common."""
 
     ownership: Ownership
     lease: LeaseTimes
     listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict)
-    """As listed in Eureka. A built instance that equals the listed one is replaced by it, to save memory."""
+    """Ours, as listed in Eureka. A built instance that equals the listed one is replaced by it, to save memory. Empty
+    while Eureka cannot be read."""
+    syncers: Listed[SyncerObject] | None = None  # as listed in Kubernetes
+
+    def registered(self, syncer: SyncerRef, apps: frozenset[str], field: str) -> Registered:
+        """Return the ports on which the instances of a syncer are registered.
+
+        If a syncer has none, those of its namespace and apps count whose own syncer was deleted, because a renamed
+        syncer takes them over: their ids stay the same."""
+        by_syncer, left = self._ports
+        ports = by_syncer.get(syncer) or {pair for app in apps for pair in left.get((syncer.namespace, app), ())}
+        numbers = (plain if field == "port" else secure for plain, secure in ports)
+        return Registered(field, apps, frozenset(number for number in numbers if number is not None))
+
+    @cached_property
+    def _ports(self) -> tuple[Mapping[SyncerRef, set[_Ports]], Mapping[tuple[str, str], set[_Ports]]]:
+        """The ports in Eureka by syncer; and by namespace and app, where the syncer was deleted."""
+        living = {syncer.ref for syncer in every(self.syncers) if syncer.deleted is None} if self.syncers else set()
+        by_syncer: dict[SyncerRef, set[_Ports]] = {}
+        left: dict[tuple[str, str], set[_Ports]] = {}
+        for instance in self.listed.values():
+            syncer = syncer_of(instance)
+            if syncer is None:
+                continue
+            plain, secure = instance.instance.port, instance.instance.secure_port
+            ports = (plain.number if plain.enabled else None, secure.number if secure.enabled else None)
+            by_syncer.setdefault(syncer, set()).add(ports)
+            if syncer not in living:
+                left.setdefault((syncer.namespace, instance.key.app), set()).add(ports)
+        return by_syncer, left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +118,8 @@ class Builder:
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
     apps: set[str] = field(default_factory=set)
+    asked: set[Registered] = field(default_factory=set)  # what the claim depends on in Eureka
+    _of_ports: dict[str, None] = field(default_factory=dict)
     _warnings: dict[str, None] = field(default_factory=dict)
 
     def app_name(self, service: Service) -> str:
@@ -86,6 +127,14 @@ class Builder:
         name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
         self.apps.add(name.upper())
         return name
+
+    def registered_ports(self, field: str, services: Sequence[Service]) -> frozenset[int]:
+        """Return the ports on which the instances of the syncer are registered in Eureka, by `port` or `securePort`;
+        empty if there are none, or if Eureka could not be read."""
+        names = (self.spec.app_name or service.name for service in services)
+        answer = self.naming.registered(self.spec.ref, frozenset(name.upper() for name in names), field)
+        self.asked.add(answer)
+        return answer.ports
 
     def key(self, app: str, site: Site) -> InstanceKey:
         owner, namespace = self.naming.ownership.owner, self.spec.ref.namespace
@@ -135,12 +184,19 @@ class Builder:
         """Add warnings, each once."""
         self._warnings |= dict.fromkeys(warnings)
 
+    def warn_of_ports(self, *warnings: str) -> None:
+        """Add warnings about ports and slices, each once."""
+        self._of_ports |= dict.fromkeys(warnings)
+
+    @property
+    def port_warnings(self) -> tuple[str, ...]:
+        """The first warnings about ports and slices."""
+        return _first(list(self._of_ports))
+
     def warnings(self, vip_address: str) -> tuple[str, ...]:
-        """Return the first warnings, and those about the VIP address."""
-        found = [warning for name in vip_address.split(",") if (warning := host_name_warning(name))]
-        more = len(self._warnings) - _MOST_WARNINGS
-        found += sorted(self._warnings)[:_MOST_WARNINGS]
-        return (*found, f"and {more} more") if more > 0 else tuple(found)
+        """Return those about the VIP address and about ports, and the first of the others."""
+        of_names = [warning for name in vip_address.split(",") if (warning := host_name_warning(name))]
+        return (*of_names, *self.port_warnings, *_first(sorted(self._warnings)))
 
     def _host_name(self, site: Site) -> str:
         """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of `.` and `:`, as in
@@ -204,6 +260,11 @@ class Builder:
         if self.spec.paths.management_port is not None:
             found[MANAGEMENT_PORT] = str(self.spec.paths.management_port)
         return found
+
+
+def _first(warnings: Sequence[str]) -> tuple[str, ...]:
+    more = len(warnings) - _MOST_WARNINGS
+    return (*warnings[:_MOST_WARNINGS], f"and {more} more") if more > 0 else tuple(warnings)
 
 
 @lru_cache(maxsize=1024)  # all instances of an app share one object

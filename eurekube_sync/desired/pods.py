@@ -3,47 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
-from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, missing_slices, one_per_pod
+from eurekube_sync.desired.endpoints import (
+    Backend,
+    backends,
+    chosen_ports,
+    label_of,
+    missing_slices,
+    one_per_pod,
+    outdated,
+    outdone_by_http,
+    paired,
+    place_of,
+    services_at,
+    slices_in_use,
+    stays,
+    strays_of,
+)
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
+from eurekube_sync.model.values import dataclass
+
+_Chosen: TypeAlias = tuple[tuple[Service, ServicePort | int], ...]
+"""Services with the port of one field; a number stands for that port of their slices."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """The Services with the port of one field, and their backends by identity."""
+
+    chosen: _Chosen
+    backends: Mapping[str, Backend]
+    left: Mapping[str, str] = field(default_factory=dict)  # as `Serving.unplaced`
 
 
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
     """Yield the verdict of each pod, and add to the builder what is incomplete. Raises InvalidSyncer, SourceUnknown."""
-    asked = {field: chosen_ports(services, port, field=field) for field, port in spec.ports.items()}
-    chosen = {service.name: service for found in asked.values() for service, _ in found}
-    apps = {service.name: builder.app_name(service) for service, _ in next(iter(asked.values()))}
-    family = _family(spec, list(chosen.values()))
+    family, listening = _resolve(spec, services, catalog, builder)
+    first = next(iter(listening.values()))
+    chosen = {service.name: service for found in listening.values() for service, _ in found.chosen}
+    apps = {service.name: builder.app_name(service) for service, _ in first.chosen}
     missing = _missing(chosen.values(), catalog, family)
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
-    cut = [name for name, service in chosen.items() if any(piece.truncated for piece in catalog.slices_of(service))]
+    cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
     if cut:
         message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
         builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
+    for service in chosen.values():
+        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
     builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
-    listening = {field: _listening(found, catalog, family, cut) for field, found in asked.items()}
-    main = next(iter(listening.values()))
-    secure = listening.get("securePort", {})
+    secure = listening["securePort"].backends if len(listening) > 1 else {}
+    pairs = paired(first.backends, secure)
     perhaps = [service for service, _ in missing]
-    for identity, backend in main.items():
+    for identity, backend in first.backends.items():
         endpoint = backend.endpoint
         zone = endpoint.zone
         if zone is None and spec.zone.from_endpoint:
             node = catalog.nodes.get(endpoint.node)
             zone = node.zone if node else ""
+        secure_port = pairs[identity].port if identity in pairs else None
         site = Site(
             host=endpoint.address,
             port=backend.port if "port" in listening else None,
-            secure_port=secure[identity].port if identity in secure else None,
+            secure_port=secure_port if "port" in listening else backend.port,
             pod=endpoint.pod,
             node=endpoint.node,
             zone=zone or "",
@@ -53,12 +84,21 @@ def serve_pods(
         )
         key = builder.key(_app(backend, apps), site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
-        if len(listening) > 1 and identity not in secure and not isinstance(verdict, Leaving):
+        if len(listening) > 1 and identity not in pairs and not isinstance(verdict, Leaving):
             verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
         yield key, verdict
+    # The instances of pods whose main port is unknown are kept, and nothing new of these pods is registered.
+    placed = {backend.place for backend in first.backends.values()}
+    left = dict(first.left)
+    for service in chosen.values():
+        left |= _outdated(service, catalog, family)
+    builder.unplaced |= {place: why for place, why in left.items() if place not in placed}
+    used = {backend.identity for backend in pairs.values()}
     for identity, backend in secure.items():
-        if identity not in main and not backend.endpoint.terminating:
-            builder.unplaced[identity] = _lacks(backend, spec.port, builder)
+        # At an address without a pod there may be another process.
+        known = identity in used or (backend.endpoint.pod is not None and backend.place in placed)
+        if not known and not backend.endpoint.terminating:
+            builder.unplaced[backend.place] = _lacks(backend, spec.port, builder)
 
 
 def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
@@ -66,6 +106,102 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
     why = f"{backend.label} has no port {port!r} (yet)"
     builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
     return why
+
+
+def _outdated(service: Service, catalog: Catalog, family: str) -> Mapping[str, str]:
+    """Return why endpoints are kept that are in slices with the ports that a Service had before."""
+    why = f"is in an EndpointSlice with ports that Service {service.name} had before"
+    return _kept(outdated(service, catalog.slices_of(service), family), why)
+
+
+def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
+    """Return `why` for each endpoint that does not terminate, by pod UID or address."""
+    return {place_of(one): f"{label_of(one)} {why}" for one in endpoints if not one.terminating}
+
+
+# --- Ports ------------------------------------------------------------------------------------------------------------
+
+
+def _resolve(
+    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> tuple[str, Mapping[str, _Listening]]:
+    """Return the address family, and what listens on the port of each field. A port that cannot be resolved any more
+    stays at the number of the registered instances. Raises InvalidSyncer."""
+    asked: dict[str, _Chosen] = {}
+    for name, port in spec.ports.items():
+        try:
+            asked[name] = chosen_ports(services, port, field=name)
+        except InvalidSyncer as error:
+            asked[name] = _stay(name, error, services, catalog, builder)
+    known = {service.name: service for chosen in asked.values() for service, _ in chosen}
+    family = _family(spec, list(known.values()))
+    listening: dict[str, _Listening] = {}
+    for name, chosen in asked.items():
+        try:
+            listening[name] = _listen(name, chosen, spec, catalog, builder, family)
+        except InvalidSyncer as error:
+            stayed = _stay(name, error, services, catalog, builder)
+            listening[name] = _listen(name, stayed, spec, catalog, builder, family)
+    for name, found in listening.items():
+        if any(isinstance(port, int) for _, port in found.chosen):
+            listening[name] = replace(found, left=_elsewhere(services, catalog, family))
+    return family, listening
+
+
+def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
+    """Return why endpoints are kept that are on no port at which a syncer stays: it is unknown what they listen on."""
+    found: dict[str, str] = {}
+    for service in services:
+        used, _ = slices_in_use(service, () if service.is_external_name else catalog.slices_of(service))
+        for piece in used:
+            if piece.address_type == family:
+                found |= _kept(piece.endpoints, "does not listen on the port at which its syncer stays")
+    return found
+
+
+def _stay(
+    name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> tuple[tuple[Service, int], ...]:
+    """Return the Services with the port number on which the syncer's instances are registered, although the field
+    `name` cannot be resolved any more: a Service was added, or a port has another name. What the syncer once resolved
+    stands in its instances. Without this, no new pod would be registered, and the app would go with its last old pod.
+    Raises the error if there is no such number."""
+    slices = {one.name: catalog.slices_of(one) for one in services if not one.is_external_name}
+    registered = builder.registered_ports(name, services)
+    if len(registered) != 1:
+        raise error
+    number = min(registered)
+    stayed = services_at(number, [one for one in services if one.name in slices], slices)
+    if not stayed:
+        raise error
+    builder.warn_of_ports(stays(error, number))
+    return stayed
+
+
+def _listen(name: str, chosen: _Chosen, spec: Syncer, catalog: Catalog, builder: Builder, family: str) -> _Listening:
+    """Find the backends on the port of the field `name`. If it is not set, a port named http is the default, also
+    beside the only port of another Service. Raises InvalidSyncer."""
+    found: list[Backend] = []
+    for service, port in chosen:
+        if service.is_external_name:
+            continue
+        cut = _truncated(service, catalog)
+        for backend in backends(service, port, catalog.slices_of(service), family=family):
+            if backend.ready or not cut:  # a truncated list removes nothing
+                found.append(backend)
+    outdone = outdone_by_http(found) if spec.ports[name] is None else frozenset()
+    if outdone:
+        kept = [backend for backend in found if backend.services[0].name not in outdone]
+        others = {backend.port for backend in found} - {backend.port for backend in kept}
+        # An app that is registered on another port stays there, like one whose port became ambiguous.
+        if others.isdisjoint(builder.registered_ports(name, [service for service, _ in chosen])):
+            found = kept
+            chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
+    return _Listening(chosen, one_per_pod(found))
+
+
+def _truncated(service: Service, catalog: Catalog) -> bool:
+    return any(piece.truncated for piece in catalog.slices_of(service))
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
@@ -110,19 +246,6 @@ def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterato
         if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
             unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
             yield f"{unclear}, because of publishNotReadyAddresses"
-
-
-def _listening(
-    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: Collection[str]
-) -> Mapping[str, Backend]:
-    """Return the backends of one port, by identity."""
-    return one_per_pod(
-        backend
-        for service, port in chosen
-        if not service.is_external_name
-        for backend in backends(service, port, catalog.slices_of(service), family=family)
-        if service.name not in cut or backend.ready  # a truncated list removes nothing
-    )
 
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str:

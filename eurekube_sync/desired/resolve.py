@@ -29,7 +29,7 @@ from eurekube_sync.desired.claims import (
     every,
 )
 from eurekube_sync.desired.conduct import policy_of
-from eurekube_sync.desired.instance import Builder, Naming
+from eurekube_sync.desired.instance import Builder, Naming, Registered
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Scope, refusal
@@ -52,11 +52,14 @@ class Made:
     all_services: Sequence[Service]  # of the selected namespace
     services: tuple[Service, ...]  # those that match the selector
     objects: Sequence[object]  # these Services and their slices, in the order in which they were read
+    registered: frozenset[Registered]  # what it depends on in Eureka
     claim: Serving | NotServed
 
-    def of_the_same(self, objects: Sequence[object]) -> bool:
-        """Whether the claim was made of the identical objects."""
-        return same(self.objects, objects)
+    def of_the_same(self, objects: Sequence[object], naming: Naming) -> bool:
+        """Whether the claim was made of the identical objects, and Eureka's list still gives the same answers."""
+        if not same(self.objects, objects):
+            return False
+        return all(naming.registered(self.syncer.ref, asked.apps, asked.field) == asked for asked in self.registered)
 
 
 @dataclass(slots=True)
@@ -89,6 +92,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     """Make one claim for each listed syncer in scope. Claims whose objects did not change are taken from `earlier`."""
     earlier = earlier if earlier is not None else EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
+    naming = replace(naming, syncers=view.syncers)
     marks = (naming.ownership, naming.lease)
     if marks != earlier.marks:
         earlier.made.clear()
@@ -190,7 +194,7 @@ def _serve_again(
         known = None
     spec = known.spec if known is not None else _spec(syncer)
     if isinstance(spec, NotServed):
-        earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), spec)
+        earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), frozenset(), spec)
         return spec
     found = catalog.data
     if known is not None and known.all_services is found.services:
@@ -200,21 +204,24 @@ def _serve_again(
     objects = [*services, *(piece for service in services for piece in found.slices_of(service))]
     undrained, asked = found.drains == Drains(), found.asked
     claim: Serving | NotServed
-    if known is not None and undrained and known.of_the_same(objects):
+    if known is not None and undrained and known.of_the_same(objects, naming):
+        registered = known.registered
         claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
     else:
         earlier.anew = True
+        builder = Builder(spec, naming)
         try:
-            claim = _serve(syncer, spec, services, catalog, naming)
+            claim = _serve(syncer, spec, services, catalog, builder)
         except InvalidSyncer as error:
             claim = _invalid(syncer, error)
+        registered = frozenset(builder.asked)
     if undrained and found.asked == asked:  # no other object is behind the claim
-        earlier.made[syncer.ref] = Made(syncer, spec, found.services, services, objects, claim)
+        earlier.made[syncer.ref] = Made(syncer, spec, found.services, services, objects, registered, claim)
     return claim
 
 
 def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
-    return NotServed(syncer=syncer, reason=error.reason, message=str(error))
+    return NotServed(syncer=syncer, reason=error.reason, message=str(error), edit=error.edit)
 
 
 def _spec(syncer: SyncerObject) -> Syncer | NotServed:
@@ -230,7 +237,7 @@ def _spec(syncer: SyncerObject) -> Syncer | NotServed:
 
 
 def _serve(
-    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
+    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], builder: Builder
 ) -> Serving:
     """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
@@ -238,7 +245,6 @@ def _serve(
             "NoMatchingService",
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct spec.selector",
         )
-    builder = Builder(spec, naming)
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
     for key, found in serve(spec, services, catalog.data, builder):
@@ -256,6 +262,7 @@ def _serve(
         vip_address=vip_address,
         max_removal_percent=spec.max_removal_percent,
         warnings=builder.warnings(vip_address),
+        port_warnings=builder.port_warnings,
         conduct=spec,
     )
 

@@ -16,6 +16,10 @@ from eurekube_sync.desired.endpoints import (
     healthy,
     missing_slices,
     one_per_pod,
+    outdone_by_http,
+    slices_in_use,
+    stays,
+    strays_of,
 )
 from eurekube_sync.desired.instance import Builder, Site, family_of
 from eurekube_sync.desired.spec import ServiceAddress, Syncer
@@ -48,9 +52,11 @@ def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
     """Yield the verdict of each address of each Service. Raises InvalidSyncer, SourceUnknown."""
-    chosen = _chosen(spec, services)
-    behind = _behind(spec, chosen, catalog)
+    chosen = _chosen(spec, services, builder)
+    behind, backed = _behind(spec, chosen, catalog)
+    chosen = _of_one_port(chosen, backed, spec, builder)
     for service, ports in chosen:
+        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
         app = builder.app_name(service)
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
@@ -74,7 +80,7 @@ def serve_services(
                 yield _found(service, site, behind[service.name], app, builder, catalog)
 
 
-def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
+def _chosen(spec: Syncer, services: Sequence[Service], builder: Builder) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address. It accompanies another Service, or callers reach it by a fixed host name.
@@ -86,26 +92,88 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
             "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
         )
     candidates = addressed or named
-    found = [(service, ports) for service in candidates if (ports := _ports_of(service, spec)) is not None]
+    having: dict[str, Mapping[str, ServicePort]] = {}
+    for field, asked in spec.ports.items():
+        try:
+            having[field] = _having(candidates, asked, field, spec)
+        except InvalidSyncer as error:
+            having[field] = _stay(field, error, candidates, builder)
+    found: list[tuple[Service, Ports]] = []
+    for service in candidates:
+        if all(service.name in ports for ports in having.values()):
+            plain = having["port"][service.name] if "port" in having else None
+            secure = having["securePort"][service.name] if "securePort" in having else None
+            found.append((service, (plain, secure)))
     if not found:
-        host = host or next((service.external_name for service in candidates if service.external_name), "")
-        where = f"callers use at {host}" if host else "its pods listen on"
-        for field, port in spec.ports.items():
-            chosen_ports(candidates, port, field=field, where=where)  # raises an error that lists the ports
         raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
     return found
 
 
-def _ports_of(service: Service, spec: Syncer) -> Ports | None:
-    """Return the ports to register, or None if the Service lacks one of them. With a fixed or external host name, a
-    number is the port at that host, such as an Ingress's 443. Raises InvalidSyncer(AmbiguousPort)."""
-    found = {
-        field: ServicePort(name="", port=asked)
-        if isinstance(asked, int) and _is_elsewhere(service, spec)
-        else choose_port(service, asked, field=field)
-        for field, asked in spec.ports.items()
-    }
-    return None if None in found.values() else (found.get("port"), found.get("securePort"))
+def _having(
+    candidates: Sequence[Service], asked: str | int | None, field: str, spec: Syncer
+) -> Mapping[str, ServicePort]:
+    """Return the port of each Service that has the one of a field, by the Service's name. With a fixed or external host
+    name, a number is the port at that host, such as an Ingress's 443. Raises InvalidSyncer if no Service has it."""
+    found: dict[str, ServicePort] = {}
+    for service in candidates:
+        if isinstance(asked, int) and _is_elsewhere(service, spec):
+            found[service.name] = ServicePort(name="", port=asked)
+        elif (port := choose_port(service, asked, field=field)) is not None:
+            found[service.name] = port
+    if not found:
+        host = spec.service.hostname
+        host = host or next((service.external_name for service in candidates if service.external_name), "")
+        where = f"callers use at {host}" if host else "its pods listen on"
+        chosen_ports(candidates, asked, field=field, where=where)  # raises an error that lists the ports
+    return found
+
+
+def _stay(
+    field: str, error: InvalidSyncer, candidates: Sequence[Service], builder: Builder
+) -> Mapping[str, ServicePort]:
+    """Return the ports with the number on which the syncer's instances are registered, although `field` cannot be
+    resolved any more, as in `pods._stay`. Raises the error if no Service has it."""
+    registered = builder.registered_ports(field, candidates)
+    found: dict[str, ServicePort] = {}
+    for service in candidates:
+        for port in service.ports:
+            if len(registered) == 1 and not registered.isdisjoint((port.port, port.node_port)):
+                found.setdefault(service.name, port)
+    if not found:
+        raise error
+    builder.warn_of_ports(stays(error, min(registered)))
+    return found
+
+
+def _of_one_port(
+    chosen: list[tuple[Service, Ports]], backed: Sequence[Backend], spec: Syncer, builder: Builder
+) -> list[tuple[Service, Ports]]:
+    """Return the Services without those that give the same pods another port, such as a Service for metrics. If the
+    field is not set, a port named http is the default, unless the instances are registered on another one. Raises
+    InvalidSyncer(AmbiguousService)."""
+    try:
+        one_per_pod(backed)
+    except InvalidSyncer as error:
+        field = next(iter(spec.ports))
+        registered = builder.registered_ports(field, [service for service, _ in chosen])
+        at = {service.name for service, ports in chosen if not registered.isdisjoint(_numbers(ports))}
+        outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
+        if outdone and at.isdisjoint(outdone):
+            kept = {service.name for service, _ in chosen} - outdone
+        elif at and len(registered) == 1:
+            kept = at
+            builder.warn_of_ports(stays(error, min(registered)))
+        else:
+            raise
+        one_per_pod(backend for backend in backed if backend.services[0].name in kept)
+        return [(service, ports) for service, ports in chosen if service.name in kept]
+    return chosen
+
+
+def _numbers(ports: Ports) -> set[int]:
+    """Return the numbers with which the main port may be registered: the Service's, and the one on its nodes."""
+    main = ports[0] or ports[1]
+    return {number for number in (main.port, main.node_port) if number} if main else set()
 
 
 def _is_elsewhere(service: Service, spec: Syncer) -> bool:
@@ -187,7 +255,10 @@ def _no_address(service: Service, what: str) -> InvalidSyncer:
     return InvalidSyncer("NoAddress", f"Service {service.name} is of type {service.type} and has {what}")
 
 
-def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog) -> Mapping[str, _Behind]:
+def _behind(
+    spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog
+) -> tuple[Mapping[str, _Behind], Sequence[Backend]]:
+    """Return what is behind each Service, and all backends on the main port. Raises InvalidSyncer(NoSuchPort)."""
     found: dict[str, _Behind] = {}
     backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
@@ -197,7 +268,8 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
         if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # it is not the Service's port
-            endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
+            used, _ = slices_in_use(service, slices)
+            endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
             serving = [(one, healthy(one, service)) for one in endpoints]
         else:
             its_own = backends(service, port, slices, family=None)
@@ -207,8 +279,7 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
         for one, ready in serving:
             nodes[one.node] = ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
         found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
-    one_per_pod(backed)  # raises an error for the same pods on another port, such as a Service for metrics
-    return found
+    return found, backed
 
 
 def _found(

@@ -35,6 +35,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _FIXED_HOST = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
 HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")  # base and suffix of `hostName`
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_DIGITS = re.compile(r"[0-9]+")
 _PATH = re.compile(r"/[!-~]*")
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -248,6 +249,8 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
     for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
         if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
             wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
+        elif isinstance(port, str) and _DIGITS.fullmatch(port):  # as charts write it; the CRD's pattern says less
+            wrong.add((name,), f'"{port}" is in quotes, and a number goes without quotes: {name}: {port}')
     if not HOST_NAME.fullmatch(spec.host_name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Deleting, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
+from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
-from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in
+from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in, slices_of
 from eurekube_sync.explain.what import matches, near_labels, written
-from eurekube_sync.model.kubernetes import PodDetail, SyncerObject
+from eurekube_sync.model.kubernetes import ConditionStatus, PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
@@ -51,13 +52,21 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         port += f" ({numbers})" if asked and numbers and str(asked) != numbers else ""
         port += f", as app {', '.join(claim.apps[:3])}" if claim.apps else ""
         yield Link(Part.PORT, Mark.OK, f"{port}{f', VIP {claim.vip_address}' if claim.vip_address else ''}")
+        yield from (Link(Part.PORT, Mark.NOTE, warning) for warning in claim.port_warnings)
         if claim.incomplete:
             first = claim.incomplete[0]
             mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
             yield Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
         else:
-            there = endpoints_of(subject.report, subject.namespace, subject.services)
-            number = len({one.address for one in there if not one.terminating})
+            there = slices_of(subject.report, subject.namespace, subject.services)
+            number = len(
+                {
+                    (place_of(endpoint), None if endpoint.pod else piece.ports)
+                    for piece in there
+                    for endpoint in piece.endpoints
+                    if not endpoint.terminating
+                }
+            )
             if number:
                 yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
@@ -74,6 +83,11 @@ def _refused(subject: Subject, look: Look) -> Link | None:
             return unseen(Part.SERVICES, text, reason=claim.reason)
         if claim.reason == "NoMatchingService":
             return _no_service(subject, look)
+        if _stays_perhaps(claim, subject):
+            text = (
+                f"{claim.message}. The last pass served it on the port of its instances, which Eureka did not show here"
+            )
+            return unseen(Part.PORT, text, reason=claim.reason)
         reason, text = claim.reason, claim.message
     elif (message := refused_by_its_installation(claim.syncer, look)) is not None:
         reason, text = "NotGranted", f"its condition Ready says: {message}"
@@ -84,7 +98,20 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     fix = subject.kubectl("edit")
     if reason == "NotGranted":
         fix = f"kubectl describe namespace {namespace}"
+    if isinstance(claim, NotServed) and claim.edit:
+        cause = text
+        fix = f"kubectl edit {claim.edit} -n {subject.namespace}"
     return breaks(part, reason, text, cause=cause, fix=fix)
+
+
+def _stays_perhaps(claim: NotServed, subject: Subject) -> bool:
+    """Whether the syncer may stay at the port of its instances. Without Eureka they are unknown, and only the status of
+    the last pass shows that it was served."""
+    part, _ = _REFUSED.get(claim.reason, (None, ""))
+    status = claim.syncer.status
+    ready = status.condition("Ready") if status and status.observed_generation >= claim.syncer.generation else None
+    served = ready is not None and ready.status is ConditionStatus.TRUE
+    return part is Part.PORT and served and isinstance(subject.report.registry, Unknown)
 
 
 def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
@@ -222,15 +249,33 @@ def _none(subject: Subject, claim: Serving, look: Look) -> Link:
     number, namespace = len(subject.services), subject.namespace
     names = f"{one_or_more(number, 'Service', 'Services')} {', '.join(subject.services[:3])}"
     if endpoints_of(subject.report, namespace, subject.services, pod=subject.pod):
-        port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
-        text = f"{names} {one_or_more(number, 'does', 'do')} not have the port that its syncer registers"
-        return breaks(Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit"))
+        return _without_port(subject, claim, names)
     found = list(_nothing_selected(subject, look))
     text, fix = f"{names} {one_or_more(number, 'has', 'have')} no endpoints", found[0][1] if found else ""
     if subject.pod:
         text = f"pod {subject.pod} is in no EndpointSlice of {names}"
         fix = f"kubectl describe pod {subject.pod} -n {namespace}"
     return breaks(Part.PODS, "NoEndpoints", text, *(detail for detail, _ in found), fix=fix)
+
+
+def _without_port(subject: Subject, claim: Serving, names: str) -> Link:
+    """Explain why there are endpoints, and none on the port that the syncer registers."""
+    port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
+    pieces = slices_of(subject.report, subject.namespace, subject.services, pod=subject.pod)
+    piece = min(pieces, key=lambda piece: piece.name)
+    label = label_of(piece.endpoints[0])
+    of_service = f"kubectl edit service {piece.service} -n {subject.namespace}"
+    if piece.address_type == "FQDN":
+        text = f"EndpointSlice {piece.name} is of addressType FQDN, and mode pod registers IP addresses"
+        return breaks(
+            Part.PORT, "NoSuchPort", text, fix=f"kubectl edit endpointslice {piece.name} -n {subject.namespace}"
+        )
+    if not piece.ports:
+        text = f"{label} has no container port with a name that Service {piece.service} has as targetPort"
+        return breaks(Part.PORT, "NoSuchPort", text, fix=of_service)
+    have = one_or_more(len(subject.services), "does", "do")
+    text = f"{names} {have} not have the port that its syncer registers"
+    return breaks(Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit"))
 
 
 def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from eurekube_sync.controller.look import Look
@@ -12,7 +13,7 @@ from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.what import Kind, What, matches
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.values import dataclass
 
@@ -80,9 +81,9 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
         case Kind.POD:
-            hosts = {_host(one.address) for one in endpoints_of(report, what.namespace, services, pod=what.name)}
-            keys = frozenset(key for key in known if key.id.split(":")[-2] in hosts)
-            if not hosts and not _selects_pod(look, what, services):
+            there = _sockets(slices_of(report, what.namespace, services, pod=what.name))
+            keys = frozenset(key for key in known if _is_at(key, there))
+            if not there and not _selects_pod(look, what, services):
                 return None
         case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
             if what.name in apps_of(claim):
@@ -113,8 +114,23 @@ def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Lo
     found = {one.key for one in look.marked(claim.syncer.ref) if one.key.app in apps}
     if claim.syncer.spec.get("mode") == "service":
         return frozenset(found.union(key for key in claim.verdicts if key.app in apps)) if apps else None
-    hosts = {_host(one.address) for one in endpoints_of(report, selected_namespace(claim.syncer), names)}
-    return frozenset(found.union(key for key in claim.verdicts if key.id.split(":")[-2] in hosts))
+    there = _sockets(slices_of(report, selected_namespace(claim.syncer), names))
+    return frozenset(found.union(key for key in claim.verdicts if _is_at(key, there)))
+
+
+def _sockets(pieces: Iterable[EndpointSlice]) -> frozenset[tuple[str, int | None]]:
+    """Return the addresses and ports in these slices, as in an instance's id. Without ports, any port is meant."""
+    return frozenset(
+        (_host(endpoint.address), port)
+        for piece in pieces
+        for endpoint in piece.endpoints
+        for port in [listed.port for listed in piece.ports] or [None]
+    )
+
+
+def _is_at(key: InstanceKey, there: Collection[tuple[str, int | None]]) -> bool:
+    host, port = key.id.split(":")[-2:]
+    return (host, int(port)) in there or (host, None) in there
 
 
 def _selects_pod(look: Look, what: What, services: Iterable[str]) -> bool:
@@ -195,11 +211,21 @@ def _app_of(claim: Claim, service: str) -> str:
     return (parse(claim.syncer).app_name or service).upper()
 
 
-def endpoints_of(report: PassReport, namespace: str, services: Iterable[str], *, pod: str = "") -> list[Endpoint]:
+def slices_of(report: PassReport, namespace: str, services: Collection[str], *, pod: str = "") -> list[EndpointSlice]:
+    """Return the slices of these Services that have endpoints; if a pod is named, with its endpoints alone."""
+    found = []
+    for piece in read(report.view.slices.of(namespace)) if report.view else ():
+        there = piece.endpoints if piece.service in services else ()
+        if pod:
+            there = tuple(endpoint for endpoint in there if endpoint.pod and endpoint.pod.name == pod)
+        if there:
+            found.append(replace(piece, endpoints=there))
+    return found
+
+
+def endpoints_of(report: PassReport, namespace: str, services: Collection[str], *, pod: str = "") -> list[Endpoint]:
     """Return the endpoints of these Services from their slices; only those of one pod, if it is named."""
-    pieces = read(report.view.slices.of(namespace)) if report.view else ()
-    found = [endpoint for piece in pieces if piece.service in services for endpoint in piece.endpoints]
-    return [one for one in found if one.pod and one.pod.name == pod] if pod else found
+    return [endpoint for piece in slices_of(report, namespace, services, pod=pod) for endpoint in piece.endpoints]
 
 
 def observed_at(one: ObservedInstance) -> str:

@@ -25,12 +25,14 @@ class ConfigurationError(EurekubeError):
 
 class InvalidSyncer(EurekubeError):
     """A syncer that cannot be served. `reason` is the reason of its condition; `faults` are the invalid fields of its
-    spec, and empty if the spec is valid by itself."""
+    spec, and empty if the spec is valid by itself. `edit` is the object to correct, such as `service rating`; empty if
+    it is the syncer."""
 
-    def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = ()) -> None:
+    def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = (), edit: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.faults = faults
+        self.edit = edit
 
 
 class Faults(dict[Fault, str]):

@@ -193,6 +193,10 @@ class EndpointPort:
     port: int | None = None
 
 
+SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
+"""Who writes the slices of a Service with a selector (k8s.io/kubernetes, pkg/controller/endpointslice)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSlice:
     namespace: str
@@ -204,6 +208,7 @@ class EndpointSlice:
     truncated: bool = False  # made from an Endpoints object that leaves out all endpoints after the first 1000
     of_endpoints: bool = False
     """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the Service's first family."""
+    managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

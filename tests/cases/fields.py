@@ -9,7 +9,7 @@ and `rating-2` stand at 10.0.0.1 and 10.0.0.2 on the node `node-a`, with the con
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -180,12 +180,14 @@ def remove(row: Row, send: Send, namespace: str) -> None:
 
 
 def look(cluster: Cluster, namespace: str, row: Row | None = None) -> Desired:
-    """What a pass makes of the cluster now, before it looks at what stands in Eureka."""
+    """What a pass makes of the cluster now, with what stands in Eureka."""
     allowed = frozenset((_named(own, namespace), _named(other, namespace)) for own, other in (row.allow if row else ()))
     scope = Scope(namespaces=frozenset({namespace}), allowed=allowed)
     identity = cluster.identity()
     assert not isinstance(identity, Unknown), identity
-    return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), NAMING, scope)
+    listed = {one.key: one for one in (_standing(row, namespace) if row else ()) if NAMING.ownership.holds(one)}
+    naming = replace(NAMING, listed=listed)
+    return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), naming, scope)
 
 
 def instances_of(desired: Desired) -> list[Instance]:

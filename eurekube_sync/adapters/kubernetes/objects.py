@@ -13,6 +13,7 @@ from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"  # the label of an EndpointSlice that says who writes it
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints with more than 1000 addresses
 
@@ -170,7 +171,8 @@ class SliceItem(Item):
 
     def read(self) -> model.EndpointSlice | None:
         meta = self.metadata
-        service = (meta.labels or {}).get(SERVICE_NAME)
+        labels = meta.labels or {}
+        service = labels.get(SERVICE_NAME)
         if not service:
             return None
         return model.EndpointSlice(
@@ -180,6 +182,7 @@ class SliceItem(Item):
             address_type=self.address_type,
             ports=tuple(port.read() for port in self.ports or ()),
             endpoints=tuple(one.read(meta.namespace) for one in self.endpoints or () if one.addresses),
+            managed_by=intern(labels.get(MANAGED_BY, "")),
         )
 
 

@@ -451,7 +451,7 @@ def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
     world.later(31)
     world.run()
     world.registry.held.pop(key(1))
-    world.cluster.apply(syncer(port="grpc"))
+    world.cluster.apply(syncer(selector={"app": "nosuch"}))
     world.run()
     assert ours(world) == {B: "UP"}
 

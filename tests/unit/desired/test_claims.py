@@ -103,7 +103,8 @@ def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel:
 
 
 def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
-    """Three Services have the same pods. Each pod gets one instance, never on the metrics port."""
+    """Three Services have the same pods. Each pod gets one instance, never on the metrics port. Without a port called
+    http, one has to be named."""
     services = (
         service("rating"),
         service("rating-headless", cluster_ips=("None",)),
@@ -114,8 +115,14 @@ def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
         piece(endpoint(1), endpoint(2), service="rating-headless"),
         piece(endpoint(1), endpoint(2), service="rating-metrics", port=9090, port_name="metrics"),
     )
-    assert standing(claim({"port": "http"}, services, slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
-    assert reason(claim({}, services, slices)) == "AmbiguousService"
+    for spec in ({"port": "http"}, {}):
+        assert standing(claim(spec, services, slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+    api = tuple(
+        replace(one, ports=(EndpointPort(name="api", port=8080),)) if one.service != "rating-metrics" else one
+        for one in slices
+    )
+    named = [service(name, ServicePort(name="api", port=80)) for name in ("rating", "rating-headless")]
+    assert reason(claim({}, (*named, services[2]), api)) == "AmbiguousService"
 
 
 def test_one_pod_in_two_apps_is_ambiguous() -> None:
@@ -222,8 +229,12 @@ def test_a_service_without_a_usable_address_is_not_served(of: Service, expected:
 
 def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_too() -> None:
     """The metrics Service is no second address of the app."""
-    services = (service("rating"), service("rating-metrics", ServicePort(name="metrics", port=9090)))
-    slices = (piece(endpoint(1)), piece(endpoint(1), service="rating-metrics", port=9090, port_name="metrics"))
+    named = service("rating", ServicePort(name="api", port=80))
+    services = (named, service("rating-metrics", ServicePort(name="metrics", port=9090)))
+    slices = (
+        piece(endpoint(1), port_name="api"),
+        piece(endpoint(1), service="rating-metrics", port=9090, port_name="metrics"),
+    )
     assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
 
 

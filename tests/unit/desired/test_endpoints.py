@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, one_per_pod
+from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, one_per_pod, outdated
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, Service, ServicePort
+from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, Endpoint, EndpointPort, EndpointSlice, Service, ServicePort
 from tests.unit.worlds.build import NS, endpoint, piece, service
 
 HTTP = ServicePort(name="http", port=80, target=8080)
@@ -93,12 +93,13 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
     with pytest.raises(InvalidSyncer) as caught:
         chosen_ports([service("b", UNNAMED), service("a", HTTP, METRICS)], asked)
     assert caught.value.reason == "NoSuchPort"
-    assert str(caught.value) == f"no Service has the {wanted}: a has http (80), metrics (9090); b has unnamed (80)"
+    there = "a has http (80), metrics (9090); b has unnamed (80)"
+    assert str(caught.value) == f"no Service has the {wanted}: {there}; name one of these in spec.port"
 
 
 def test_a_service_without_ports_is_named_among_those_with_other_ports() -> None:
     """A headless Service may have none."""
-    with pytest.raises(InvalidSyncer, match=r"a has http \(80\); b has none$"):
+    with pytest.raises(InvalidSyncer, match=r"a has http \(80\); b has none; name one"):
         chosen_ports([service("a", HTTP), Service(namespace=NS, name="b", labels={})], "grpc")
 
 
@@ -142,11 +143,14 @@ def test_a_pod_without_the_named_port_is_none_of_ours() -> None:
     assert [b.endpoint.address for b in backends(both, HTTP, slices, family="IPv4")] == ["10.0.0.1"]
 
 
-def test_a_slice_for_ports_that_the_service_had_before_is_an_error_not_emptiness() -> None:
-    """While a port is renamed, the slices are written one after the other."""
-    slices = [piece(endpoint(1)), piece(endpoint(2), port_name="web")]
-    with pytest.raises(InvalidSyncer, match="has the port http"):
-        backends(service(), HTTP, slices, family="IPv4")
+def test_a_slice_for_ports_that_the_service_had_before_has_no_backend() -> None:
+    """While a port is renamed, the controller writes the slices one after the other. `outdated` has those endpoints."""
+    old = replace(piece(endpoint(2), port_name="web"), managed_by=SLICE_CONTROLLER)
+    slices = [piece(endpoint(1)), old]
+    assert [found.label for found in backends(service(), HTTP, slices, family="IPv4")] == ["pod rating-1"]
+    assert [found.address for found in outdated(service(), slices, "IPv4")] == ["10.0.0.2"]
+    assert list(outdated(service(), slices, "IPv6")) == []
+    assert list(outdated(replace(service(), selects=False), slices, "IPv4")) == []
 
 
 def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() -> None:

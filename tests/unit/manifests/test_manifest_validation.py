@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.manifests.documents import Report, Severity
 from eurekube_sync.manifests.validation import refusal, validate_text
 from eurekube_sync.manifests.yaml_text import resolve
 from tests.cases import manifest_of, validate_object
 from tests.cases.specs import specs
+from tests.unit.worlds.build import REF, desired, service, syncer
 
 HEAD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec:\n"
 
@@ -131,6 +133,16 @@ def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
     findings = validate_object(manifest_of(spec))
     assert [finding.path for finding in findings] == paths
     assert {finding.severity for finding in findings} <= {Severity.WARNING}
+
+
+def test_a_number_in_quotes_is_told_with_the_words_of_a_run() -> None:
+    """A chart writes `port: "8080"`. Both ports are checked."""
+    spec: dict[str, Any] = {"selector": {"app": "rating"}, "port": "8080", "securePort": "8443"}
+    told = [finding.reason for finding in validate_object(manifest_of(spec))]
+    refused = desired([syncer(**spec)], [service()]).claims[REF]
+    assert isinstance(refused, NotServed)
+    assert told == ['"8080" is in quotes, and a number goes without quotes: port: 8080', told[1]]
+    assert refused.message == f"spec.port: {told[0]}; spec.securePort: {told[1]}"
 
 
 def test_objects_from_the_cluster() -> None:

@@ -1,0 +1,237 @@
+"""Services and slices that somebody changes beside a rollout, on a real API server: whoever calls the app finds an
+instance in a real Eureka at every moment.
+
+The test acts as the Deployment's controller and the kubelet. Two pods are replaced one at a time, after a slice of
+another writer came, a Service for metrics was added, or the Service's port was renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.integration.hand_made import make_namespace, slices_of, syncers_of
+from tests.integration.program import Program, Registry
+from tests.servers.world import KubernetesWorld
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+NAMESPACE = "ports"
+NODE = "ports-node"
+SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+LABELS = {"app": "rating"}
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def world(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
+    """A node, and a namespace that is empty before and afterwards."""
+    world = kubernetes_world
+    make_namespace(world, NAMESPACE)
+    with contextlib.suppress(requests.HTTPError):
+        world.create_node(NODE)
+    empty(world)
+    yield world
+    empty(world)
+
+
+def empty(world: KubernetesWorld) -> None:
+    """Remove the namespace's Services, pods, and slices that no controller removes."""
+    for path in (SERVICES, PODS, slices_of(NAMESPACE)):
+        for item in world.request("GET", path)["items"]:
+            with contextlib.suppress(requests.HTTPError):
+                world.request("DELETE", f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+
+
+def add_stray_slice(world: KubernetesWorld) -> None:
+    """A second controller writes a slice whose port has no name."""
+    write_slice(world, "rating-stray", {"port": 9000}, "192.0.2.7", by="mesh")
+
+
+def add_metrics_service(world: KubernetesWorld) -> None:
+    """The chart's new version has a Service for metrics with the labels of the app."""
+    world.create_service(NAMESPACE, "rating-metrics", selector=LABELS, ports={"metrics": 9090})
+
+
+def rename_port(world: KubernetesWorld) -> None:
+    """The chart's new version calls the port by another name."""
+    ports = [{"name": "web", "port": 80, "targetPort": "app"}]
+    world.request("PATCH", f"{SERVICES}/rating", {"spec": {"ports": ports}})
+
+
+def write_slice(world: KubernetesWorld, name: str, port: Json, address: str, *, by: str = "") -> None:
+    """Write a slice of the Service `rating` with one address and port."""
+    labels = {"kubernetes.io/service-name": "rating"}
+    if by:
+        labels["endpointslice.kubernetes.io/managed-by"] = by
+    piece = {
+        "metadata": {"name": name, "labels": labels},
+        "addressType": "IPv4",
+        "ports": [port],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+    }
+    world.request("POST", slices_of(NAMESPACE), piece)
+
+
+def create_syncer(world: KubernetesWorld, **spec: Any) -> None:
+    head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "rating"}}
+    world.request("POST", syncers_of(NAMESPACE), {**head, "spec": {"selector": LABELS, **spec}})
+
+
+def ready(world: KubernetesWorld) -> tuple[str, str]:
+    """Status and message of the syncer's condition Ready."""
+    conditions = world.request("GET", f"{syncers_of(NAMESPACE)}/rating").get("status", {}).get("conditions", [])
+    found = [one for one in conditions if one["type"] == "Ready"]
+    return (found[0]["status"], found[0]["message"]) if found else ("", "")
+
+
+def explain(program: Program) -> str:
+    """What `explain` says of the syncer, in one line."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("eurekube-sync"), "explain", f"{NAMESPACE}/rating"],
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+            "EUREKUBE_SYNC_OWNER": program.owner,
+            "EUREKUBE_SYNC_EUREKA_URL": f"{program.eureka.url}/eureka",
+            "KUBECONFIG": str(program.folder / "kubeconfig"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return " ".join(done.stdout.split())
+
+
+@dataclass
+class Watch:
+    """Reads the instances uncached, without pause, and notes each look that finds none UP."""
+
+    registry: Registry
+    ids: list[str]
+    looks: int = 0
+    empty: list[dict[str, str | None]] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+
+    def watch(self) -> None:
+        """Look until it is stopped."""
+        try:
+            while not self.stopped.is_set():
+                # The older ones first: a pass registers before it cancels.
+                found = {id_: self.registry.status("RATING", id_) for id_ in list(self.ids)}
+                if "UP" not in found.values():
+                    self.empty.append(found)
+                self.looks += 1
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+@pytest.mark.parametrize(
+    ("change", "port", "told"),
+    [
+        (add_stray_slice, None, "EndpointSlice rating-stray (managed by mesh) is ignored"),
+        (add_metrics_service, None, "rating (8080), rating-metrics (9090): name one in spec.port"),
+        (rename_port, "api", "no Service has the port 'api': rating has web (80)"),
+    ],
+    ids=["a stray slice", "a Service for metrics", "a renamed port"],
+)
+def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
+    change: Callable[[KubernetesWorld], None],
+    port: str | None,
+    told: str,
+    program: Program,
+    registry: Registry,
+    world: KubernetesWorld,
+) -> None:
+    """Eureka has an instance that is UP at every look. In the end the new pods are UP, the old ones gone, and the
+    condition and `explain` say what somebody should mend."""
+    world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": "app"}])
+    for number in (1, 2):
+        create_pod(world, number)
+    create_syncer(world, **({"port": port} if port else {}))
+    ids = [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080" for number in (1, 2, 3, 4)]
+    daemon = program.start("--daemon", "--interval=2s")
+    watch = Watch(registry=registry, ids=ids)
+    watcher = threading.Thread(target=watch.watch)
+
+    def is_up(number: int) -> Callable[[], bool]:
+        return lambda: registry.status("RATING", ids[number - 1]) == "UP"
+
+    try:
+        wait_until(lambda: is_up(1)() and is_up(2)(), "the first pods were not registered")
+        registry.list_follows("RATING", ids)
+        watcher.start()
+        change(world)
+        wait_until(lambda: told in ready(world)[1], lambda: f"the condition says {ready(world)}")
+        for old, new in ((1, 3), (2, 4)):
+            create_pod(world, new)
+            wait_until(is_up(new), lambda new=new: f"pod {new} was not registered: {ready(world)}")  # type: ignore[misc]
+            world.delete_pod(NAMESPACE, f"rating-{old}")
+            wait_until(
+                lambda old=old: registry.status("RATING", ids[old - 1]) is None,  # type: ignore[misc]
+                lambda old=old: f"pod {old} stays registered: {ready(world)}",  # type: ignore[misc]
+            )
+        looks = watch.looks
+        wait_until(lambda: watch.looks > looks + 2, "nobody looks any more")
+    finally:
+        watch.stopped.set()
+        if watcher.ident is not None:
+            watcher.join()
+        daemon.terminate()
+        daemon.communicate(timeout=300)
+    assert watch.failure is None
+    assert watch.empty == []
+    status, message = ready(world)
+    assert status == "True", message
+    assert told in message
+    assert told in explain(program)
+    registry.list_follows("RATING", ids)
+    program.good()  # a process that remembers nothing does the same
+    assert [registry.status("RATING", id_) for id_ in ids] == [None, None, "UP", "UP"]
+
+
+def create_pod(world: KubernetesWorld, number: int) -> None:
+    """Create a pod that is ready, and wait until it is in the slices."""
+    address = f"10.1.0.{number}"
+    name = f"rating-{number}"
+    world.create_pod(NAMESPACE, name, labels=LABELS, node=NODE, ips=[address], ports={"app": 8080})
+    wait_until(lambda: world.endpoint_states(NAMESPACE, "rating").get(address) == "Ready", f"{name} is in no slice")
+
+
+def test_two_processes_at_one_address_are_two_instances(
+    program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
+    """A Service without a selector has two slices by hand: one address, one port name, two numbers. Without the second
+    slice, its instance goes, and the other stays."""
+    service = {
+        "metadata": {"name": "rating", "labels": LABELS},
+        "spec": {"ports": [{"name": "http", "port": 80}]},
+    }
+    world.request("POST", SERVICES, service)
+    for number in (8080, 8081):
+        write_slice(world, f"rating-{number}", {"name": "http", "port": number}, "192.0.2.7")
+    create_syncer(world)
+    program.good()
+    ids = [f"{program.owner}:{NAMESPACE}:rating:192.0.2.7:{number}" for number in (8080, 8081)]
+    assert [registry.status("RATING", id_) for id_ in ids] == ["UP", "UP"]
+    registry.list_follows("RATING", ids)
+    shown = explain(program)
+    assert "its EndpointSlices list 2 endpoints" in shown
+    assert "2 of 2 UP as RATING" in shown
+
+    world.request("DELETE", f"{slices_of(NAMESPACE)}/rating-8081")
+    program.good()
+    assert [registry.status("RATING", id_) for id_ in ids] == ["UP", None]

@@ -1,0 +1,528 @@
+"""Ports that became ambiguous or lost their name, and slices of other writers, through whole passes.
+
+What a syncer once resolved stands in its instances: it stays at their port number as long as its pods have it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.claims import Claim, Kept, NotServed, Serving
+from eurekube_sync.desired.resolve import EarlierClaims, claim_all
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.kubernetes import (
+    SLICE_CONTROLLER,
+    Condition,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Service,
+    ServicePort,
+)
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.worlds.build import (
+    NAMING,
+    NS,
+    REF,
+    desired,
+    endpoint,
+    instance,
+    key,
+    piece,
+    seen,
+    service,
+    stored,
+    syncer,
+    view,
+)
+from tests.unit.worlds.fakes import FakeWorld
+
+API = ServicePort(name="api", port=80, target=8080)
+WEB = ServicePort(name="web", port=80, target=8080)
+RATING = service("rating", API)
+METRICS = service("rating-metrics", ServicePort(name="metrics", port=9090))
+A, B, C = (f"RATING 10.0.0.{number}:8080" for number in (1, 2, 3))
+
+
+def of_rating(*numbers: int, port: str = "api") -> EndpointSlice:
+    """The controller's slice of `rating`."""
+    pods = (endpoint(number) for number in numbers)
+    return replace(piece(*pods, port_name=port), managed_by=SLICE_CONTROLLER)
+
+
+def of_metrics(*numbers: int) -> EndpointSlice:
+    """The controller's slice of `rating-metrics`."""
+    pods = (endpoint(number) for number in numbers)
+    found = piece(*pods, service="rating-metrics", port=9090, port_name="metrics")
+    return replace(found, managed_by=SLICE_CONTROLLER)
+
+
+def stray(*endpoints: Endpoint, port: str = "", number: int = 9000, name: str = "rating-stray") -> EndpointSlice:
+    """A slice of `rating` by another writer, with another port."""
+    found = piece(*(endpoints or (endpoint(7, pod=None),)), name=name, port=number, port_name=port)
+    return replace(found, managed_by="mesh")
+
+
+def world(*things: Any, **spec: Any) -> FakeWorld:
+    """A world after the first pass of a syncer with two pods."""
+    found = FakeWorld()
+    found.cluster.apply(syncer(**spec), *(things or (RATING, of_rating(1, 2))))
+    found.run()
+    assert set(found.statuses()) == {A, B}
+    return found
+
+
+def rolled_out(world: FakeWorld, *slices: EndpointSlice) -> set[str]:
+    """Pods 2 and 3 have replaced pods 1 and 2; returns what is UP after two passes of two processes."""
+    for _ in range(2):
+        world.later(30)
+        world.cluster.apply(of_rating(2, 3), *slices)
+        world.run()
+    return {place for place, status in world.statuses().items() if status == "UP"}
+
+
+def ready(world: FakeWorld) -> Condition:
+    status = world.cluster.syncers[REF].status
+    condition = status.condition("Ready") if status else None
+    assert condition is not None
+    return condition
+
+
+def claim(
+    spec: dict[str, Any], services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: int
+) -> Claim:
+    """The claim of the only syncer, with its instances in Eureka on these ports."""
+    listed = {key(9, port=port): stored(instance(9, port=port)) for port in standing}
+    return claim_all(view([syncer(**spec)], services, slices), replace(NAMING, listed=listed), Scope()).claims[REF]
+
+
+def serving(found: Claim) -> Serving:
+    assert isinstance(found, Serving), found
+    return found
+
+
+def places(found: Claim) -> set[str]:
+    """The wanted instances, as `address:port`."""
+    return {":".join(key.id.split(":")[3:]) for key in serving(found).wanted}
+
+
+# --- Slices of other writers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        stray(),
+        stray(port="other"),
+        stray(endpoint(7, pod=None, ready=False)),
+        replace(stray(), ports=()),
+        replace(stray(), managed_by=""),
+    ],
+)
+def test_a_slice_with_none_of_the_services_ports_is_ignored(extra: EndpointSlice) -> None:
+    """kube-proxy ignores it, too. The app follows its pods, and the condition names the slice."""
+    found = world()
+    found.cluster.apply(extra)
+    assert rolled_out(found) == {B, C}
+    assert ready(found).status.value == "True"
+    assert "EndpointSlice rating-stray" in ready(found).message
+    assert "is ignored, as kube-proxy ignores it" in ready(found).message
+    writer = "managed by mesh" if extra.managed_by else "without the label managed-by"
+    assert writer in ready(found).message
+
+
+def test_the_order_of_slices_does_not_matter() -> None:
+    """The stray one may come first, between the others, or last."""
+    slices = (of_rating(1), replace(of_rating(2), name="rating-2"), stray(), stray(port="x", name="another"))
+    claims = [desired([syncer()], [RATING], order).claims[REF] for order in itertools.permutations(slices)]
+    assert places(claims[0]) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+    assert all(serving(one).port_warnings == serving(claims[0]).port_warnings for one in claims)
+    assert all(serving(one).wanted == serving(claims[0]).wanted for one in claims)
+
+
+def test_a_stray_slice_without_endpoints_is_not_worth_a_warning() -> None:
+    """It says nothing."""
+    found = claim({}, (RATING,), (of_rating(1), replace(stray(), endpoints=())))
+    assert serving(found).warnings == ()
+
+
+def test_beside_the_controllers_empty_slice_a_stray_one_is_ignored_too() -> None:
+    """That slice has no ports, and shows all the same that the Service has no pods."""
+    empty = replace(of_rating(), ports=())
+    found = serving(claim({}, (RATING,), (empty, stray())))
+    assert (dict(found.verdicts), found.incomplete) == ({}, ())
+    assert "rating-stray" in found.port_warnings[0]
+
+
+def test_slices_of_a_service_without_a_selector_may_be_stray_as_well() -> None:
+    """One of the two by hand has the Service's port."""
+    by_hand = replace(RATING, selects=False)
+    found = claim({}, (by_hand,), (piece(endpoint(1, pod=None), port_name="api"), stray()))
+    assert places(found) == {"10.0.0.1:8080"}
+
+
+def test_many_stray_slices_make_a_short_message() -> None:
+    """A user could write thousands of them."""
+    found = claim({}, (RATING,), (of_rating(1), *(stray(name=f"stray-{number}") for number in range(20))))
+    assert (len(serving(found).port_warnings), serving(found).port_warnings[-1]) == (6, "and 15 more")
+
+
+def test_pods_in_a_slice_that_the_controller_has_not_written_again_are_kept() -> None:
+    """A port was renamed. The controller writes one slice after the other, and an end in between is no end."""
+    found = world()
+    found.cluster.apply(service("rating", WEB), of_rating(1, port="web"), replace(of_rating(2, 3), name="old"))
+    found.cluster.apply(replace(of_rating(4), name="old-4", endpoints=(endpoint(4, terminating=True),)))
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP"}
+    assert "ports that Service rating had before" in ready(found).message or True
+    found.cluster.apply(replace(of_rating(2, 3, port="web"), name="old"))
+    found.cluster.slices = [one for one in found.cluster.slices if one.name != "old-4"]
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP", C: "UP"}
+
+
+# --- Staying at the registered number ---------------------------------------------------------------------------------
+
+
+def test_an_app_stays_at_its_port_when_a_service_for_metrics_is_added() -> None:
+    """Pods come and go, in passes of processes that remember nothing. The condition says what to do."""
+    found = world()
+    found.cluster.apply(METRICS, of_metrics(2, 3))
+    assert rolled_out(found) == {B, C}
+    assert ready(found).status.value == "True"
+    assert "rating (8080), rating-metrics (9090): name one in spec.port. Until then port 8080" in ready(found).message
+
+
+def test_an_app_stays_at_its_port_when_the_port_is_renamed() -> None:
+    """The spec names a port that no Service has any more."""
+    found = world(port="api")
+    found.cluster.apply(service("rating", WEB))
+    assert rolled_out(found, of_rating(2, 3, port="web")) == {B, C}
+    assert "no Service has the port 'api': rating has web (80); name one of these in spec.port" in ready(found).message
+
+
+def test_an_app_stays_at_its_port_while_no_slice_is_written_again() -> None:
+    """The Service has the new name already, and all of its slices have the old one."""
+    found = world()
+    found.cluster.apply(service("rating", WEB))
+    assert rolled_out(found) == {B, C}
+    assert "do not have its port web yet: rating-abc has api (8080)" in ready(found).message
+
+
+def test_an_app_stays_at_its_port_when_the_service_gets_a_second_one() -> None:
+    """Neither is called http."""
+    found = world()
+    found.cluster.apply(service("rating", API, ServicePort(name="admin", port=9000)))
+    assert rolled_out(found) == {B, C}
+    assert "Service rating has the ports api (80), admin (9000): name one in spec.port" in ready(found).message
+
+
+def test_an_app_stays_at_its_port_beside_a_headless_service_with_another() -> None:
+    """The pods are the same."""
+    found = world()
+    peers = service("rating-peers", ServicePort(name="peers", port=7800), cluster_ips=("None",))
+    found.cluster.apply(peers, replace(of_metrics(2, 3), service="rating-peers", name="peers"))
+    found.cluster.slices = [
+        replace(one, ports=(EndpointPort(name="peers", port=7800),)) if one.name == "peers" else one
+        for one in found.cluster.slices
+    ]
+    assert rolled_out(found) == {B, C}
+
+
+BOTH = (RATING, METRICS)
+BOTH_SLICES = (of_rating(1, 2), of_metrics(1, 2))
+
+
+@pytest.mark.parametrize("standing", [(), (7000,), (8080, 9090)])
+def test_without_one_port_number_that_the_pods_still_have_a_syncer_is_not_served(standing: tuple[int, ...]) -> None:
+    """Nothing is registered, or on a port that is gone, or on both."""
+    found = claim({}, BOTH, BOTH_SLICES, *standing)
+    assert isinstance(found, NotServed)
+    assert found.reason == "AmbiguousService"
+
+
+def test_a_new_name_is_not_taken_for_a_number() -> None:
+    """Nothing is registered on a secure port, so a missing one does not stay anywhere."""
+    found = claim({"port": 80, "securePort": "https"}, (RATING,), (of_rating(1),), 8080)
+    assert isinstance(found, NotServed)
+    assert found.reason == "NoSuchPort"
+
+
+def test_each_port_stays_by_itself() -> None:
+    """The secure port was renamed, the plain one was not."""
+    tls = ServicePort(name="https", port=443, target=8443)
+    ports = (EndpointPort(name="api", port=8080), EndpointPort(name="tls", port=8443))
+    found = FakeWorld()
+    found.cluster.apply(syncer(port="api", securePort="tls"), service("rating", API, replace(tls, name="tls")))
+    found.cluster.apply(replace(of_rating(1), ports=ports))
+    found.run()
+    found.cluster.apply(
+        service("rating", API, tls), replace(of_rating(1, 2), ports=(ports[0], EndpointPort(name="https", port=8443)))
+    )
+    found.run()
+    registered = {one.instance.ip_addr: one.instance.secure_port.number for one in found.registry.held.values()}
+    assert registered == {"10.0.0.1": 8443, "10.0.0.2": 8443}
+    assert "no Service has the port 'tls'" in ready(found).message
+
+
+def test_pods_on_another_port_keep_their_instances_while_a_syncer_stays() -> None:
+    """It is unknown where they listen. A pod that terminates goes."""
+    green = service("rating-green", ServicePort(name="api", port=80, target="api"))
+    lost = replace(piece(endpoint(2), endpoint(3, terminating=True, ready=False), service="rating-green"), ports=())
+    other_family = replace(of_rating(4), name="rating-6", address_type="IPv6")
+    slices = (of_rating(1), other_family, replace(lost, managed_by=SLICE_CONTROLLER))
+    found = serving(claim({}, (RATING, green), slices, 8080))
+    assert places(found) == {"10.0.0.1:8080"}
+    assert found.keeps(stored(instance(2))) == "pod rating-2 does not listen on the port at which its syncer stays"
+    assert found.keeps(stored(instance(3))) is None
+    assert "pod rating-2 has no container port named api" in found.port_warnings[0]
+
+
+def test_services_of_type_external_name_have_no_part_in_it() -> None:
+    """Their slices prove nothing."""
+    alias = replace(METRICS, type="ExternalName")
+    found = claim(
+        {}, (*BOTH, replace(alias, name="alias")), (*BOTH_SLICES, replace(of_metrics(5), service="alias")), 8080
+    )
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+
+
+def test_a_service_without_a_slice_may_have_the_port() -> None:
+    """Its pods are unknown, so nothing is removed for that."""
+    found = serving(claim({}, (*BOTH, service("rating-new", API)), BOTH_SLICES, 8080))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+    assert [one.reason for one in found.incomplete] == ["NoEndpointSlices"]
+
+
+def test_while_eureka_cannot_be_read_nothing_is_decided() -> None:
+    """The syncer is not served, as before it had instances. What stands is left alone."""
+    found = world()
+    found.cluster.apply(METRICS, of_metrics(2, 3), of_rating(2, 3))
+    found.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="down")
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP"}
+    assert [call for call in found.wire.writes() if call.split()[0] in ("register", "cancel")] == []
+
+
+def test_a_renamed_syncer_stays_at_the_port_of_the_one_before() -> None:
+    """The ids are the same, with the old name in their marks. The new syncer takes them over in one pass."""
+    found = world()
+    found.cluster.apply(METRICS, of_metrics(1, 2), syncer("renamed", created=2000))
+    found.run()
+    found.cluster.delete(REF)
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP"}
+    marks = {one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    assert marks == {f"{NS}/renamed"}
+
+
+def test_another_living_syncer_of_the_app_lends_its_port_to_nobody() -> None:
+    """Its pods are others. The new syncer never resolved a port."""
+    found = world(selector={"service": "rating"}, appName="rating")
+    new = syncer("new", created=2000, selector={"matchLabels": {"new": "yes"}}, appName="rating")
+    labelled = [replace(one, name=f"new-{one.name}", labels={"new": "yes"}) for one in BOTH]
+    pods = [
+        replace(of_rating(5), service="new-rating", name="5"),
+        replace(of_metrics(5), service="new-rating-metrics", name="6"),
+    ]
+    found.cluster.apply(new, *labelled, *pods)
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP"}
+
+
+def test_a_claim_is_made_again_when_eureka_answers_otherwise() -> None:
+    """It is used again while its instances have the same port, and no longer."""
+    earlier, seen_now = EarlierClaims(), view([syncer()], BOTH, BOTH_SLICES)
+
+    def made(*standing: int) -> Claim:
+        listed = {key(9, port=port): stored(instance(9, port=port)) for port in standing}
+        return claim_all(seen_now, replace(NAMING, listed=listed), Scope(), earlier).claims[REF]
+
+    first = serving(made(8080))
+    assert serving(made(8080)).verdicts is first.verdicts
+    assert isinstance(made(), NotServed)
+    assert isinstance(made(8080, 9090), NotServed)
+    assert places(made(9090)) == {"10.0.0.1:9090", "10.0.0.2:9090"}
+
+
+def test_instances_without_a_readable_mark_are_passed_over() -> None:
+    """Nobody knows whose they are."""
+    listed = {key(9): seen(key(9))}
+    found = claim_all(view([syncer()], BOTH, BOTH_SLICES), replace(NAMING, listed=listed), Scope()).claims[REF]
+    assert isinstance(found, NotServed)
+
+
+# --- A port called http -----------------------------------------------------------------------------------------------
+
+HTTP = service("rating")
+HTTP_SLICE = of_rating(1, 2, port="http")
+
+
+def test_a_port_called_http_comes_before_the_only_port_of_another_service() -> None:
+    """For a pod behind both. The message has nothing to say."""
+    found = serving(claim({}, (HTTP, METRICS), (HTTP_SLICE, of_metrics(1, 2))))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+    assert found.warnings == ()
+
+
+def test_a_pod_behind_the_other_service_alone_is_not_registered_on_its_port() -> None:
+    """A job with the labels of the app has a port for metrics and no other."""
+    found = claim({}, (HTTP, METRICS), (HTTP_SLICE, of_metrics(1, 2, 3)))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+
+
+def test_a_service_with_other_pods_keeps_its_port() -> None:
+    """Nothing is ambiguous."""
+    found = claim({}, (HTTP, METRICS), (HTTP_SLICE, of_metrics(3)))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:9090"}
+
+
+def test_an_app_that_is_registered_on_another_port_stays_there() -> None:
+    """A Service with a port http was added, such as one for administrators."""
+    admin = service("rating-admin", ServicePort(name="http", port=80, target=9000))
+    slices = (of_rating(1, 2), replace(piece(endpoint(1), endpoint(2), service="rating-admin", port=9000)))
+    assert places(claim({}, (RATING, admin), slices, 8080)) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+    assert places(claim({}, (RATING, admin), slices)) == {"10.0.0.1:9000", "10.0.0.2:9000"}
+    assert places(claim({}, (RATING, admin), slices, 7000)) == {"10.0.0.1:9000", "10.0.0.2:9000"}
+
+
+def test_apps_that_are_named_by_their_services_keep_the_name_with_the_port() -> None:
+    """Without an app name in the spec, the Service for metrics would give another one."""
+    spec = {"selector": {"matchLabels": {"app": "rating"}}}
+    assert serving(claim(spec, (HTTP, METRICS), (HTTP_SLICE, of_metrics(1, 2)))).apps == ("RATING",)
+
+
+# --- mode service -----------------------------------------------------------------------------------------------------
+
+
+def at_services(services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: int, **spec: Any) -> Claim:
+    return claim({"mode": "service", **spec}, services, slices, *standing)
+
+
+OTHER_IP = replace(METRICS, cluster_ips=("10.96.0.2",))
+
+
+def test_in_mode_service_a_port_called_http_comes_first() -> None:
+    """The Service for metrics is no second address of the app."""
+    assert places(at_services((HTTP, OTHER_IP), (HTTP_SLICE, of_metrics(1, 2)))) == {"10.96.0.1:80"}
+
+
+def test_in_mode_service_the_registered_port_stays() -> None:
+    """With a Service for metrics, a renamed port, or a second port."""
+    beside = at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 80)
+    renamed = at_services((service("rating", WEB),), (of_rating(1, port="web"),), 80, port="api")
+    second = at_services((service("rating", API, ServicePort(name="admin", port=81)),), (of_rating(1),), 80)
+    for found in (beside, renamed, second):
+        assert places(found) == {"10.96.0.1:80"}
+        assert "Until then port 80 is served on" in serving(found).warnings[0]
+    assert isinstance(at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 80, 9090), NotServed)
+    assert isinstance(at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 7000), NotServed)
+    assert isinstance(at_services((service("rating", WEB),), (of_rating(1),), 7000, port="api"), NotServed)
+
+
+def test_in_mode_service_a_registered_second_service_is_not_dropped_for_http() -> None:
+    """Both were registered before a pod came behind both."""
+    found = at_services((HTTP, OTHER_IP), (HTTP_SLICE, of_metrics(1, 2)), 80, 9090)
+    assert isinstance(found, NotServed)
+    assert found.reason == "AmbiguousService"
+
+
+# --- Two processes at one address -------------------------------------------------------------------------------------
+
+
+def process(number: int, secure: int = 0, *, name: str = "") -> EndpointSlice:
+    """A slice by hand, with one address and its ports."""
+    named = (("http", number), ("https", secure))
+    ports = tuple(EndpointPort(name=called, port=port) for called, port in named if port)
+    return replace(piece(endpoint(7, pod=None), name=name or f"hand-{number or secure}"), ports=ports)
+
+
+BY_HAND = replace(HTTP, selects=False)
+
+
+def test_two_ports_at_one_address_are_two_instances() -> None:
+    """An endpoint is an address and a port. The same one in two slices counts once."""
+    slices = (process(8080), process(8081), process(8081, name="again"))
+    found = serving(claim({}, (BY_HAND,), slices))
+    assert places(found) == {"10.0.0.7:8080", "10.0.0.7:8081"}
+    assert found.endpoints == 2
+
+
+def test_a_pod_in_two_slices_of_its_service_counts_once() -> None:
+    """A slice per family, or while endpoints move from one slice to the other."""
+    found = claim({}, (HTTP,), (HTTP_SLICE, replace(HTTP_SLICE, name="again")))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
+
+
+def test_two_ports_of_one_address_with_two_names_are_ambiguous() -> None:
+    """The second may be the port for metrics of the same process. A port called http comes first."""
+    metrics = replace(METRICS, selects=False)
+    beside = replace(process(9090), service="rating-metrics", ports=(EndpointPort(name="metrics", port=9090),))
+    assert places(claim({}, (BY_HAND, metrics), (process(8080), process(8081), beside))) == {
+        "10.0.0.7:8080",
+        "10.0.0.7:8081",
+    }
+    api = replace(RATING, selects=False)
+    by_name = replace(process(8080), ports=(EndpointPort(name="api", port=8080),))
+    found = claim({}, (api, metrics), (by_name, beside))
+    assert isinstance(found, NotServed)
+    assert found.reason == "AmbiguousService"
+
+
+TLS = replace(BY_HAND, ports=(*HTTP.ports, ServicePort(name="https", port=443)))
+ENCRYPTED = {"port": "http", "securePort": "https"}
+
+
+def test_each_process_has_the_secure_port_of_its_slice() -> None:
+    """The other one's would lead callers to the other process."""
+    found = serving(claim(ENCRYPTED, (TLS,), (process(8080, 8443), process(8081, 8444))))
+    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    assert pairs == {(8080, 8443), (8081, 8444)}
+
+
+def test_one_process_may_have_its_ports_in_two_slices() -> None:
+    """Only one at its address."""
+    found = serving(claim(ENCRYPTED, (TLS,), (process(8080), process(0, 8443))))
+    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    assert pairs == {(8080, 8443)}
+
+
+def test_a_process_without_its_secure_port_is_kept_as_it_is() -> None:
+    """Which of the two has it is unknown."""
+    found = serving(claim(ENCRYPTED, (TLS,), (process(8080), process(8081), process(0, 8443))))
+    assert (dict(found.wanted), set(found.of(Kept))) == ({}, {key(7), key(7, port=8081)})
+    bare = replace(instance(7, port=8082), metadata={})
+    assert found.keeps(stored(bare)) == "endpoint 10.0.0.7 has no port 'http' (yet)"
+
+
+# --- What the sentence blames -----------------------------------------------------------------------------------------
+
+
+def test_slices_of_host_names_are_told_and_prove_nothing() -> None:
+    """Mode pod needs IP addresses. What stands is kept."""
+    hosts = replace(piece(endpoint(1, pod=None, address="rating.example.com")), address_type="FQDN")
+    found = claim({}, (BY_HAND,), (hosts,))
+    assert isinstance(found, NotServed)
+    assert "are of addressType FQDN, and mode pod registers IP addresses" in found.message
+    empty = claim({}, (BY_HAND,), (replace(hosts, endpoints=()),))
+    assert isinstance(empty, Serving)
+
+
+def test_the_object_to_correct_is_named() -> None:
+    """It is the slice of another writer, or the Service, and not the syncer."""
+    alone = claim({}, (BY_HAND,), (stray(),))
+    named = replace(HTTP, ports=(ServicePort(name="http", port=80, target="http"),))
+    lacking = claim({}, (named,), (replace(HTTP_SLICE, ports=()),))
+    late = claim({}, (HTTP,), (replace(HTTP_SLICE, ports=()),))
+    missing = claim({"port": "grpc"}, (HTTP,), (HTTP_SLICE,))
+    for found, edit in (
+        (alone, "endpointslice rating-stray"),
+        (lacking, "service rating"),
+        (late, "service rating"),
+        (missing, ""),
+    ):
+        assert isinstance(found, NotServed)
+        assert (found.reason, found.edit) == ("NoSuchPort", edit)
