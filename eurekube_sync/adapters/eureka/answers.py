@@ -147,9 +147,12 @@ class _SpringError(msgspec.Struct):  # without its `timestamp`: messages must no
     message: str = ""
 
 
+_SPRING_ERROR = msgspec.json.Decoder(_SpringError)
+
+
 def _reason_of(body: bytes, secrets: Collection[str]) -> str:
     try:
-        said = msgspec.json.decode(body, type=_SpringError)
+        said = _SPRING_ERROR.decode(body)
         text = said.message or said.error
     except UNREADABLE:  # Eureka's own body is text
         text = body[: 5 * LOOKED_AT].decode(errors="replace")
