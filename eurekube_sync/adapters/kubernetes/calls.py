@@ -118,7 +118,7 @@ class Calls:
                 raise ClusterDenied(
                     f"the Kubernetes API refused us (401), and the credentials could not be read again: {error}"
                 ) from error
-            except errors.ClusterCredentialsLate:
+            except errors.ClusterCredentialsMissing:
                 raise
             except ClusterUnavailable as error:
                 self._tries.count(NO_ANSWER)
