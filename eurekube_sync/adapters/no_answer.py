@@ -112,7 +112,8 @@ def _of_tls(error: ssl.SSLError) -> NoAnswer:
     name = (error.reason or "").upper()
     said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
-        trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
+        # Of a known authority: it was revoked, say, or is for another purpose.
+        trouble = _UNTRUSTED.get(error.verify_code, f"is refused ({error.verify_message}): get another one for it")
         return NoAnswer(f"the server's certificate {trouble}")
     if name in _PLAIN:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"

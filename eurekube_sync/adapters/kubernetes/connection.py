@@ -25,6 +25,7 @@ from eurekube_sync.adapters.kubernetes.credentials import NO_CREDENTIALS, PROGRA
 from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, Chosen, choose, first_line
 from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.threads import in_side_thread
+from eurekube_sync.adapters.tls import verify_as_kubectl
 from eurekube_sync.adapters.tries import CHUNK, AnswerTime, bound_answers, read_whole
 from eurekube_sync.model.errors import (
     ClusterCredentialsMissing,
@@ -267,6 +268,7 @@ class ClientConnection:
         except Exception as error:
             verb = "read" if isinstance(error, OSError) else "used"
             raise ConfigurationError(f"{what} cannot be {verb}: {first_line(error)}") from error
+        verify_as_kubectl(rest.pool_manager)
         bound_answers(rest.pool_manager)
         self._warn_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager)
