@@ -167,7 +167,7 @@ class EurekaClient(Registry):
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
                 self._tries.count(NO_ANSWER)
-                error, again = answers.failure(failed, call)
+                error, again = answers.failure(failed, call, self._options.proxy_words)
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))

@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 from eurekube_sync import __version__
 from eurekube_sync.adapters.kubernetes.credentials import NO_CREDENTIALS, PROGRAM, credentials_of
 from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, Chosen, choose, first_line
-from eurekube_sync.adapters.no_answer import no_answer
+from eurekube_sync.adapters.no_answer import no_answer, proxy_named
 from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.adapters.tls import verify_as_kubectl
 from eurekube_sync.adapters.tries import CHUNK, AnswerTime, bound_answers, read_whole
@@ -92,6 +92,7 @@ class _Loaded(NamedTuple):
     reload_at: float = inf  # monotonic seconds; infinite: only after a 401
     missing: str = ""  # why there are no credentials, without which nothing is called
     headers: Mapping[str, str] = {}  # with the credentials
+    proxy: str = ""  # the proxy, as a message names it
 
 
 class _Reading(NamedTuple):
@@ -144,7 +145,7 @@ class ClientConnection:
                 chunks = answer.stream(CHUNK, decode_content=True)
                 body = read_whole(chunks, lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # ValueError: of a chunk of -5 bytes
-            why = no_answer(error).why
+            why = no_answer(error, proxy=loaded.proxy).why
             raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
         return Answer(
             status=int(answer.status),
@@ -250,7 +251,11 @@ class ClientConnection:
                 server = f"the server {host}, which lacks https:// before it"
                 raise ConfigurationError(f"the kubeconfig {self._paths} names {server}")
 
-        return self._connected(f"the kubeconfig {self._paths}", load)
+        loaded = self._connected(f"the kubeconfig {self._paths}", load)
+        if loaded.proxy and chosen.cluster.get("proxy-url"):
+            url = str(chosen.cluster["proxy-url"])
+            return loaded._replace(proxy=proxy_named(url, "proxy-url in the kubeconfig"))
+        return loaded
 
     def _connected(self, what: str, load: Callable[..., None]) -> _Loaded:
         """Return a pool of connections as `load` configures it."""
@@ -271,7 +276,9 @@ class ClientConnection:
         verify_as_kubectl(rest.pool_manager)
         bound_answers(rest.pool_manager)
         self._warn_unverified(configuration)
-        return _Loaded(configuration, rest.pool_manager)
+        used = rest.pool_manager.proxy is not None  # NO_PROXY may rule it out
+        proxy = proxy_named(configuration.proxy, _variable_with(configuration.proxy)) if used else ""
+        return _Loaded(configuration, rest.pool_manager, proxy=proxy)
 
     def _warn_unverified(self, configuration: Any) -> None:
         """Warn once; urllib3 would warn at every call."""
@@ -295,6 +302,15 @@ def _import_no_more_than_is_used() -> None:
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
             sys.modules[name] = module_from_spec(spec)
+
+
+def _variable_with(proxy: str) -> str:
+    """Return the name of the environment variable that holds this proxy. Lower case comes first, as in
+    `urllib.request.getproxies`."""
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        if os.environ.get(name) == proxy:
+            return name
+    return "the environment"
 
 
 def _headers(configuration: Any) -> Mapping[str, str]:
