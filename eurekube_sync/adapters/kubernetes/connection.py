@@ -246,6 +246,8 @@ class ClientConnection:
             load_kube_config_from_dict(  # type: ignore[no-untyped-call]
                 document, client_configuration=client_configuration, persist_config=False
             )
+            if chosen.cluster.get("proxy-url"):  # version 35 leaves it out
+                client_configuration.proxy = str(chosen.cluster["proxy-url"])
             host = client_configuration.host
             if not host.startswith(("http://", "https://")):
                 server = f"the server {host}, which lacks https:// before it"
