@@ -1,4 +1,5 @@
-"""Authorities whose certificates Python's strict verification refuses, and every other program accepts."""
+"""Authorities whose certificates Python's strict verification refuses, and every other program
+accepts."""
 
 from __future__ import annotations
 

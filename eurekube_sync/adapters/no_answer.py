@@ -47,7 +47,8 @@ class NoAnswer(NamedTuple):
 
 
 def proxy_named(url: str, origin: str) -> str:
-    """Return words for a proxy: its address without a login, and the option or variable that names it."""
+    """Return words for a proxy: its address without a login, and the option or variable that names
+    it."""
     try:
         parts = urlsplit(url if "//" in url else f"http://{url}")
         host, port = parts.hostname or "", parts.port
@@ -58,8 +59,8 @@ def proxy_named(url: str, origin: str) -> str:
 
 
 def no_answer(error: BaseException, server: str = "the server", proxy: str = "") -> NoAnswer:
-    """Explain an error of urllib3 or `requests`, in words that are the same in each pass: no seconds, no bytes. `proxy`
-    is what `proxy_named` returns."""
+    """Explain an error of urllib3 or `requests`, in words that are the same in each pass: no
+    seconds, no bytes. `proxy` is what `proxy_named` returns."""
     from urllib3 import exceptions
 
     found = _causes(error)

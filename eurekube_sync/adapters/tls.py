@@ -1,4 +1,5 @@
-"""How the certificates of both servers, and of a proxy, are verified: as kubectl, curl and Java clients do."""
+"""How the certificates of both servers, and of a proxy, are verified: as kubectl, curl and Java
+clients do."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from typing import Any
 
 
 def verify_as_kubectl(manager: Any) -> None:
-    """Make the TLS connections of a urllib3 pool manager verify chain, name and time, and not the form of certificates.
+    """Make the TLS connections of a urllib3 pool manager verify chain, name and time, and not the
+    form of certificates.
 
-    Since Python 3.13, `VERIFY_X509_STRICT` is on by default (https://docs.python.org/3/whatsnew/3.13.html#ssl). It
-    refuses a certificate without an authority key identifier, as those of EKS, or an authority without key usage.
+    Since Python 3.13, `VERIFY_X509_STRICT` is on by default
+    (https://docs.python.org/3/whatsnew/3.13.html#ssl). It refuses a certificate without an
+    authority key identifier, as those of EKS, or an authority without key usage.
     """
     pool = manager.pool_classes_by_scheme["https"]
     connection = pool.ConnectionCls
@@ -39,7 +42,8 @@ def _names_authorities(connection: Any) -> bool:
 
 
 def _context(connection: Any, *, with_authorities: bool) -> ssl.SSLContext:
-    """Return urllib3's own context for a connection, with its authorities or those of the system if asked."""
+    """Return urllib3's own context for a connection, with its authorities or those of the system if
+    asked."""
     from urllib3.util import ssl_
 
     context = ssl_.create_urllib3_context(

@@ -60,8 +60,8 @@ class ClusterUnavailable(ClusterError):
 
 
 class ClusterCredentialsMissing(ClusterUnavailable):
-    """The kubeconfig names credentials, and does not yield any, or not in time. Another try would fail in the same way,
-    and the next pass may not."""
+    """The kubeconfig names credentials, and does not yield any, or not in time. Another try would
+    fail in the same way, and the next pass may not."""
 
 
 class ClusterDenied(ClusterError):

@@ -1,4 +1,5 @@
-"""Certificates that strict verification refuses, on embedded and real servers: kubectl, curl and Java accept them."""
+"""Certificates that strict verification refuses, on embedded and real servers: kubectl, curl and
+Java accept them."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_kubernetes_with_such_a_certificate_is_called(kind: str, issued: Issued,
 
 @pytest.mark.parametrize("fault", ["authority", "name", "time"])
 def test_chain_name_and_time_are_verified(fault: str, tmp_path: Path) -> None:
-    """Nothing but the form is left out, for both servers. Only an unknown authority has to be given."""
+    """Nothing but the form is left out, for both servers. Only an unknown authority has to be
+    given."""
     trusted, stranger = Authority(folder=tmp_path), Authority(folder=tmp_path, name="stranger")
     ca_file = stranger.ca_file if fault == "authority" else trusted.ca_file
     certificate, key = trusted.issue("elsewhere.test" if fault == "name" else HOST, expired=fault == "time")

@@ -1,5 +1,5 @@
-"""A kubeconfig that names credentials and yields none: nothing is called, on the embedded and on the real API, which
-lets anonymous callers in."""
+"""A kubeconfig that names credentials and yields none: nothing is called, on the embedded and on
+the real API, which lets anonymous callers in."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def test_nothing_is_called_without_the_named_credentials(
     case: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The source is Unknown, with the program's own words and no secret. Nothing else is printed."""
+    """The source is Unknown, with the program's own words and no secret. Nothing else is
+    printed."""
     user, sentence = FAILING[case]
     cluster = subject.cluster(subject.kubeconfig(user=user))
     for found in (cluster.identity(), cluster.list_services(None).elsewhere):
@@ -124,7 +125,8 @@ def test_an_empty_token_file_is_no_credential(
     content: str,
     tmp_path: Path,
 ) -> None:
-    """As while it is written. It is read again, and a token in the kubeconfig is used beside it, as by kubectl."""
+    """As while it is written. It is read again, and a token in the kubeconfig is used beside it, as
+    by kubectl."""
     file = tmp_path / "token"
     file.write_text(content)
     cluster = subject.cluster(subject.kubeconfig(user={"tokenFile": str(file)}), again_seconds=0)
@@ -175,7 +177,8 @@ def test_a_program_that_failed_runs_again(subject: Subject, tmp_path: Path) -> N
 
 
 def test_two_connections_need_one_run(subject: Subject, tmp_path: Path) -> None:  # noqa: F811 - the fixture
-    """The lock has a connection of its own. A token that lives for less than five minutes is used until it ends."""
+    """The lock has a connection of its own. A token that lives for less than five minutes is used
+    until it ends."""
     runs = tmp_path / "runs"
     end = datetime.fromtimestamp(time.time() + 120, UTC).isoformat().replace("+00:00", "Z")
     given = json.dumps(credential(token=subject.token, expirationTimestamp=end))

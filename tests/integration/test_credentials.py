@@ -1,4 +1,5 @@
-"""Credentials of the kubeconfig that fail, between real servers: the API lets anonymous callers in."""
+"""Credentials of the kubeconfig that fail, between real servers: the API lets anonymous callers
+in."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ VERSION = "client.authentication.k8s.io/v1"
 
 
 class Login:
-    """A kubeconfig with a program for the token, which fails until `works` exists, and counts its runs."""
+    """A kubeconfig with a program for the token, which fails until `works` exists, and counts its
+    runs."""
 
     def __init__(self, program: Program, *, expires: str = "2099-01-01T00:00:00Z") -> None:
         folder = program.folder
@@ -53,7 +55,8 @@ def statuses(program: Program, registry: Registry, addresses: list[str]) -> list
 def test_a_daemon_whose_credentials_fail_at_its_start_tries_again(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """It calls nothing until the program for the credentials works, and registers everything then."""
+    """It calls nothing until the program for the credentials works, and registers everything
+    then."""
     addresses = give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
     login = Login(program)
@@ -74,7 +77,8 @@ def test_a_daemon_whose_credentials_fail_at_its_start_tries_again(
 def test_a_pass_without_credentials_renews_and_removes_nothing(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The exit code is that of a cluster that cannot be read. A deleted syncer changes nothing until it can."""
+    """The exit code is that of a cluster that cannot be read. A deleted syncer changes nothing
+    until it can."""
     addresses = give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
     program.good()
@@ -94,8 +98,8 @@ def test_a_pass_without_credentials_renews_and_removes_nothing(
 def test_a_program_for_the_credentials_runs_once_in_a_pass(
     program: Program, kubernetes_world: KubernetesWorld, lock: str
 ) -> None:
-    """Its token lives for less than five minutes, or has ended already by our clock, and the lock has a connection of
-    its own."""
+    """Its token lives for less than five minutes, or has ended already by our clock, and the lock
+    has a connection of its own."""
     give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
     login = Login(program, expires="2020-01-01T00:00:00Z")

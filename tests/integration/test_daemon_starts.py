@@ -1,5 +1,5 @@
-"""A daemon is started many times between two real Eureka servers, and lives through its first passes: its first calls
-are made at once, in several threads.
+"""A daemon is started many times between two real Eureka servers, and lives through its first
+passes: its first calls are made at once, in several threads.
 
 EUREKUBE_SYNC_TEST_STARTS is the number of starts with batches, and of those without.
 """
@@ -61,8 +61,8 @@ def program(
 def test_every_start_of_a_daemon_lives_through_its_first_passes(
     program: Program, batch: str, kubernetes_world: KubernetesWorld
 ) -> None:
-    """With batches and with single calls, each start makes its passes, and SIGTERM ends it with exit code 0. Every
-    fourth start finds nothing registered."""
+    """With batches and with single calls, each start makes its passes, and SIGTERM ends it with
+    exit code 0. Every fourth start finds nothing registered."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     program.batch = batch

@@ -1,6 +1,7 @@
-"""Connections to the Kubernetes API by the official client, imported when needed: its service accounts, TLS, proxies
-and connection pool, but not its call methods, which differ in its versions 35, 36 and 37. It would log a credentials
-program that fails, and call anonymously, so we run the program ourselves (`credentials`)."""
+"""Connections to the Kubernetes API by the official client, imported when needed: its service
+accounts, TLS, proxies and connection pool, but not its call methods, which differ in its versions
+35, 36 and 37. It would log a credentials program that fails, and call anonymously, so we run the
+program ourselves (`credentials`)."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Connection(Protocol):  # safe in several threads
         """Try once. Raise ClusterUnavailable without a whole answer in time, ClusterTooLarge for one too large."""
 
     def renew(self, within: AnswerTime) -> None:
-        """Load the credentials again, after a 401. Raise ConfigurationError, or ClusterCredentialsMissing."""
+        """Load the credentials again, after a 401. Raise ConfigurationError, or
+        ClusterCredentialsMissing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class ConnectionSettings:
     threads: int = 8
     start_seconds: float = 180.0  # for the kubeconfig's program for credentials, which may ask a person
     hang_seconds: float = 180.0  # after which a hanging program is started again; doubled each time
-    again_seconds: float = 5.0  # for which a program does not run again, whatever it gave: less than between two passes
+    again_seconds: float = 5.0  # in which a program does not run twice: shorter than a usual pass
 
 
 _log = logging.getLogger(__name__)
@@ -212,7 +214,8 @@ class ClientConnection:
         return loaded
 
     def _load(self) -> _Loaded:
-        """Load the configuration, and the credentials if there are any. Raise ConfigurationError."""
+        """Load the configuration, and the credentials if there are any. Raise
+        ConfigurationError."""
         _import_no_more_than_is_used()
         if self._in_cluster:
             from kubernetes.config.incluster_config import load_incluster_config
@@ -221,7 +224,8 @@ class ClientConnection:
             return self._connected(what, load_incluster_config)
         chosen = choose(self._paths, self._settings.context)
         self._by_program = "exec" in chosen.user or "auth-provider" in chosen.user
-        # Faults of the cluster end a start. Faults of the credentials may pass, and a daemon waits for that.
+        # Faults of the cluster end a start. Faults of the credentials may pass by themselves, and a
+        # daemon waits for that.
         without = self._of_kubeconfig(chosen, {})
         again_at = time.monotonic() + self._settings.again_seconds
         try:
@@ -307,8 +311,8 @@ def _import_no_more_than_is_used() -> None:
 
 
 def _variable_with(proxy: str) -> str:
-    """Return the name of the environment variable that holds this proxy. Lower case comes first, as in
-    `urllib.request.getproxies`."""
+    """Return the name of the environment variable that holds this proxy. Lower case comes first, as
+    in `urllib.request.getproxies`."""
     for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         if os.environ.get(name) == proxy:
             return name
@@ -316,7 +320,8 @@ def _variable_with(proxy: str) -> str:
 
 
 def _headers(configuration: Any) -> Mapping[str, str]:
-    """Return the headers with the credentials, without a line end after a token, as kubectl does."""
+    """Return the headers with the credentials, without a line end after a token, as kubectl
+    does."""
     try:
         settings = configuration.auth_settings()
     except Exception as error:

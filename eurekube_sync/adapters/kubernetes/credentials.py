@@ -1,7 +1,9 @@
-"""The credentials that a user of a kubeconfig names: a token, a file with one, a certificate, or a program (`exec`).
+"""The credentials that a user of a kubeconfig names: a token, a file with one, a certificate, or a
+program (`exec`).
 
-A user that names credentials and yields none is an error. The call would be anonymous, and the API may answer it: then
-it forbids everything, and a right for `system:anonymous` would seem to be the cure.
+A user that names credentials and yields none is an error. The call would be anonymous, and the API
+may answer it: then it forbids everything, and a right for `system:anonymous` would seem to be the
+cure.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ _NAMES = (
     "username",
     "password",
 )
-"""What names credentials, also without a value, as a template leaves it without its variable. An `auth-provider` is
-left to the official client."""
+"""What names credentials, also without a value, as a template leaves it without its variable. An
+`auth-provider` is left to the official client."""
 _LONGEST = 300  # characters of a program's or a person's words
 _LARGEST = 1024 * 1024  # bytes of a file with a token
 _LOG_HEAD = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ", re.MULTILINE)  # klog's, with a time
@@ -51,8 +53,8 @@ class Credentials(NamedTuple):
 
 
 def credentials_of(user: Mapping[str, Any], cluster: Mapping[str, Any], again: float) -> Credentials:
-    """Return the user's credentials. A program that ended less than `again` seconds ago does not run once more. Raise
-    ClusterCredentialsMissing, also if it did not give any."""
+    """Return the user's credentials. A program that ended less than `again` seconds ago does not
+    run once more. Raise ClusterCredentialsMissing, also if it did not give any."""
     named = [name for name in _NAMES if name in user]
     if not named or "auth-provider" in user:
         return Credentials(user, inf)
@@ -78,7 +80,8 @@ def _has_certificate(user: Mapping[str, Any]) -> bool:
 
 
 def _token(user: Mapping[str, Any]) -> str:
-    """Return the token of the file, else the one in the kubeconfig, as kubectl does; empty if the user names none."""
+    """Return the token of the file, else the one in the kubeconfig, as kubectl does; empty if the
+    user names none."""
     fixed = str(user.get("token") or "").strip()
     path = user.get("tokenFile")
     if not path:
@@ -102,7 +105,8 @@ def _missing(why: str) -> ClusterCredentialsMissing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Program:
-    """See https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins."""
+    """See
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins."""
 
     command: str
     arguments: tuple[str, ...]
@@ -157,7 +161,8 @@ class _Program:
         return self._read(done.stdout)
 
     def _read(self, printed: bytes) -> Credentials:
-        """Read the ExecCredential that it printed. An error shows nothing of it, because it may be a secret."""
+        """Read the ExecCredential that it printed. An error shows nothing of it, because it may be
+        a secret."""
         try:
             document = json.loads(printed)
         except (ValueError, RecursionError):
@@ -221,13 +226,14 @@ class _Result(NamedTuple):
 
 
 _results: dict[_Program, _Result] = {}
-"""What each program gave last. All connections of the process share it: the lock and the passes need one run."""
+"""What each program gave last. All connections of the process share it: the lock and the passes
+need one run."""
 _results_lock = threading.Lock()
 
 
 def _remembered(program: _Program, again: float) -> Credentials:
-    """Return what the program gave. It runs if it is not known, or after `again` seconds. While it runs it has no lock,
-    because it may hang."""
+    """Return what the program gave. It runs if it is not known, or after `again` seconds. While it
+    runs it has no lock, because it may hang."""
     with _results_lock:
         result = _results.get(program)
     if result is None or time.monotonic() - result.at >= again:

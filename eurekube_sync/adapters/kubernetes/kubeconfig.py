@@ -34,8 +34,8 @@ class Chosen(NamedTuple):
 
 
 def choose(paths: str, context: str) -> Chosen:
-    """Read the kubeconfig, and return the parts of the context, or of the current one. In several files, the first
-    part of a name counts. Raise ConfigurationError."""
+    """Read the kubeconfig, and return the parts of the context, or of the current one. In several
+    files, the first part of a name counts. Raise ConfigurationError."""
     contexts: dict[str, Mapping[str, Any]] = {}
     clusters: dict[str, Mapping[str, Any]] = {}
     users: dict[str, Mapping[str, Any]] = {}
@@ -68,8 +68,8 @@ def _lacks_part(paths: str, kind: str, name: object, context: str) -> Configurat
 
 
 def _absolute(entry: Mapping[str, Any], names: Sequence[str], file: Path) -> Mapping[str, Any]:
-    """Return an entry with paths that do not depend on the folder of its file. A command without a slash is looked for
-    in PATH."""
+    """Return an entry with paths that do not depend on the folder of its file. A command without a
+    slash is looked for in PATH."""
     folder = file.absolute().parent
     changed: dict[str, Any] = {name: str(folder / str(entry[name])) for name in names if entry.get(name)}
     program = entry.get("exec")

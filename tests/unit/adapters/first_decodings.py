@@ -1,8 +1,10 @@
-"""A program that decodes for the first time in two threads at once, in children of a process that has decoded nothing.
+"""A program that decodes for the first time in two threads at once, in children of a process that
+has decoded nothing.
 
-msgspec builds what it keeps of a type at the type's first use. While it does, it calls functions of Python, and there
-another thread may run, and meet a type that is built by half. A child stops one thread at each of these calls in turn,
-and lets another thread decode to its end there. So the result does not depend on luck.
+msgspec builds what it keeps of a type at the type's first use. While it does, it calls functions of
+Python, and there another thread may run, and meet a type that is built by half. A child stops one
+thread at each of these calls in turn, and lets another thread decode to its end there. So the
+result does not depend on luck.
 
 It prints what the children of each case did, as JSON: `{"case": ["ready"], ...}`.
 """
@@ -128,7 +130,8 @@ def _cases() -> Mapping[str, Decoding]:
 
 
 def outcomes(decoding: Decoding) -> list[str]:
-    """Return what the children did, each result once. There is a child for each call in which a type is built."""
+    """Return what the children did, each result once. There is a child for each call in which a
+    type is built."""
     found: dict[str, None] = {}
     stop_at = 1
     while True:
@@ -143,8 +146,8 @@ def outcomes(decoding: Decoding) -> list[str]:
 
 
 def _decode_twice(decoding: Decoding, stop_at: int) -> None:
-    """Decode in one thread, and at its call number `stop_at` of msgspec's functions in another. Then end the process:
-    with 0 if there were fewer calls."""
+    """Decode in one thread, and at its call number `stop_at` of msgspec's functions in another.
+    Then end the process: with 0 if there were fewer calls."""
     calls, stopped, ended = 0, threading.Event(), threading.Event()
 
     def watch(frame: FrameType, event: str, _argument: object) -> None:

@@ -1,5 +1,5 @@
-"""Two threads may decode to a type at once, also the first time: a build of msgspec's own data at first use would let
-the process die."""
+"""Two threads may decode to a type at once, also the first time: a build of msgspec's own data at
+first use would let the process die."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _PLAIN_TYPES = frozenset({"str", "int", "float", "bool", "datetime", "list", "di
 
 
 def test_no_first_decoding_builds_a_type() -> None:
-    """Each place that decodes finds its type built, in whatever thread it is first. No child ends by a signal."""
+    """Each place that decodes finds its type built, in whatever thread it is first. No child ends
+    by a signal."""
     program = [sys.executable, "-m", "tests.unit.adapters.first_decodings"]
     done = subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT)
     outcomes = json.loads(done.stdout)
@@ -44,7 +45,8 @@ def _calls(function: ast.AST) -> Iterator[ast.Call]:
 
 
 def _builds(call: ast.Call) -> bool:
-    """Whether a call is `Decoder(...)`, `decode(..., type=...)`, or `convert` to a type that is not plain."""
+    """Whether a call is `Decoder(...)`, `decode(..., type=...)`, or `convert` to a type that is not
+    plain."""
     called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     given = [keyword.value for keyword in call.keywords if keyword.arg == "type"]
     if called == "Decoder" or (called == "decode" and given):

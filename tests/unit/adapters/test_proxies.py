@@ -1,4 +1,5 @@
-"""A proxy that fails: the sentence names it, and the option or variable that has it, and no login."""
+"""A proxy that fails: the sentence names it, and the option or variable that has it, and no
+login."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def test_a_proxy_whose_certificate_is_not_trusted_is_named(tmp_path: Path) -> No
 def test_the_certificate_of_a_proxy_is_verified_as_that_of_a_server(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A certificate that strict verification refuses is accepted of a proxy, too: the proxy is asked."""
+    """A certificate that strict verification refuses is accepted of a proxy, too: the proxy is
+    asked."""
     verify_strictly(monkeypatch)
     issued = issue(kind, tmp_path, "localhost")
     with ConnectProxy(status=403, context=server_context(issued.certificate, issued.key)) as proxy:
