@@ -8,9 +8,11 @@ import re
 import socket
 import ssl
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.sources import Cause
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
@@ -44,8 +46,21 @@ class NoAnswer(NamedTuple):
     again: bool = False  # whether another try may help
 
 
-def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
-    """Explain an error of urllib3 or `requests`, in words that are the same in each pass: no seconds, no bytes."""
+def proxy_named(url: str, origin: str) -> str:
+    """Return words for a proxy: its address without a login, and the option or variable that names
+    it."""
+    try:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # what is wrong in it may be a part of its password
+        return f"the proxy of {origin}"
+    place = printable(f"[{host}]" if ":" in host else host)
+    return f"the proxy {parts.scheme}://{place}{'' if port is None else f':{port}'} of {origin}"
+
+
+def no_answer(error: BaseException, server: str = "the server", proxy: str = "") -> NoAnswer:
+    """Explain an error of urllib3 or `requests`, in words that are the same in each pass: no
+    seconds, no bytes. `proxy` is what `proxy_named` returns."""
     from urllib3 import exceptions
 
     found = _causes(error)
@@ -54,7 +69,7 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
         return any(isinstance(cause, kinds) for cause in found)
 
     if among(exceptions.ProxyError):
-        return _of_proxy(found)
+        return _of_proxy(found, proxy or "the proxy")
     for cause in found:
         if isinstance(cause, ssl.SSLError):
             return _of_tls(cause)
@@ -70,9 +85,7 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
     cut = among(exceptions.ProtocolError) and among(http.client.HTTPException, ValueError)
     if among(exceptions.DecodeError) or (cut and not among(http.client.BadStatusLine)):
         return NoAnswer("the answer broke off", again=True)
-    why = next((said for kind, said in _OF_CONNECTIONS if among(kind)), "the connection broke")
-    if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in found):
-        why = "the network has no route to that address"
+    why = _broken(found) or "the connection broke"
     return NoAnswer(why, f"check that {server} runs at this address", again=True)
 
 
@@ -98,22 +111,39 @@ def _causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _of_proxy(found: list[BaseException]) -> NoAnswer:
+def _broken(found: list[BaseException]) -> str:
+    """Return why a connection was not opened or broke; empty if that is not known."""
+    for cause in found:
+        if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
+            return "the network has no route to that address"
+    for kind, said in _OF_CONNECTIONS:
+        if any(isinstance(cause, kind) for cause in found):
+            return said
+    return ""
+
+
+def _of_proxy(found: list[BaseException], proxy: str) -> NoAnswer:
     """Read the proxy's status from `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
-    said = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
-    if said is None:
-        return NoAnswer("the proxy could not be reached", again=True)
-    if said[1] == "407":
-        return NoAnswer("the proxy asks for a login; put it into the proxy's URL", cause=Cause.DENIED)
-    return NoAnswer(f"the proxy refuses the call ({said[1]})", again=True)
+    for cause in found:
+        status = _TUNNEL_REFUSED.search(str(cause))
+        if status is not None and status[1] == "407":
+            return NoAnswer(f"{proxy} asks for a login; put it into the proxy's URL", cause=Cause.DENIED)
+        if status is not None:
+            return NoAnswer(f"{proxy} refuses the call ({status[1]})", again=True)
+    why = _broken(found)
+    for cause in found:
+        if isinstance(cause, ssl.SSLError):
+            why = _of_tls(cause, "the proxy").why
+    return NoAnswer(f"{proxy} could not be reached{f': {why}' if why else ''}", again=True)
 
 
-def _of_tls(error: ssl.SSLError) -> NoAnswer:
+def _of_tls(error: ssl.SSLError, whose: str = "the server") -> NoAnswer:
     name = (error.reason or "").upper()
     said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
-        trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
-        return NoAnswer(f"the server's certificate {trouble}")
+        # Of a known authority: it was revoked, say, or is for another purpose.
+        trouble = _UNTRUSTED.get(error.verify_code, f"is refused ({error.verify_message}): get another one for it")
+        return NoAnswer(f"{whose}'s certificate {trouble}")
     if name in _PLAIN:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"
         return NoAnswer(why, cause=Cause.UNUSABLE)

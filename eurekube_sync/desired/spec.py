@@ -107,6 +107,9 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     max_removal_percent: int | None = None  # of its UP instances in one pass; with evidence there is no limit
 
 
+_SPEC = msgspec.json.Decoder(Spec)  # for its type, which is built now
+
+
 class Syncer(Spec, frozen=True, kw_only=True):
     """A valid spec. `app_name` may be that of the selector."""
 
@@ -131,7 +134,7 @@ def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
     raw, wrong = _normal(syncer.spec), Faults()
     try:
-        spec = msgspec.convert(raw, Spec)
+        spec = msgspec.convert(raw, _SPEC.type)
     except msgspec.ValidationError as error:
         for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [((), str(error))]:
             wrong.add(path, fault, reason="InvalidSpec")

@@ -61,8 +61,9 @@ class ClusterUnavailable(ClusterError):
     cause = Cause.UNAVAILABLE  # transient (connection, timeout, 429, 5xx): another try may succeed
 
 
-class ClusterCredentialsLate(ClusterUnavailable):
-    """The credential plugin did not end in time. Another try would wait as long."""
+class ClusterCredentialsMissing(ClusterUnavailable):
+    """The kubeconfig names credentials, and does not yield any, or not in time. Another try would
+    fail in the same way, and the next pass may not."""
 
 
 class ClusterDenied(ClusterError):

@@ -58,9 +58,9 @@ class Subject:
         path.write_text(json.dumps(content))
         return str(path)
 
-    def cluster(self, kubeconfig: str = "") -> KubernetesCluster:
+    def cluster(self, kubeconfig: str = "", **options: Any) -> KubernetesCluster:
         """Our client."""
-        settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig())
+        settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig(), **options)
         return KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:

@@ -8,6 +8,7 @@ import base64
 import secrets
 import shutil
 import subprocess
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -73,10 +74,19 @@ class ApiServer(Server):
     name = "kube-apiserver"
     stop_seconds = 1.0
 
-    def __init__(self, *, etcd_url: str, service_accounts: bool = False, port: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        etcd_url: str,
+        service_accounts: bool = False,
+        port: int | None = None,
+        certificate: tuple[Path, Path, Path] | None = None,
+    ) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a pod needs its
-        account, and gets a volume with its token."""
+        account, and gets a volume with its token. `certificate`: the files of one for localhost, of its key, and of its
+        authority, all PEM; by default the server makes its own."""
         self._service_accounts = service_accounts
+        self._certificate = certificate
         self._program = kubernetes() / "kube-apiserver"
         super().__init__(port=port)
         self._etcd_url = etcd_url
@@ -94,13 +104,16 @@ class ApiServer(Server):
     @property
     def ca_file(self) -> Path:
         """The authority of its certificate, made at its first start."""
+        if self._certificate is not None:
+            return self._certificate[2]
         return self.directory / "certificates" / "apiserver.crt"
 
     def _command(self) -> list[str]:
         return [
             str(self._program),
             f"--etcd-servers={self._etcd_url}",
-            f"--cert-dir={self.ca_file.parent}",
+            f"--cert-dir={self.directory / 'certificates'}",
+            *self._own_certificate(),
             f"--bind-address={self.host}",
             f"--secure-port={self.port}",
             "--advertise-address=192.0.2.1",  # a documentation address; by default it looks for a route, and may fail
@@ -114,12 +127,20 @@ class ApiServer(Server):
             f"--token-auth-file={self._tokens}",
         ]
 
+    def _own_certificate(self) -> list[str]:
+        if self._certificate is None:
+            return []
+        certificate, key, _ = self._certificate
+        return [f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}"]
+
     def _is_ready(self) -> bool:
         if not self.ca_file.is_file():
             return False
         headers = {"Authorization": f"Bearer {self.admin_token}"}
-        url = f"{self.url}/readyz"
-        return requests.get(url, headers=headers, verify=str(self.ca_file), timeout=_PROBE_SECONDS).ok
+        verify = str(self.ca_file) if self._certificate is None else False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a connection that is not verified
+            return requests.get(f"{self.url}/readyz", headers=headers, verify=verify, timeout=_PROBE_SECONDS).ok
 
 
 class ControllerManager(Server):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from eurekube_sync.adapters.no_answer import proxy_named
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
@@ -104,9 +105,16 @@ class ConnectionOptions:  # times are seconds
     concurrency: int = 8  # threads that may call at once: the size of the connection pool
     retries: int = 2  # after the first try, for failures that may pass by themselves
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)  # by scheme; not from the environment
+    proxy_origin: str = "--eureka-proxy"  # the option or variable that names the proxies
     ca_file: str = ""  # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
     verify: bool = True  # False: any certificate is accepted
     client_certificate: tuple[str, str] | None = None  # PEM files of certificate and key, read for each connection
+
+    @property
+    def proxy_words(self) -> str:
+        """The proxy of the address, as a message names it."""
+        url = self.proxies.get(self.address.url.partition(":")[0])
+        return proxy_named(url, self.proxy_origin) if url else ""
 
     @property
     def credentials(self) -> Login | None:

@@ -119,9 +119,9 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
-def failure(error: OSError | HTTPError | ValueError, call: str) -> tuple[errors.RegistryError, bool]:
+def failure(error: OSError | HTTPError | ValueError, call: str, proxy: str) -> tuple[errors.RegistryError, bool]:
     """Return the error for a call without a usable answer, and whether another try may help."""
-    said = no_answer(error, "Eureka")
+    said = no_answer(error, "Eureka", proxy)
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
@@ -147,9 +147,12 @@ class _SpringError(msgspec.Struct):  # without its `timestamp`: messages must no
     message: str = ""
 
 
+_SPRING_ERROR = msgspec.json.Decoder(_SpringError)
+
+
 def _reason_of(body: bytes, secrets: Collection[str]) -> str:
     try:
-        said = msgspec.json.decode(body, type=_SpringError)
+        said = _SPRING_ERROR.decode(body)
         text = said.message or said.error
     except UNREADABLE:  # Eureka's own body is text
         text = body[: 5 * LOOKED_AT].decode(errors="replace")

@@ -19,6 +19,7 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
+from eurekube_sync.adapters.tls import verify_as_kubectl
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Tries, TryResult, bound_answers, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
@@ -166,7 +167,7 @@ class EurekaClient(Registry):
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
                 self._tries.count(NO_ANSWER)
-                error, again = answers.failure(failed, call)
+                error, again = answers.failure(failed, call, self._options.proxy_words)
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))
@@ -198,12 +199,14 @@ class _Session(requests.Session):
 class _Pool(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
+        verify_as_kubectl(self.poolmanager)
         bound_answers(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         known = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **kwargs)
         if not known:
+            verify_as_kubectl(manager)
             bound_answers(manager)
         return manager
 

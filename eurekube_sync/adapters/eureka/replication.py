@@ -37,6 +37,9 @@ class _Replies(msgspec.Struct, rename="camel"):
     response_list: list[_Reply]
 
 
+_REPLIES = msgspec.json.Decoder(_Replies)
+
+
 def heartbeat(key: InstanceKey) -> bytes:
     return _item("Heartbeat", key)  # without a timestamp, because a newer one is a 404
 
@@ -65,7 +68,7 @@ def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
 
 def decode_answers(body: bytes, *, items: int) -> list[int]:
     try:
-        replies = msgspec.json.decode(body, type=_Replies).response_list
+        replies = _REPLIES.decode(body).response_list
     except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:

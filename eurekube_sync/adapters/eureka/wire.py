@@ -88,6 +88,14 @@ class _List(msgspec.Struct):
 _ONE = msgspec.json.Decoder(_One)
 _LIST = msgspec.json.Decoder(_List)
 _APPLICATION = msgspec.json.Decoder(_Application)
+_RAW_APPLICATION = msgspec.json.Decoder(_RawApplication)
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_NAME: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
+_ANY = msgspec.json.Decoder(Any)
+_RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_FIELDS = {  # of `_Document`: the name in JSON and the decoder, by our name
+    field.name: (field.encode_name, msgspec.json.Decoder(field.type)) for field in msgspec.structs.fields(_Document)
+}
 _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
 """By app and id: the document without its last renewal, and its instance. The document is None if its metadata has
@@ -215,14 +223,14 @@ def _written_port(port: Port) -> dict[str, int | str]:
 
 def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
     """Read an application instance by instance, and malformed ones of others as far as possible."""
-    application = msgspec.json.decode(raw, type=_RawApplication)
+    application = _RAW_APPLICATION.decode(raw)
     try:
-        name = msgspec.json.decode(application.name, type=str | None)
+        name = _NAME.decode(application.name)
     except UnicodeDecodeError:  # instances have their own name of the app
         name = None
     for each in _raw_each(application.instance):
         try:
-            instances.append(_observed(msgspec.json.decode(each, type=_Document), name))
+            instances.append(_observed(_DOCUMENT.decode(each), name))
         except UNREADABLE as error:
             label, kept = _salvage(each, name, reason(error))
             instances += [kept] if kept else []
@@ -234,30 +242,32 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
 
     Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not ours if its metadata
     is absent, or readable without our marks, and its id has not our form."""
-    document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), dict[str, msgspec.Raw])
+    document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), _RAW_FIELDS)
     fields: dict[str, msgspec.Raw] = document or {}
-    given_id = _decoded_or_none(fields.get("instanceId"), Any) or _decoded_or_none(fields.get("hostName"), Any)
+    given_id = _decoded_or_none(fields.get("instanceId"), _ANY)
+    given_id = given_id or _decoded_or_none(fields.get("hostName"), _ANY)
     label = excerpt(f"{app}/{given_id}", most=120)
     metadata = fields.get("metadata", msgspec.Raw(b"null"))
-    keys = () if bytes(metadata).strip() == b"null" else _decoded_or_none(metadata, dict[str, msgspec.Raw])
+    has_none = bytes(metadata).strip() == b"null"
+    keys = () if has_none else _decoded_or_none(metadata, _RAW_FIELDS)
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
-    for field in msgspec.structs.fields(_Document):
-        value = _decoded_or_none(fields.get(field.encode_name), field.type)
+    for name, (written_name, decoder) in _FIELDS.items():
+        value = _decoded_or_none(fields.get(written_name), decoder)
         with suppress(*UNREADABLE):
-            _observed(_Document(**({"app": "A", "instance_id": "i"} | {field.name: value})), None)
-            kept[field.name] = value
+            _observed(_Document(**({"app": "A", "instance_id": "i"} | {name: value})), None)
+            kept[name] = value
     try:
         return label, _observed(_Document(**kept), app)
     except UNREADABLE:
         return label, None
 
 
-def _decoded_or_none(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
+def _decoded_or_none(raw: bytes | msgspec.Raw | None, decoder: msgspec.json.Decoder[Any]) -> Any:
     try:
-        return None if raw is None else msgspec.json.decode(raw, type=type)
+        return None if raw is None else decoder.decode(raw)
     except UNREADABLE:
         return None
 

@@ -54,7 +54,7 @@ class Kind(Generic[T]):
     prefix: str  # `CORE`, or `/apis/GROUP/VERSION`
     plural: str
     list_kind: str  # with `METADATA_ONLY`, only metadata is asked for
-    item: type[Readable[T]]
+    items: msgspec.json.Decoder[Readable[T]]
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
     remembered: bool = False
@@ -95,11 +95,14 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
+_STATUS = msgspec.json.Decoder(_Status)
+
+
 class Calls:
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
         self._tries = tries
-        self._remembered: dict[type, _Items] = {}  # of the last list of each kind
+        self._remembered: dict[object, _Items] = {}  # of the last list, by `Kind.items`
 
     def send(self, call: Call) -> Answer:
         """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
@@ -115,7 +118,7 @@ class Calls:
                 raise ClusterDenied(
                     f"the Kubernetes API refused us (401), and the credentials could not be read again: {error}"
                 ) from error
-            except errors.ClusterCredentialsLate:
+            except errors.ClusterCredentialsMissing:
                 raise
             except ClusterUnavailable as error:
                 self._tries.count(NO_ANSWER)
@@ -160,7 +163,7 @@ class Calls:
         """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
         if namespaces is None:
             try:
-                found, self._remembered[kind.item] = self._walk(kind, None)
+                found, self._remembered[kind.items] = self._walk(kind, None)
             except ClusterError as error:
                 return Listed(by_namespace={}, elsewhere=unknown_from(error))
             return Listed(by_namespace=found, elsewhere=Complete(data=()))
@@ -177,7 +180,7 @@ class Calls:
                     message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                     return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
-        self._remembered[kind.item] = remembered
+        self._remembered[kind.items] = remembered
         return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
     def _walk(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items]:
@@ -189,7 +192,7 @@ class Calls:
 
     def _pages(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items] | None:
         """Read all pages; return None if the resourceVersion of the list expired or changed in between."""
-        decode, known = msgspec.json.Decoder(kind.item).decode, self._remembered.get(kind.item, {})
+        decode, known = kind.items.decode, self._remembered.get(kind.items, {})
         found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
         remembered: _Items = {}
@@ -258,10 +261,10 @@ def writing(method: str, path: str, body: Any, content_type: str = "application/
     return Call(method=method, path=path, body=msgspec.json.encode(body), content_type=content_type)
 
 
-def decoded(call: Call, answer: Answer, type_: type[T], what: str) -> T:
+def decoded(call: Call, answer: Answer, decoder: msgspec.json.Decoder[T], what: str) -> T:
     """Return the object in an answer; raise ClusterRejected if it is unreadable."""
     try:
-        return msgspec.json.decode(answer.body, type=type_)
+        return decoder.decode(answer.body)
     except UNREADABLE as error:
         raise ClusterRejected(f"the answer to {call} is not {what}: {reason(error)}") from error
 
@@ -282,7 +285,7 @@ def _answered(call: Call, answer: Answer) -> str:
 def said(answer: Answer) -> str:
     """Return an excerpt of a Status's message, or of the body, without credentials."""
     with suppress(*UNREADABLE):
-        status = msgspec.json.decode(answer.body, type=_Status)
+        status = _STATUS.decode(answer.body)
         if status.kind == "Status":
             return excerpt(status.message, most=300, secrets=answer.secrets) or "no message"
     if is_page(answer):

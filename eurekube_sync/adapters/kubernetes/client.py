@@ -28,16 +28,33 @@ CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
     message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
 )
-_SYNCERS = Kind(_GROUP, "eurekasyncers", "EurekaSyncerList", syncers.SyncerItem, CRD_MISSING, remembered=True)
-_SERVICES = Kind(CORE, "services", "ServiceList", objects.ServiceItem, remembered=True)
-_SLICES = Kind("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSliceList", objects.SliceItem, remembered=True)
-_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", objects.EndpointsItem, remembered=True)
-_NODES = Kind(CORE, "nodes", "NodeList", objects.NodeItem, namespaced=False)
-_NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, objects.NodeDrainItem, namespaced=False)
-_NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, objects.NamespaceItem, namespaced=False)
-_PODS = Kind(CORE, "pods", METADATA_ONLY, objects.PodItem)
-_POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, objects.PodDrainItem)
-_WHOLE_PODS = Kind(CORE, "pods", "PodList", objects.ReadinessItem)
+_ITEM = Decoder(objects.Item)
+_SYNCER = Decoder(syncers.SyncerItem)
+_NAMESPACE = Decoder(objects.NamespaceItem)
+_DEFINITION = Decoder(syncers.DefinitionItem)
+_SYNCERS = Kind(
+    _GROUP,
+    "eurekasyncers",
+    "EurekaSyncerList",
+    Decoder(syncers.SyncerItem),
+    CRD_MISSING,
+    remembered=True,
+)
+_SERVICES = Kind(CORE, "services", "ServiceList", Decoder(objects.ServiceItem), remembered=True)
+_SLICES = Kind(
+    "/apis/discovery.k8s.io/v1",
+    "endpointslices",
+    "EndpointSliceList",
+    Decoder(objects.SliceItem),
+    remembered=True,
+)
+_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", Decoder(objects.EndpointsItem), remembered=True)
+_NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=False)
+_NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, Decoder(objects.NodeDrainItem), namespaced=False)
+_NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False)
+_PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
+_POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
+_WHOLE_PODS = Kind(CORE, "pods", "PodList", Decoder(objects.ReadinessItem))
 
 
 class KubernetesCluster:
@@ -66,7 +83,7 @@ class KubernetesCluster:
             return self._identity
         path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
         absent = calls.unusable("the Kubernetes API shows no namespace kube-system with a UID")
-        found = self._calls.read_object(path, Decoder(objects.Item).decode, what, absent=absent)
+        found = self._calls.read_object(path, _ITEM.decode, what, absent=absent)
         if isinstance(found, Unknown):
             return found
         if not CLUSTER_PATTERN.fullmatch(found.data.metadata.uid):
@@ -141,7 +158,7 @@ class KubernetesCluster:
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
         path, absent = f"{CORE}/namespaces/{name}", calls.unusable("there is none")
-        found = self._calls.read_object(path, Decoder(objects.NamespaceItem).decode, f"Namespace {name}", absent=absent)
+        found = self._calls.read_object(path, _NAMESPACE.decode, f"Namespace {name}", absent=absent)
         if isinstance(found, Unknown):
             return Complete(data=()) if found is absent else _or_without_grants(found)
         if found.data.metadata.name != name:
@@ -150,7 +167,7 @@ class KubernetesCluster:
 
     def crd_live(self) -> Source[float]:
         what = "the CustomResourceDefinition"
-        found = self._calls.read_object(DEFINITION, Decoder(syncers.DefinitionItem).decode, what, absent=CRD_MISSING)
+        found = self._calls.read_object(DEFINITION, _DEFINITION.decode, what, absent=CRD_MISSING)
         if isinstance(found, Unknown):
             return found
         if found.data.terminating:
@@ -224,7 +241,7 @@ class KubernetesCluster:
 
 
 def _read(call: Call, answer: Answer) -> model.SyncerObject:
-    return calls.decoded(call, answer, syncers.SyncerItem, "a EurekaSyncer").read()
+    return calls.decoded(call, answer, _SYNCER, "a EurekaSyncer").read()
 
 
 def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:

@@ -1,5 +1,7 @@
-"""Connections to the Kubernetes API by the official client, imported when needed: its kubeconfig, exec plugins, tokens,
-TLS, proxies and connection pool, but not its call methods, which differ in its versions 35, 36 and 37."""
+"""Connections to the Kubernetes API by the official client, imported when needed: its service
+accounts, TLS, proxies and connection pool, but not its call methods, which differ in its versions
+35, 36 and 37. It would log a credentials program that fails, and call anonymously, so we run the
+program ourselves (`credentials`)."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
@@ -20,11 +22,18 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync import __version__
-from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, first_line, names_program
-from eurekube_sync.adapters.no_answer import no_answer
+from eurekube_sync.adapters.kubernetes.credentials import NO_CREDENTIALS, PROGRAM, credentials_of
+from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, Chosen, choose, first_line
+from eurekube_sync.adapters.no_answer import no_answer, proxy_named
 from eurekube_sync.adapters.threads import in_side_thread
+from eurekube_sync.adapters.tls import verify_as_kubectl
 from eurekube_sync.adapters.tries import CHUNK, AnswerTime, bound_answers, read_whole
-from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterTooLarge, ClusterUnavailable, ConfigurationError
+from eurekube_sync.model.errors import (
+    ClusterCredentialsMissing,
+    ClusterTooLarge,
+    ClusterUnavailable,
+    ConfigurationError,
+)
 from eurekube_sync.model.foreign_text import header_secrets
 from eurekube_sync.model.values import dataclass
 
@@ -59,7 +68,8 @@ class Connection(Protocol):  # safe in several threads
         """Try once. Raise ClusterUnavailable without a whole answer in time, ClusterTooLarge for one too large."""
 
     def renew(self, within: AnswerTime) -> None:
-        """Load the credentials again, after a 401. Raise ConfigurationError, or ClusterUnavailable if it is late."""
+        """Load the credentials again, after a 401. Raise ConfigurationError, or
+        ClusterCredentialsMissing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +81,7 @@ class ConnectionSettings:
     threads: int = 8
     start_seconds: float = 180.0  # for the kubeconfig's program for credentials, which may ask a person
     hang_seconds: float = 180.0  # after which a hanging program is started again; doubled each time
+    again_seconds: float = 5.0  # in which a program does not run twice: shorter than a usual pass
 
 
 _log = logging.getLogger(__name__)
@@ -80,7 +91,10 @@ _FRESH_SECONDS = 1.0  # how long credentials are used unchecked, because a check
 class _Loaded(NamedTuple):
     configuration: Any
     pool: Any
-    credentials: Mapping[str, str]  # as headers
+    reload_at: float = inf  # monotonic seconds; infinite: only after a 401
+    missing: str = ""  # why there are no credentials, without which nothing is called
+    headers: Mapping[str, str] = {}  # with the credentials
+    proxy: str = ""  # the proxy, as a message names it
 
 
 class _Reading(NamedTuple):
@@ -99,7 +113,7 @@ class ClientConnection:
         self._lock = threading.Lock()
         self._reading: _Reading | None = None  # the current one, or the last
         self._patience = settings.hang_seconds
-        self._refreshed = -inf  # when the credentials were last read, in monotonic seconds
+        self._refreshed = -inf  # when the headers were last read, in monotonic seconds
         self._warned_unverified = False
         self._by_program = False  # whether the kubeconfig names a program that gives the credentials
         first = in_side_thread(self._load)
@@ -118,29 +132,41 @@ class ClientConnection:
     def send(self, call: Call, within: AnswerTime) -> Answer:
         import urllib3
 
-        fresh = not self._by_program and time.monotonic() - self._refreshed < _FRESH_SECONDS
-        loaded = self._loaded if fresh else self._read(within, anew=False)
+        loaded = self._current(within)
+        if loaded.missing:
+            raise ClusterCredentialsMissing(loaded.missing)
         host = loaded.configuration.host
         headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
         headers |= {} if call.body is None else {"Content-Type": call.content_type}
         url = f"{host}{call.path}?{urlencode(call.query)}".rstrip("?")
         connect, read = within.bounded(self._settings.connect_seconds), within.bounded(self._settings.read_seconds)
         settings = {"timeout": urllib3.Timeout(connect=connect, read=read), "preload_content": False}
-        settings |= {"headers": {**headers, **loaded.credentials}, "retries": False, "redirect": False}
+        settings |= {"headers": {**headers, **loaded.headers}, "retries": False, "redirect": False}
         try:
             with within.running(), closing(loaded.pool.request(call.method, url, body=call.body, **settings)) as answer:
                 chunks = answer.stream(CHUNK, decode_content=True)
                 body = read_whole(chunks, lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # ValueError: of a chunk of -5 bytes
-            why = no_answer(error).why
+            why = no_answer(error, proxy=loaded.proxy).why
             raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
         return Answer(
             status=int(answer.status),
             body=body,
             retry_after=answer.headers.get("Retry-After") or "",
             date=answer.headers.get("Date") or "",
-            secrets=tuple(secret for value in loaded.credentials.values() for secret in header_secrets(value)),
+            secrets=tuple(secret for value in loaded.headers.values() for secret in header_secrets(value)),
         )
+
+    def _current(self, within: AnswerTime) -> _Loaded:
+        """Return what was loaded, with credentials of this moment."""
+        now = time.monotonic()
+        ended = now >= self._loaded.reload_at
+        if not ended and now - self._refreshed < _FRESH_SECONDS:
+            return self._loaded
+        try:
+            return self._read(within, anew=ended)
+        except ConfigurationError as error:  # the kubeconfig has changed
+            raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {error}") from error
 
     def _read(self, within: AnswerTime, *, anew: bool) -> _Loaded:
         """Return the current credentials. One thread at a time reads them, as the client's hook requires. If a program
@@ -152,15 +178,14 @@ class ClientConnection:
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
                     raise ClusterUnavailable("no time was left for it") from None  # a token is read at once
-                why = f"no credentials for the Kubernetes API: {self._hanging}"
-                raise ClusterCredentialsLate(why) from None
+                raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {self._hanging}") from None
             if reading.anew == anew:
                 return reading.call.result()
 
     @property
     def _hanging(self) -> str:
         if self._by_program:
-            return "the kubeconfig's program for them (exec) has not ended"
+            return f"{PROGRAM} has not ended"
         return "reading them takes too long"
 
     def _under_way(self, anew: bool) -> _Reading:
@@ -180,7 +205,8 @@ class ClientConnection:
     def _credentials_of_now(self, anew: bool, begun: float) -> _Loaded:
         """Read the credentials, and keep them unless another reading was started meanwhile."""
         loaded = self._load() if anew else self._loaded
-        loaded = loaded._replace(credentials=_credentials(loaded.configuration))
+        if not loaded.missing:
+            loaded = loaded._replace(headers=_headers(loaded.configuration))
         with self._lock:
             if self._reading and self._reading.begun == begun:
                 self._loaded, self._patience = loaded, self._settings.hang_seconds
@@ -188,27 +214,63 @@ class ClientConnection:
         return loaded
 
     def _load(self) -> _Loaded:
+        """Load the configuration, and the credentials if there are any. Raise
+        ConfigurationError."""
         _import_no_more_than_is_used()
+        if self._in_cluster:
+            from kubernetes.config.incluster_config import load_incluster_config
+
+            what = "this runs in a cluster, but its service account"
+            return self._connected(what, load_incluster_config)
+        chosen = choose(self._paths, self._settings.context)
+        self._by_program = "exec" in chosen.user or "auth-provider" in chosen.user
+        # Faults of the cluster end a start. Faults of the credentials may pass by themselves, and a
+        # daemon waits for that.
+        without = self._of_kubeconfig(chosen, {})
+        again_at = time.monotonic() + self._settings.again_seconds
+        try:
+            found = credentials_of(chosen.user, chosen.cluster, self._settings.again_seconds)
+            loaded = self._of_kubeconfig(chosen, found.user)
+        except ConfigurationError as error:
+            return without._replace(reload_at=again_at, missing=f"{NO_CREDENTIALS}: {error}")
+        except ClusterCredentialsMissing as error:
+            return without._replace(reload_at=again_at, missing=str(error))
+        if "auth-provider" in chosen.user and not loaded.configuration.api_key:
+            why = "the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its place"
+            return without._replace(reload_at=again_at, missing=f"{NO_CREDENTIALS}: {why}")
+        ends_at = time.monotonic() + (found.until - time.time())
+        return loaded._replace(reload_at=max(ends_at, again_at))
+
+    def _of_kubeconfig(self, chosen: Chosen, user: Mapping[str, Any]) -> _Loaded:
+        """Connect as this user of the kubeconfig."""
+        from kubernetes.config.kube_config import load_kube_config_from_dict
+
+        def load(*, client_configuration: Any) -> None:
+            document = chosen.document(user)
+            load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+                document, client_configuration=client_configuration, persist_config=False
+            )
+            if chosen.cluster.get("proxy-url"):  # version 35 leaves it out
+                client_configuration.proxy = str(chosen.cluster["proxy-url"])
+            host = client_configuration.host
+            if not host.startswith(("http://", "https://")):
+                server = f"the server {host}, which lacks https:// before it"
+                raise ConfigurationError(f"the kubeconfig {self._paths} names {server}")
+
+        loaded = self._connected(f"the kubeconfig {self._paths}", load)
+        if loaded.proxy and chosen.cluster.get("proxy-url"):
+            url = str(chosen.cluster["proxy-url"])
+            return loaded._replace(proxy=proxy_named(url, "proxy-url in the kubeconfig"))
+        return loaded
+
+    def _connected(self, what: str, load: Callable[..., None]) -> _Loaded:
+        """Return a pool of connections as `load` configures it."""
         from kubernetes.client.configuration import Configuration
         from kubernetes.client.rest import RESTClientObject
 
         configuration: Any = Configuration()
-        what = f"the kubeconfig {self._paths}"
         try:
-            if self._in_cluster:
-                what = "this runs in a cluster, but its service account"
-                from kubernetes.config.incluster_config import load_incluster_config
-
-                load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-            else:
-                self._by_program = names_program(self._paths, self._settings.context)
-                from kubernetes.config.kube_config import load_kube_config
-
-                which: dict[str, Any] = {"config_file": self._paths, "context": self._settings.context or None}
-                load_kube_config(client_configuration=configuration, persist_config=False, **which)  # type: ignore[no-untyped-call]
-                if not configuration.host.startswith(("http://", "https://")):
-                    server = f"the server {configuration.host}, which lacks https:// before it"
-                    raise ConfigurationError(f"{what} names {server}")
+            load(client_configuration=configuration)
             configuration.retries = False
             configuration.connection_pool_maxsize = self._settings.threads
             rest: Any = RESTClientObject(configuration)
@@ -217,9 +279,12 @@ class ClientConnection:
         except Exception as error:
             verb = "read" if isinstance(error, OSError) else "used"
             raise ConfigurationError(f"{what} cannot be {verb}: {first_line(error)}") from error
+        verify_as_kubectl(rest.pool_manager)
         bound_answers(rest.pool_manager)
         self._warn_unverified(configuration)
-        return _Loaded(configuration, rest.pool_manager, {})
+        used = rest.pool_manager.proxy is not None  # NO_PROXY may rule it out
+        proxy = proxy_named(configuration.proxy, _variable_with(configuration.proxy)) if used else ""
+        return _Loaded(configuration, rest.pool_manager, proxy=proxy)
 
     def _warn_unverified(self, configuration: Any) -> None:
         """Warn once; urllib3 would warn at every call."""
@@ -245,8 +310,18 @@ def _import_no_more_than_is_used() -> None:
             sys.modules[name] = module_from_spec(spec)
 
 
-def _credentials(configuration: Any) -> Mapping[str, str]:
-    """Return the credentials as headers, without a line end after a token, as kubectl does."""
+def _variable_with(proxy: str) -> str:
+    """Return the name of the environment variable that holds this proxy. Lower case comes first, as
+    in `urllib.request.getproxies`."""
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        if os.environ.get(name) == proxy:
+            return name
+    return "the environment"
+
+
+def _headers(configuration: Any) -> Mapping[str, str]:
+    """Return the headers with the credentials, without a line end after a token, as kubectl
+    does."""
     try:
         settings = configuration.auth_settings()
     except Exception as error:
@@ -255,4 +330,6 @@ def _credentials(configuration: Any) -> Mapping[str, str]:
     found = {each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"}
     if not all(value.isascii() and value.isprintable() for value in found.values()):  # the pool's error would show it
         raise ClusterUnavailable("the credentials for the Kubernetes API hold a character that no header may have")
+    if any(value.lower() == "bearer" for value in found.values()):  # to the API, as if there were no header
+        raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: the token is empty")
     return found

@@ -23,6 +23,7 @@ from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of a kubelet's message
+_POD_DETAIL = msgspec.json.Decoder(PodDetail)  # for its type, which is built now
 _SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
 
 
@@ -72,7 +73,7 @@ class PodItem(objects.Wire):
             "grace": 30.0 if grace is None else grace,
             "pre_stops": [_sleep(hook) for hook in hooks if hook],
         }
-        return msgspec.convert(found, PodDetail)
+        return msgspec.convert(found, _POD_DETAIL.type)
 
 
 def _condition(one: Any) -> Mapping[str, Any]:
@@ -116,8 +117,17 @@ def _stored_schema(body: bytes) -> Mapping[str, Any]:
     return schemas[stored.index(True)]
 
 
-_PODS = Kind(CORE, "pods", "PodList", PodItem)
-_SERVICES = Kind(CORE, "services", "ServiceList", _ServiceItem)
+class _Allowed(msgspec.Struct):
+    allowed: bool
+
+
+class _Review(msgspec.Struct):
+    status: _Allowed
+
+
+_REVIEW = msgspec.json.Decoder(_Review)
+_PODS = Kind(CORE, "pods", "PodList", msgspec.json.Decoder(PodItem))
+_SERVICES = Kind(CORE, "services", "ServiceList", msgspec.json.Decoder(_ServiceItem))
 
 
 class KubernetesDetails:
@@ -149,7 +159,7 @@ class KubernetesDetails:
         call = writing("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         try:
             answer = self._calls.expect(call, 200, 201)
-            return Complete(data=decoded(call, answer, _Review, "a SelfSubjectAccessReview").status.allowed)
+            return Complete(data=decoded(call, answer, _REVIEW, "a SelfSubjectAccessReview").status.allowed)
         except ClusterError as error:
             return unknown_from(error)
 
@@ -162,11 +172,3 @@ class KubernetesDetails:
         if found is None:
             return unusable("the Kubernetes API answers without the time (Date)")
         return Complete(data=found)
-
-
-class _Allowed(msgspec.Struct):
-    allowed: bool
-
-
-class _Review(msgspec.Struct):
-    status: _Allowed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
@@ -13,36 +13,84 @@ from eurekube_sync.model.foreign_text import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_FILES_OF_USERS = ("client-certificate", "client-key", "tokenFile")
 _MOST_BYTES = 4 * 1024 * 1024  # YAML takes seconds for each megabyte
 
 
-def names_program(paths: str, context: str) -> bool:
-    """Return whether the context's user has a program for its credentials. Raise ConfigurationError."""
-    contexts: dict[str, str] = {}
-    programs: dict[str, bool] = {}
+class Chosen(NamedTuple):
+    """The cluster and the user of one context, each as in its file, but with absolute paths."""
+
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+
+    def document(self, user: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a kubeconfig of this cluster and of a user."""
+        return {
+            "clusters": [{"name": "cluster", "cluster": dict(self.cluster)}],
+            "users": [{"name": "user", "user": dict(user)}],
+            "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+            "current-context": "context",
+        }
+
+
+def choose(paths: str, context: str) -> Chosen:
+    """Read the kubeconfig, and return the parts of the context, or of the current one. In several
+    files, the first part of a name counts. Raise ConfigurationError."""
+    contexts: dict[str, Mapping[str, Any]] = {}
+    clusters: dict[str, Mapping[str, Any]] = {}
+    users: dict[str, Mapping[str, Any]] = {}
     current = ""
-    for document in _documents(paths):
-        for name, one in _named(document, "contexts", "context"):
-            contexts.setdefault(name, str(one.get("user")))
-        for name, one in _named(document, "users", "user"):
-            programs.setdefault(name, "exec" in one or "auth-provider" in one)
+    for path, document in _documents(paths):
+        for name, entry in _named(document, "contexts", "context"):
+            contexts.setdefault(name, entry)
+        for name, entry in _named(document, "clusters", "cluster"):
+            clusters.setdefault(name, _absolute(entry, ("certificate-authority",), path))
+        for name, entry in _named(document, "users", "user"):
+            users.setdefault(name, _absolute(entry, _FILES_OF_USERS, path))
         current = current or str(document.get("current-context") or "")
     known = ", ".join(sorted(contexts)) or "none"
     chosen = context or current
     if not chosen or chosen not in contexts:
         lacks = f"context {chosen!r}" if chosen else "current context: give --context"
         raise ConfigurationError(f"the kubeconfig {paths} has no {lacks}; it has: {known}")
-    return programs.get(contexts[chosen], False)
+    cluster, user = contexts[chosen].get("cluster"), contexts[chosen].get("user")
+    if str(cluster) not in clusters:
+        raise _lacks_part(paths, "cluster", cluster, chosen)
+    if user and str(user) not in users:  # it would be called anonymously
+        raise _lacks_part(paths, "user", user, chosen)
+    return Chosen(clusters[str(cluster)], users[str(user)] if user else {})
+
+
+def _lacks_part(paths: str, kind: str, name: object, context: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the kubeconfig {paths} cannot be used: the context {context!r} names the {kind} {name!r}, and there is none"
+    )
+
+
+def _absolute(entry: Mapping[str, Any], names: Sequence[str], file: Path) -> Mapping[str, Any]:
+    """Return an entry with paths that do not depend on the folder of its file. A command without a
+    slash is looked for in PATH."""
+    folder = file.absolute().parent
+    changed: dict[str, Any] = {name: str(folder / str(entry[name])) for name in names if entry.get(name)}
+    program = entry.get("exec")
+    if isinstance(program, dict) and "/" in str(program.get("command") or ""):
+        changed["exec"] = {**program, "command": str(folder / str(program["command"]))}
+    return {**entry, **changed}
 
 
 def context_names(paths: str) -> Sequence[str]:
-    return sorted({name for one in _documents(paths) for name, _ in _named(one, "contexts", "context")})
+    names = {name for _, document in _documents(paths) for name, _ in _named(document, "contexts", "context")}
+    return sorted(names)
 
 
-def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
+def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     import yaml
 
-    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    named = [Path(name).expanduser() for name in paths.split(os.pathsep)]
+    try:
+        found = [path for path in named if path.is_file()]
+    except OSError as error:  # such as a name that is too long
+        raise ConfigurationError(f"the kubeconfig {paths} cannot be read: {first_line(error)}") from error
     if not found:
         if Path(paths).expanduser().is_dir():
             raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
@@ -65,7 +113,7 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
-        yield document
+        yield path, document
 
 
 def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -42,6 +42,9 @@ class _LeaseItem(objects.Wire):
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
+_LEASE = msgspec.json.Decoder(_LeaseItem)
+
+
 class LeaseObject:
     def __init__(
         self,
@@ -81,7 +84,7 @@ class LeaseObject:
             raise ClusterDenied(f"{refusal(call, answer)}. {role} {off}")
         if answer.status not in (200, 201):
             raise refusal(call, answer)
-        lease = decoded(call, answer, _LeaseItem, "a Lease")
+        lease = decoded(call, answer, _LEASE, "a Lease")
         spec = lease.spec
         return LockRecord(
             holder=spec.holder_identity or "",

@@ -153,6 +153,9 @@ class _EventItem(objects.Wire):
     last_timestamp: datetime | None = None
 
 
+_EVENT = msgspec.json.Decoder(_EventItem)
+
+
 class Events:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -178,7 +181,7 @@ class Events:
         answer = self._calls.expect(read, 200, 404)
         if answer.status == 404:
             return
-        known = decoded(read, answer, _EventItem, "an Event")
+        known = decoded(read, answer, _EVENT, "an Event")
         if known.last_timestamp and at - objects.seconds(known.last_timestamp) < _COUNT_SECONDS:
             return
         body = {

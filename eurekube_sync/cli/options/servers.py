@@ -90,6 +90,7 @@ def with_access(
         verify=not access.eureka_insecure_skip_tls_verify,
         client_certificate=(certificate, key or certificate) if certificate else None,
         proxies=_proxies(access.eureka_proxy),
+        proxy_origin="--eureka-proxy" if on_command_line("eureka_proxy") else variable_of(["--eureka-proxy"]),
     )
 
 

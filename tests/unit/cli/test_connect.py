@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.kubernetes.connection import ConnectionSettings
 from eurekube_sync.cli.connect import Installation, connect, connect_registry
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassSettings
@@ -106,8 +108,11 @@ def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> N
 
 
 @pytest.mark.loopback
-def test_leases_are_renewed_while_the_credentials_program_hangs(tmp_path: Path) -> None:
+def test_leases_are_renewed_while_the_credentials_program_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It hangs from the second call on. The pass ends in its time, renews our instance, and reports the reason."""
+    monkeypatch.setattr("eurekube_sync.cli.connect.ConnectionSettings", partial(ConnectionSettings, again_seconds=0))
     clock = SystemClock()
     hangs = tmp_path / "hangs"
     token = {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"}

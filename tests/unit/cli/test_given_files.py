@@ -12,13 +12,15 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
-from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.connection import Call, ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
+from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.servers import EurekaAccess, with_access
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.manifests.files import validate_paths
-from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterCredentialsMissing, ConfigurationError
 
 NO_FILE = "cannot be read: it is a folder, a pipe or a device"
 
@@ -83,11 +85,12 @@ def test_a_kubeconfig_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> No
 
 
 def test_a_pipe_that_the_kubeconfig_names_is_not_waited_for(pipe: str, tmp_path: Path) -> None:
-    """The official client opens it in a thread, which is abandoned."""
+    """It gives no token, so nothing is called."""
     (tmp_path / "config").write_text(
         "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n"
         f"clusters: [{{name: a, cluster: {{server: 'http://k'}}}}]\nusers: [{{name: a, user: {{tokenFile: {pipe}}}}}]\n"
     )
-    settings = ConnectionSettings(kubeconfig=str(tmp_path / "config"), start_seconds=2)
-    with pytest.raises(ConfigurationError, match=r"did not come in 2 s: reading them takes too long$"):
-        ClientConnection(settings)
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path / "config")))
+    clock = SystemClock()
+    with pytest.raises(ClusterCredentialsMissing, match=rf"tokenFile {pipe} {NO_FILE}$"):
+        connection.send(Call(method="GET", path="/version"), AnswerTime(clock, 30, TimeLimit(clock)))

@@ -19,6 +19,7 @@ from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_text
+from tests.integration.test_daemon_starts import STARTS_VARIABLE
 from tests.servers.cache import CACHE_VARIABLE
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +97,7 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
         "--overwrite",
     }
 )
-OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
+OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, STARTS_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # an indented block in a numbered step
 
 

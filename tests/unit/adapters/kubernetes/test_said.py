@@ -3,6 +3,7 @@ terminal."""
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import random
@@ -27,11 +28,13 @@ from tests.unit.adapters.kubernetes.world import World, answer
 TOKEN = "t0ken-of-mine"
 
 
-def connected(folder: Path, server: str, token: str = TOKEN, **cluster: Any) -> KubernetesCluster:
-    """A client of that server, with a fixed token and one try."""
+def connected(
+    folder: Path, server: str, token: str = TOKEN, *, user: dict[str, Any] | None = None, **cluster: Any
+) -> KubernetesCluster:
+    """A client of that server, with a fixed token or as another user, and one try."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "u", "user": {"token": token}}],
+        "users": [{"name": "u", "user": user or {"token": token}}],
         "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "one",
     }
@@ -174,3 +177,61 @@ def test_a_value_that_looks_like_a_date_or_number_is_reported(tmp_path: Path, va
     with pytest.raises(ConfigurationError) as caught:
         ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
     assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value looks like a date or number; quote it"
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("given", ["program", "files", "data"])
+def test_a_client_certificate_is_used(tmp_path: Path, given: str) -> None:
+    """A program may print one, with or without a token. Paths in a kubeconfig are relative to its folder."""
+    authority = Authority(folder=tmp_path)
+    certificate, key = authority.issue("sync@example.test")
+    pems = {"client-certificate": certificate, "client-key": key}
+    user: dict[str, Any] = {name: path.name for name, path in pems.items()}
+    if given == "data":
+        user = {f"{name}-data": base64.b64encode(path.read_bytes()).decode() for name, path in pems.items()}
+    if given == "program":
+        version = "client.authentication.k8s.io/v1"
+        status = {"clientCertificateData": certificate.read_text(), "clientKeyData": key.read_text()}
+        (tmp_path / "printed").write_text(
+            json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+        )
+        (tmp_path / "login").write_text(f"#!/bin/sh\ncat {tmp_path / 'printed'}\n")
+        (tmp_path / "login").chmod(0o700)
+        user = {"exec": {"apiVersion": version, "command": "./login"}}
+    kubernetes = FullKubernetes(SystemClock().now)
+    context = server_context(*authority.issue("localhost"), clients=authority.ca_file)
+    with serving_tls(kubernetes.handle, context) as url:
+        trusted: dict[str, Any] = {"certificate-authority": authority.ca_file.name}
+        assert isinstance(connected(tmp_path, url, user=user, **trusted).identity(), Complete)
+
+
+@pytest.mark.loopback
+def test_a_program_is_told_what_the_kubeconfig_says(tmp_path: Path) -> None:
+    """It gets its variables and arguments, and with `provideClusterInfo` the cluster, as client-go gives it."""
+    authority = Authority(folder=tmp_path)
+    version = "client.authentication.k8s.io/v1beta1"
+    script = f'echo "$1 $NAME" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" >> {tmp_path}/told; false'
+    plugin = {
+        "apiVersion": version,
+        "command": "sh",
+        "args": ["-c", script, "sh", 7],
+        "env": [{"name": "NAME", "value": "value"}],
+        "provideClusterInfo": True,
+    }
+    extensions = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}]
+    cluster: dict[str, Any] = {"certificate-authority": str(authority.ca_file), "extensions": extensions}
+    assert "ended with exit code 1" in message(connected(tmp_path, "https://k.test", user={"exec": plugin}, **cluster))
+    words, document = (tmp_path / "told").read_text().splitlines()
+    assert words == "7 value"
+    assert json.loads(document) == {
+        "apiVersion": version,
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {
+                "server": "https://k.test",
+                "certificate-authority-data": base64.b64encode(authority.ca_file.read_bytes()).decode(),
+                "config": {"audience": "a"},
+            },
+        },
+    }

@@ -266,7 +266,9 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     run has ended, the next call works."""
     clock = SystemClock()
     limit = TimeLimit(clock)
-    connection = ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
+    connection = ClientConnection(
+        ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3, again_seconds=0), {}
+    )
     cluster = KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit)
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
     plugin.hangs.touch()
@@ -287,7 +289,9 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
 
 def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
     """A client that waits at most this long for one run before it starts another."""
-    settings = ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds)
+    settings = ConnectionSettings(
+        kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds, again_seconds=0
+    )
     cluster = KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(0))
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
     return cluster

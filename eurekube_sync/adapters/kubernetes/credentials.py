@@ -1,0 +1,249 @@
+"""The credentials that a user of a kubeconfig names: a token, a file with one, a certificate, or a
+program (`exec`).
+
+A user that names credentials and yields none is an error. The call would be anonymous, and the API
+may answer it: then it forbids everything, and a right for `system:anonymous` would seem to be the
+cure.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eurekube_sync.files import open_regular
+from eurekube_sync.model.errors import ClusterCredentialsMissing
+from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.values import dataclass
+
+NO_CREDENTIALS = "no credentials for the Kubernetes API"
+PROGRAM = "the kubeconfig's program for them (exec)"
+_NAMES = (
+    "token",
+    "tokenFile",
+    "client-certificate",
+    "client-certificate-data",
+    "client-key",
+    "client-key-data",
+    "exec",
+    "username",
+    "password",
+)
+"""What names credentials, also without a value, as a template leaves it without its variable. An
+`auth-provider` is left to the official client."""
+_LONGEST = 300  # characters of a program's or a person's words
+_LARGEST = 1024 * 1024  # bytes of a file with a token
+_LOG_HEAD = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ", re.MULTILINE)  # klog's, with a time
+
+
+class Credentials(NamedTuple):
+    user: Mapping[str, Any]  # of a kubeconfig, with the token or the certificate itself
+    until: float  # Unix seconds of their end; infinite without one
+
+
+def credentials_of(user: Mapping[str, Any], cluster: Mapping[str, Any], again: float) -> Credentials:
+    """Return the user's credentials. A program that ended less than `again` seconds ago does not
+    run once more. Raise ClusterCredentialsMissing, also if it did not give any."""
+    named = [name for name in _NAMES if name in user]
+    if not named or "auth-provider" in user:
+        return Credentials(user, inf)
+    token = _token(user)
+    if token:
+        return Credentials({**_without_sources(user), "token": token}, inf)
+    if user.get("exec") is not None:
+        given = _remembered(_Program.of(user["exec"], cluster), again)
+        return Credentials({**_without_sources(user), **given.user}, given.until)
+    if _has_certificate(user) or (user.get("username") and user.get("password")):
+        return Credentials(user, inf)
+    if user.get("username") or user.get("password"):
+        raise _missing("the kubeconfig names a username and a password, and one of them is empty")
+    raise _missing(f"the kubeconfig's {named[0]} is empty")
+
+
+def _without_sources(user: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in user.items() if name not in ("token", "tokenFile", "exec")}
+
+
+def _has_certificate(user: Mapping[str, Any]) -> bool:
+    return bool(user.get("client-certificate-data") or user.get("client-certificate"))
+
+
+def _token(user: Mapping[str, Any]) -> str:
+    """Return the token of the file, else the one in the kubeconfig, as kubectl does; empty if the
+    user names none."""
+    fixed = str(user.get("token") or "").strip()
+    path = user.get("tokenFile")
+    if not path:
+        return fixed
+    try:
+        with open_regular(str(path), follow=True) as file:
+            token = file.read(_LARGEST).decode().strip()
+        why = "is empty"
+    except OSError as error:
+        token, why = "", f"cannot be read: {error.strerror}"
+    except ValueError:  # of bytes that are no text, or of a NUL character in the path
+        token, why = "", "is no file of UTF-8 text"
+    if not token and not fixed:
+        raise _missing(f"the kubeconfig's tokenFile {excerpt(str(path), most=_LONGEST)} {why}")
+    return token or fixed
+
+
+def _missing(why: str) -> ClusterCredentialsMissing:
+    return ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    """See
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins."""
+
+    command: str
+    arguments: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...]
+    version: str  # `apiVersion` of what it is told and of what it prints
+    hint: str  # how to install it
+    mode: str  # whether it may ask a person at the terminal
+    cluster: str  # as JSON; empty: it is not told
+
+    @classmethod
+    def of(cls, entry: Any, cluster: Mapping[str, Any]) -> _Program:
+        """Read `exec` of a kubeconfig's user."""
+        if not isinstance(entry, Mapping) or not entry.get("command") or not entry.get("apiVersion"):
+            raise _missing("the kubeconfig's exec lacks its command or its apiVersion")
+        variables = [variable for variable in _listed(entry, "env") if isinstance(variable, Mapping)]
+        return cls(
+            command=str(entry["command"]),
+            arguments=tuple(str(argument) for argument in _listed(entry, "args")),
+            variables=tuple((str(variable.get("name")), str(variable.get("value"))) for variable in variables),
+            version=str(entry["apiVersion"]),
+            hint=str(entry.get("installHint") or ""),
+            mode=str(entry.get("interactiveMode") or "IfAvailable"),
+            cluster=_told(cluster) if entry.get("provideClusterInfo") else "",
+        )
+
+    def run(self) -> Credentials:
+        """Run it to its end. Raise ClusterCredentialsMissing, with its own words."""
+        at_terminal = self.mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+        if self.mode == "Always" and not at_terminal:
+            raise self._failed("needs a terminal (interactiveMode: Always)")
+        told: dict[str, Any] = {"interactive": at_terminal}
+        if self.cluster:
+            told["cluster"] = json.loads(self.cluster)
+        asked = {"apiVersion": self.version, "kind": "ExecCredential", "spec": told}
+        try:
+            done = subprocess.run(
+                [self.command, *self.arguments],
+                env={**os.environ, **dict(self.variables), "KUBERNETES_EXEC_INFO": json.dumps(asked)},
+                stdin=None if at_terminal else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if at_terminal else subprocess.PIPE,
+                check=False,
+            )
+        except (OSError, ValueError) as error:  # ValueError: of a NUL character
+            why = getattr(error, "strerror", None) or "its command is no text of the system"
+            raise self._failed(f"cannot be run: {why}", self.hint) from error
+        if done.returncode:
+            ended = f"ended with exit code {done.returncode}"
+            if done.returncode < 0:
+                ended = f"was ended by signal {-done.returncode}"
+            raise self._failed(ended, _LOG_HEAD.sub("", (done.stderr or b"").decode(errors="replace")))
+        return self._read(done.stdout)
+
+    def _read(self, printed: bytes) -> Credentials:
+        """Read the ExecCredential that it printed. An error shows nothing of it, because it may be
+        a secret."""
+        try:
+            document = json.loads(printed)
+        except (ValueError, RecursionError):
+            raise self._failed("printed no JSON") from None
+        if not isinstance(document, dict) or document.get("kind") != "ExecCredential":
+            raise self._failed("printed no ExecCredential")
+        if document.get("apiVersion") != self.version:
+            version = excerpt(str(document.get("apiVersion")), most=80)
+            raise self._failed(f"printed apiVersion {version}, but the kubeconfig asks for {self.version}")
+        status = document.get("status")
+        status = status if isinstance(status, dict) else {}
+        user: dict[str, Any] = {}
+        token, certificate, key = (
+            str(status.get(name) or "").strip() for name in ("token", "clientCertificateData", "clientKeyData")
+        )
+        if bool(certificate) is not bool(key):
+            raise self._failed("printed only one of a client certificate and its key")
+        if certificate:
+            user["client-certificate-data"] = base64.b64encode(certificate.encode()).decode()
+            user["client-key-data"] = base64.b64encode(key.encode()).decode()
+        if token:
+            user["token"] = token
+        if not user:
+            raise self._failed("printed neither a token nor a client certificate")
+        try:
+            end = status.get("expirationTimestamp")
+            until = inf if not end else datetime.fromisoformat(str(end)).timestamp()
+        except (ValueError, OverflowError):
+            raise self._failed("printed an expirationTimestamp that is no time") from None
+        return Credentials(user, until)
+
+    def _failed(self, why: str, words: str = "") -> ClusterCredentialsMissing:
+        said = excerpt(words, most=_LONGEST)
+        command = excerpt(self.command, most=80)
+        return _missing(f"{PROGRAM}, {command}, {why}{f': {said}' if said else ''}")
+
+
+def _told(cluster: Mapping[str, Any]) -> str:
+    """Return what a program is told of its cluster, as client-go does: without files."""
+    told = {name: value for name, value in cluster.items() if name not in ("certificate-authority", "extensions")}
+    if path := cluster.get("certificate-authority"):
+        try:
+            authority = Path(str(path)).read_bytes()
+        except OSError as error:
+            raise _missing(f"the certificate-authority {path} cannot be read: {error.strerror}") from error
+        told.setdefault("certificate-authority-data", base64.b64encode(authority).decode())
+    for extension in _listed(cluster, "extensions"):
+        if isinstance(extension, Mapping) and extension.get("name") == "client.authentication.k8s.io/exec":
+            told["config"] = extension.get("extension")
+    return json.dumps(told)
+
+
+def _listed(entry: Mapping[str, Any], name: str) -> Sequence[Any]:
+    listed = entry.get(name)
+    return listed if isinstance(listed, list) else ()
+
+
+class _Result(NamedTuple):
+    at: float  # monotonic seconds
+    credentials: Credentials | ClusterCredentialsMissing
+
+
+_results: dict[_Program, _Result] = {}
+"""What each program gave last. All connections of the process share it: the lock and the passes
+need one run."""
+_results_lock = threading.Lock()
+
+
+def _remembered(program: _Program, again: float) -> Credentials:
+    """Return what the program gave. It runs if it is not known, or after `again` seconds. While it
+    runs it has no lock, because it may hang."""
+    with _results_lock:
+        result = _results.get(program)
+    if result is None or time.monotonic() - result.at >= again:
+        try:
+            found: Credentials | ClusterCredentialsMissing = program.run()
+        except ClusterCredentialsMissing as missing:
+            found = missing
+        result = _Result(time.monotonic(), found)
+        with _results_lock:
+            _results[program] = result
+    if isinstance(result.credentials, ClusterCredentialsMissing):
+        raise ClusterCredentialsMissing(str(result.credentials))
+    return result.credentials

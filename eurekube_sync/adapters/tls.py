@@ -1,0 +1,58 @@
+"""How the certificates of both servers, and of a proxy, are verified: as kubectl, curl and Java
+clients do."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+
+def verify_as_kubectl(manager: Any) -> None:
+    """Make the TLS connections of a urllib3 pool manager verify chain, name and time, and not the
+    form of certificates.
+
+    Since Python 3.13, `VERIFY_X509_STRICT` is on by default
+    (https://docs.python.org/3/whatsnew/3.13.html#ssl). It refuses a certificate without an
+    authority key identifier, as those of EKS, or an authority without key usage.
+    """
+    pool = manager.pool_classes_by_scheme["https"]
+    connection = pool.ConnectionCls
+
+    def connect(self: Any) -> None:
+        given, proxy = self.ssl_context, self.proxy_config
+        self.ssl_context = given or _context(self, with_authorities=not _names_authorities(self))
+        self.ssl_context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if proxy is not None and proxy.ssl_context is None:
+            # For a proxy with a context of its own, urllib3 loads no authorities.
+            context = _context(self, with_authorities=True)
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            self.proxy_config = proxy._replace(ssl_context=context)
+        try:
+            connection.connect(self)
+        finally:
+            self.ssl_context, self.proxy_config = given, proxy  # the next connect reads the files again
+
+    own = type(connection.__name__, (connection,), {"connect": connect})
+    own_pool = type(pool.__name__, (pool,), {"ConnectionCls": own})
+    manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "https": own_pool}
+
+
+def _names_authorities(connection: Any) -> bool:
+    return bool(connection.ca_certs or connection.ca_cert_dir or connection.ca_cert_data)
+
+
+def _context(connection: Any, *, with_authorities: bool) -> ssl.SSLContext:
+    """Return urllib3's own context for a connection, with its authorities or those of the system if
+    asked."""
+    from urllib3.util import ssl_
+
+    context = ssl_.create_urllib3_context(
+        cert_reqs=ssl_.resolve_cert_reqs(connection.cert_reqs),
+        ssl_minimum_version=connection.ssl_minimum_version,
+        ssl_maximum_version=connection.ssl_maximum_version,
+    )
+    if with_authorities and _names_authorities(connection):
+        context.load_verify_locations(connection.ca_certs, connection.ca_cert_dir, connection.ca_cert_data)
+    elif with_authorities:
+        context.load_default_certs()
+    return context
