@@ -14,13 +14,18 @@ import requests
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.explain.check import servers
 from eurekube_sync.explain.links import Check, Grade
 from eurekube_sync.model.errors import RegistryDenied, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.kubernetes import Endpoint
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.servers.eureka import EurekaServer
 from tests.servers.nginx import Nginx
+from tests.unit.worlds.build import endpoint, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
 
 pytestmark = pytest.mark.servers
 PAGE = "proxy_intercept_errors on; error_page 404 /page.html;"
@@ -28,6 +33,12 @@ PAGES = "proxy_intercept_errors on; error_page 400 404 /page.html;"
 WITHOUT_BATCHES = (
     'proxy_intercept_errors on; error_page 404 /page.html; if ($uri ~ "/peerreplication/") { return 404; }'
 )
+CACHED = "proxy_cache lists; proxy_cache_valid any 1h;"
+LISTS_CACHED = """
+    set $skip 1; if ($uri = /eureka/apps) { set $skip 0; }
+    proxy_cache lists; proxy_cache_key $uri; proxy_cache_valid 200 1h; proxy_cache_bypass $skip; proxy_no_cache $skip;
+"""
+"""It leaves out the query of a list's address."""
 ONLY_READS = "limit_except GET { deny all; }"
 _numbers = count(1)
 
@@ -99,3 +110,33 @@ def test_a_proxy_that_lets_only_reads_pass_is_named(eureka_fast: EurekaServer, w
         found = [one for one in servers({"eureka": client}, time.time()) if one.grade is Grade.FAILED]
     assert [one.check for one in found] == [Check.EUREKA_WRITE]
     assert "CSRF" not in found[0].text + found[0].fix
+
+
+@pytest.mark.parametrize(("rules", "old"), [(CACHED, False), (LISTS_CACHED, True)], ids=["by-address", "by-path"])
+def test_behind_a_cache_a_pod_that_is_not_ready_goes_down(eureka_fast: EurekaServer, rules: str, old: bool) -> None:
+    """nginx keeps each answer for an hour. Each of our reads has an address of its own. Where the cache leaves out the
+    query, the list is old, and the report says so."""
+    with behind(eureka_fast, rules) as client:
+        world = FakeWorld()
+        world.clock.time = time.time()
+        world.own_writes = OwnWrites(seconds=45)
+        world.registry = client  # type: ignore[assignment]
+        world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+        world.run()
+
+        def next_pass(*endpoints: Endpoint) -> list[str]:
+            time.sleep(1.5)  # the server makes its list anew each second
+            world.later(60)
+            world.cluster.apply(piece(*endpoints))
+            return sentences(world.run())
+
+        for _ in range(2):
+            next_pass(endpoint(1), endpoint(2, ready=False))
+            next_pass(endpoint(1), endpoint(2))
+        said = next_pass(endpoint(1), endpoint(2, ready=False))
+        with connected(eureka_fast.url) as direct:
+            found = [direct.read_instance(key(number)) for number in (1, 2)]
+            assert [one and one.status for one in found] == [InstanceStatus.UP, InstanceStatus.DOWN]
+            assert any("Eureka's list does not show what was registered before" in text for text in said) is old
+            for number in (1, 2):
+                direct.cancel(key(number))

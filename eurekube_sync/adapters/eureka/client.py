@@ -32,10 +32,12 @@ _PROBE_APP = "EUREKUBE-SYNC-PROBE"
 _PROBE_ID = "eurekube-sync-probe"
 _NOBODY = f"/apps/{_PROBE_APP}/{_PROBE_ID}"  # the same, to be renewed
 _INCOMPLETE = f'{{"instance":{{"instanceId":"{_PROBE_ID}","app":"{_PROBE_APP}"}}}}'.encode()
+_FRESH = "eurekube-sync"  # the query that differs in each GET
 _PROBE_SECONDS = 5.0  # how long the result of a probe is used
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
+    "Cache-Control": "no-cache",
     "DiscoveryIdentity-Name": "eurekube-sync",
     "User-Agent": f"eurekube-sync/{__version__}",
 }
@@ -237,11 +239,16 @@ class EurekaClient(Registry):
     def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> answers.Answer:
         options = self._options
         url = options.address.url + path
+        # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no cache has an answer for it.
+        target = f"{url}?{_FRESH}={int(self._clock.now() * 1_000_000)}" if method == "GET" else url
         headers = {"Content-Type": "application/json"} if body is not None else {}
         headers |= {"Accept": accept} if accept else {}
         timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
         settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
-        with within.running(), self._session.request(method, url, data=body, headers=headers, **settings) as response:
+        with (
+            within.running(),
+            self._session.request(method, target, data=body, headers=headers, **settings) as response,
+        ):
             chunks = response.iter_content(CHUNK)
             ask = "is this the URL of Eureka?"
             received = read_whole(chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}"))

@@ -41,6 +41,7 @@ PROMISES = {
         "A drain is",
         "who it is",
         "Eureka's reads fail",
+        "older than Eureka's own cache",
         "warms up",
         "registers again only",
         "cannot be read again",
