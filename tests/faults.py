@@ -99,7 +99,8 @@ def _behind(scene: Scene, between: Behind) -> Iterator[Environment]:
         answer = requests.request(
             request.method,
             scene.eureka_url.removesuffix("/eureka") + request.path,
-            headers={"Accept": request.headers.get("accept", "*/*")},
+            data=request.body or None,
+            headers={name: request.headers[name] for name in ("accept", "content-type") if name in request.headers},
             timeout=30,
         )
         content_type = answer.headers.get("Content-Type", "application/json")

@@ -25,10 +25,15 @@ from eurekube_sync.plan.value import Obstacle, Plan
 
 REGISTRY_UNKNOWN = "RegistryUnknown"  # the reason of Synced while Eureka cannot be read
 PARTLY_FAILED = "PartlyFailed"  # the reason of Synced while calls for the syncer fail
+LIST_OUTDATED = "ListOutdated"  # the reason of Synced while Eureka's list is older than its own cache makes it
 _SUSPENDED = "Suspended"
 _UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide what should be registered
 _DIFFERS = "Differs"
 """Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
+OLD_LIST = (
+    "Eureka's list does not show what was registered before: a cache in front of Eureka answers, or the server's own "
+    "cache stands still"
+)
 _NOT_DONE = {
     Cause.UNAVAILABLE: "did not succeed: Eureka was unavailable, or no time was left",
     Cause.DENIED: "got a refusal",
@@ -39,7 +44,7 @@ _UNREAD = (
     "was not changed, because it could not be read again",
     "were not changed, because they could not be read again",
 )
-_BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
+_BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS, LIST_OUTDATED})
 """Reasons of Synced with which a syncer may be Ready."""
 
 
@@ -227,6 +232,8 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return _conflict(tally)._replace(value=False)
         case Serving() if unclear := claim.unclear:
             return Aspect(False, _UNCLEAR, f"{_sample(unclear, 'problem')}; registered instances are renewed")
+        case Serving() if registry.data.outdated is not None:
+            return Aspect(None, LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again")
         case Serving() if differences := _differences(claim, tally):
             return Aspect(False, _DIFFERS, "; ".join(differences))
         case Serving():
@@ -270,7 +277,13 @@ def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect
     drained = sum(wanted.drained for wanted in claim.wanted.values())
     notes = [_unready(claim)] if claim.unready else []
     notes += [f"{drained} drained"] if drained else []
-    notes += [synced.message] if synced.reason == _DIFFERS else [f"{out} set OUT_OF_SERVICE by hand"] if out else []
+    notes += (
+        [synced.message]
+        if synced.reason in (_DIFFERS, LIST_OUTDATED)
+        else [f"{out} set OUT_OF_SERVICE by hand"]
+        if out
+        else []
+    )
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
     return Aspect(bool(up), reason, message)

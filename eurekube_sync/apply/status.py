@@ -75,9 +75,10 @@ def statuses(
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
     steady = {}
+    known = isinstance(result.registry, Complete) and result.registry.data.outdated is None
     for ref, claim in result.desired.claims.items():
         tally, before = tallied[ref], claim.syncer.status
-        calm, basis = isinstance(result.registry, Complete) and not tally.troubled, (claim, tally.registered)
+        calm, basis = known and not tally.troubled, (claim, tally.registered)
         if before is not None and calm and earlier.steady.get(ref) == basis:
             steady[ref], found[ref] = basis, before
             continue

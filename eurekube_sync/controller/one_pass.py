@@ -40,6 +40,7 @@ class Memory:
     own_writes: OwnWrites
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
+    first_pass: bool = True  # nothing is remembered yet but what the statuses of syncers say
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares
@@ -177,6 +178,8 @@ class Renewed:
     registry: Source[Observed]
     renewed: Mapping[InstanceKey, Outcome]
     cancelled: frozenset[InstanceKey]  # cancelled by this process a moment ago; the list may still show them
+    unshown: tuple[InstanceKey, ...]
+    """Registered by this process so long ago that the list should show them, and it does not; the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

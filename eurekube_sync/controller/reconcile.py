@@ -117,16 +117,18 @@ def _renew(given: Given, scope: Scope, listed: Listing, asked: float, asked_at: 
     world, memory = given.world, given.world.memory
     remembered = memory.own_writes.recent(asked)
     registry: Source[Observed]
+    unshown: Mapping[InstanceKey, ObservedInstance] = {}
     if isinstance(listed, Unknown):
         registry = listed
     else:
         observed = observe(listed, given.ownership, scope, asked=asked_at, before=memory.observed)
         memory.observed = observed
-        registry = Complete(data=observed.remembering(remembered))
+        unshown = memory.own_writes.unshown(asked, observed)
+        registry = Complete(data=observed.remembering({**unshown, **remembered}))
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     applier = applier_of(world, given.ownership, scope, given.deadline)
     renewed = {} if given.settings.dry_run else renew_ours(world, applier, registry, cancelled)
-    return Renewed(applier=applier, registry=registry, renewed=renewed, cancelled=cancelled)
+    return Renewed(applier=applier, registry=registry, renewed=renewed, cancelled=cancelled, unshown=tuple(unshown))
 
 
 def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, early: Renewed) -> Found:
@@ -148,6 +150,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
         registry=registry,
         renewed=early.renewed,
         cancelled=early.cancelled,
+        unshown=early.unshown,
         view=view,
         desired=desired,
         absent=absent_namespaces(world.cluster, view, scope),

@@ -22,7 +22,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
-from eurekube_sync.observe.eureka import Observed, is_ours
+from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
 from eurekube_sync.observe.installations import OtherOwner, served_by_others, still_renewed, waiting_to_move
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
@@ -110,19 +110,24 @@ def _read_again(
     given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
 ) -> tuple[tuple[Desired, Plan], Observed]:
     """Drafts a plan and reads its instances uncached, until the draft needs no further read. Read are those that it
-    would change, those that must stay UP beside them, and those that this process cancelled a moment ago, because these
-    must not take the place of others."""
-    read: set[InstanceKey] = set()
+    would change, those that must stay UP beside them, those that this process cancelled a moment ago, because these
+    must not take the place of others, and those that tell the age of the list."""
+    memory, read = given.world.memory, set[InstanceKey]()
+    alone = len(given.world.servers) <= 1  # else another server's list may lack an instance
+    telling = [*found.unshown[:1], *(of_doubtful_age(found.desired, observed) if memory.first_pass else ())]
     while True:
-        desired, plan = draft(found.desired, observed, last_up, given.world.memory.plan)
+        desired, plan = draft(found.desired, observed, last_up, memory.plan)
         comes_back = lost(desired, observed, last_up)
         cancelled = sorted(key for key in found.cancelled if key in observed.ours)
         suspects = (*plan.suspects, *cancelled, *desired.to_read, *comes_back, *witnesses(plan, observed, read))
-        unread = [key for key in suspects if key not in read]
+        unread = list(dict.fromkeys(key for key in (*suspects, *telling) if key not in read))
         if not unread:
             return (desired, plan), observed
         absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-        observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
+        readings = found.applier.read(unread, absent, plan.in_the_way)
+        memory.own_writes.settle(readings)
+        dating = readings if alone else {key: reading for key, reading in readings.items() if key not in absent}
+        observed = observed.dated(dating, given.settings.registry_cache).refreshed(readings)
         read.update(unread)
 
 
@@ -224,7 +229,8 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
     again = tuple(action for action in failed if isinstance(action, Update | Cancel))
     monotonic = world.clock.monotonic()
-    memory.own_writes.note(outcomes, monotonic)
+    memory.own_writes.note(outcomes, monotonic, since=report.at)
+    memory.first_pass = False
     memory.sightings.note(held, basis.brake.seen, monotonic=monotonic, confirmed=again)
     if isinstance(report.registry, Complete):
         memory.last_seen.note(report.registry.data, outcomes, world.renewals.renewed_lately(), desired)

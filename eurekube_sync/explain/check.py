@@ -33,6 +33,12 @@ _LARGE_SKEW = 60.0  # seconds at which a lease may seem to have ended, or a new 
 _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")  # real ids have four colons
 _EVICTED_AFTER = 240.0  # seconds after the end of a lease within which a server evicts, on a timer of one minute
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_RIGHT_URL = (
+    "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own server. "
+    "No proxy may answer in Eureka's place"
+)
+_PASS_WRITES = "let Spring Security, and each proxy before it, pass the writes of this login below /eureka/**"
+_OF_EUREKA_ITSELF = "give the address of Eureka itself, or let the proxy before it pass calls and answers unchanged"
 _SHUTDOWN = 30  # seconds for an app after its `preStop`, as Kubernetes gives by default
 
 
@@ -143,22 +149,30 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
         else:
             fix = {
                 Cause.DENIED: "give its login: --eureka-username and --eureka-password-file",
-                Cause.UNUSABLE: "check the URL: it ends in /eureka, and no proxy answers in its place",
+                Cause.UNUSABLE: _RIGHT_URL,
             }.get(listed.cause, f"see that it runs and can be reached from here: curl -i {address}/apps")
             yield Finding(Check.EUREKA_READ, Grade.FAILED, listed.message.rstrip("."), fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
-    """Renew an instance that cannot exist. A 404 shows that the server takes writes, and changes nothing."""
+    """Check that both kinds of writes reach Eureka, and change nothing.
+
+    The renewal of an instance that cannot exist is a 404. Any program says 404, so a registration is tried, too: one
+    that Eureka refuses in its own way."""
     try:
-        if not server.renew(_NOBODY):
-            return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
-        text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
-        fix = "give the address of Eureka itself"
+        if server.renew(_NOBODY):
+            text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
+            return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, _OF_EUREKA_ITSELF)
+        server.try_registration()
     except RegistryError as error:
-        text = f"{address} takes no writes: {unknown_from(error).message.rstrip('.')}"
-        fix = "let its Spring Security ignore CSRF below /eureka/**, and give this login the right to write"
-    return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
+        refusal = unknown_from(error)
+        text = f"{address} takes no writes: {refusal.message.rstrip('.')}"
+        fix = {
+            Cause.DENIED: _PASS_WRITES,
+            Cause.UNAVAILABLE: "see that it runs and that writes reach it from here",
+        }.get(refusal.cause, _OF_EUREKA_ITSELF)
+        return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
+    return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:

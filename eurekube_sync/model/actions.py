@@ -151,12 +151,18 @@ class Outcome:
     lacking: bool = False  # it was renewed, and some Eureka servers lack it
 
     def of(self, action: Action) -> Outcome:
-        """This outcome for another action on the same instance."""
+        """This outcome for another action on the same instance.
+
+        A renewal is early: it knows the status from a cached list. The later action may know it from an uncached read,
+        which counts more. An instance that the renewal did not find has no status."""
+        status = self.status
+        if status is not None and isinstance(action, Renew) and action.status is not None:
+            status = action.status
         return Outcome(
             action=action,
             result=self.result,
             detail=self.detail,
-            status=self.status,
+            status=status,
             cause=self.cause,
             lacking=self.lacking,
         )

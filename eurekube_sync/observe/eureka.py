@@ -1,7 +1,10 @@
 """Eureka's list, divided into our instances and others'; what this process wrote to Eureka lately; what it last saw UP.
 
 A list may be 30 s old, because Eureka caches it. So a pass reads each instance that it would change again, uncached
-(`Observed.refreshed`). Only a daemon has memories, and no removal depends on them."""
+(`Observed.refreshed`). Only a daemon has memories, and no removal depends on them.
+
+A list may also be much older, if a cache stands before Eureka, or the server's own cache stands still. Then it may
+agree with the cluster by chance. A registration that it does not show, though it should, tells its age."""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.conduct import LIMIT, is_gone
@@ -20,6 +24,9 @@ from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, POD, 
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
+
+_OLDEST = 300.0
+"""Seconds. Eureka keeps an answer for 180 s and a tick of 30 s where only renewals come, and those come each 30 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,9 @@ class Observed:
     """How many instances of each syncer the list showed, before any uncached read, without those left to expire."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)  # keys whose uncached read failed
     asked: float  # Unix seconds of the request for the list; the server's cache may have made the list earlier
+    outdated: float | None = None
+    """When the newest instance was registered that the list should show and does not, in Unix seconds: the list is at
+    least as old. None: nothing shows that the list is older than Eureka's own cache makes it."""
     newest: float = 0.0
     """The latest renewal in the list, in Unix seconds of the server's clock. The list of a server with few changes may
     be minutes old, so the age of a renewal is measured from this time."""
@@ -77,6 +87,20 @@ class Observed:
             if reading is not None:
                 (ours if is_ours(reading, self.ownership, self.scope) else others)[key] = reading
         return replace(self, ours=ours, others=others, unread=unread)
+
+    def dated(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None], cache: float) -> Observed:
+        """Return the list with its age, as far as uncached readings of our instances tell it. A list may hide for
+        `cache` seconds what was registered."""
+        unshown = [self.outdated] if self.outdated is not None else []
+        for key, reading in readings.items():
+            if not isinstance(reading, ObservedInstance) or not is_ours(reading, self.ownership, self.scope):
+                continue
+            listed = self.ours.get(key) or self.others.get(key)
+            shown = listed.last_dirty_timestamp if listed else 0
+            registered = reading.last_dirty_timestamp / 1000
+            if reading.last_dirty_timestamp > shown and self.asked - registered >= cache:
+                unshown.append(registered)
+        return replace(self, outdated=max(unshown)) if unshown else self
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
         """Return the list with our recent registrations added. Another owner's instance under the same key is newer
@@ -166,6 +190,25 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
 
 
+def of_doubtful_age(desired: Desired, observed: Observed) -> list[InstanceKey]:
+    """Return the instances that tell a new process whether the list is older than Eureka's own cache makes it.
+
+    They are all of ours if nobody was renewed for long in the list, else those of syncers whose last status counts
+    other instances than the list shows. A new process remembers nothing else of the last pass."""
+    if observed.newest and observed.asked - observed.newest > _OLDEST:
+        return sorted(observed.ours)
+    found: list[InstanceKey] = []
+    for ref, claim in sorted(desired.claims.items()):
+        status = claim.syncer.status
+        if not isinstance(claim, Serving) or status is None or status.eureka_unknown_since is not None:
+            continue
+        listed = observed.keys_by_syncer.get(ref, frozenset())
+        up = sum(observed.ours[key].status is InstanceStatus.UP for key in listed)
+        if (len(listed), up) != (status.registered, status.up):
+            found += sorted({*listed, *claim.wanted})
+    return found
+
+
 def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
     """Return the UID of the only cluster in which the owner has instances; "" if there is no such cluster."""
     listed = registry.data if isinstance(registry, Complete) else ()
@@ -240,31 +283,61 @@ def interval_of(pass_interval: float, *, slack: float) -> float:
     return pass_interval * max(1, -(-wait // pass_interval))
 
 
+class _Write(NamedTuple):
+    at: float  # in monotonic seconds
+    since: int  # Unix milliseconds: what was registered has this timestamp or a newer one
+    wrote: ObservedInstance | None  # None: cancelled
+
+
 class OwnWrites:
-    """Our writes of the last `seconds`, which Eureka's cached lists may not show yet; times in monotonic seconds."""
+    """Our writes that Eureka's lists may not show yet. Times in monotonic seconds.
+
+    They are those of the last `seconds`, and older registrations until a list has shown them."""
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
-        self._writes: dict[InstanceKey, tuple[float, ObservedInstance | None]] = {}
+        self._writes: dict[InstanceKey, _Write] = {}
 
-    def note(self, outcomes: Outcomes, now: float) -> None:
-        """Remember what a pass wrote; forget the key of a failed call, which may have had its effect or not."""
+    def note(self, outcomes: Outcomes, now: float, *, since: float = 0) -> None:
+        """Remember what a pass wrote that began at `since`, in Unix seconds. Forget the key of a failed call, which may
+        have had its effect or not."""
         for outcome in outcomes.others:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
             elif isinstance(outcome.action, Cancel):
-                self._writes[key] = (now, None)
+                self._writes[key] = _Write(now, int(since * 1000), None)
             else:
                 wrote = outcome.registered
                 assert wrote  # `others` has no plain renewal
                 status = outcome.status or wrote.status
-                self._writes[key] = (now, ObservedInstance(instance=replace(wrote, status=status)))
+                instance = ObservedInstance(instance=replace(wrote, status=status))
+                self._writes[key] = _Write(now, int(since * 1000), instance)
 
     def recent(self, now: float) -> Mapping[InstanceKey, ObservedInstance | None]:
-        """Return the recent writes by key; None means cancelled."""
-        self._writes = {key: (at, wrote) for key, (at, wrote) in self._writes.items() if now - at < self._seconds}
-        return {key: wrote for key, (_, wrote) in self._writes.items()}
+        """Return the writes of the last seconds by key; None means cancelled."""
+        writes = self._writes.items()
+        return {key: write.wrote for key, write in writes if now - write.at < self._seconds}
+
+    def unshown(self, now: float, listed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
+        """Return older registrations that the list should show, and does not, the newest first. Forget the others."""
+        found: dict[InstanceKey, _Write] = {}
+        for key, write in list(self._writes.items()):
+            if now - write.at < self._seconds:
+                continue
+            shown = listed.ours.get(key) or listed.others.get(key)
+            if write.wrote is None or (shown is not None and shown.last_dirty_timestamp >= write.since):
+                del self._writes[key]
+            else:
+                found[key] = write
+        newest_first = sorted(found.items(), key=lambda item: -item[1].at)
+        return {key: write.wrote for key, write in newest_first if write.wrote is not None}
+
+    def settle(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> None:
+        """Forget what an uncached read did not find."""
+        for key, reading in readings.items():
+            if reading is None:
+                self._writes.pop(key, None)
 
 
 class LastSeen:

@@ -35,7 +35,7 @@ ODD_LISTS = {
     ),
     "empty object": (Response(status=200, body=b"{}"), ExitCode.EUREKA_UNREAD, "not a registry"),
     "null": (Response(status=200, body=b'{"applications":null}'), ExitCode.EUREKA_UNREAD, "not a registry"),
-    "list": (Response(status=200, body=b"[]"), ExitCode.EUREKA_UNREAD, "instead of JSON"),
+    "list": (Response(status=200, body=b"[]"), ExitCode.EUREKA_UNREAD, "JSON that is no object"),
     "500": (Response(status=500, body=b"{}"), ExitCode.EUREKA_UNREAD, "log of the Eureka server"),
     "403 warm-up": (Response(status=403, body=b"{}"), ExitCode.EUREKA_UNREAD, "just started"),
 }

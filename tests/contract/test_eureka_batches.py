@@ -14,6 +14,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import replication as ours
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.cli.connect import Installation, connect_registry
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.model.ports import Dated
 from tests.contract.eureka_subject import (
@@ -27,6 +28,7 @@ from tests.contract.eureka_subject import (
     real_guarded,
     timed,
 )
+from tests.servers.eureka import EurekaServer
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 PATH = "/peerreplication/batch/"
@@ -257,3 +259,16 @@ def test_batches_need_a_login_and_work_during_warm_up(kind: str) -> None:
             status = requests.get(f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=60)
             assert (batch.status_code, status.status_code) == (expected, expected)
         assert requests.get(f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=60).status_code == 403
+
+
+@pytest.mark.servers
+def test_a_server_that_replicates_to_itself_gets_batches() -> None:
+    """Its host name is not the one in its `defaultZone`, which is `localhost`. It names itself as a replica."""
+    with EurekaServer(extra_properties={"eureka.instance.hostname": "elsewhere"}) as server:
+        page = requests.get(f"{server.url}/status", headers={"Accept": "application/xml"}, timeout=60).text
+        assert f"<registered-replicas>{server.url}/" in page
+        with connect_registry(Installation(eureka_url=server.url, eureka_batch="auto"), SystemClock()) as world:
+            world.registry.list_instances()
+            batching = world.registry.batching()
+            assert batching is not None
+            assert batching.on, batching.why

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
@@ -331,3 +332,21 @@ class TestNetwork:
             source = client.list_instances()
         assert isinstance(source, Unknown)
         assert "this port does not speak TLS; begin the URL with http://" in source.message
+
+
+def test_a_200_to_a_write_has_no_body(client: EurekaClient, wanted: Instance, eureka: EurekaSubject) -> None:
+    """So a 200 with a body is another program's."""
+    client.register(wanted, dirty_timestamp=int(time.time() * 1000))
+    path = f"{eureka.root}/eureka/apps/{wanted.key.app}/{wanted.key.id}"
+    renewed, cancelled = requests.put(path, timeout=30), requests.delete(path, timeout=30)
+    assert [(one.status_code, one.content) for one in (renewed, cancelled)] == [(200, b"")] * 2
+
+
+def test_without_a_list_a_renewal_is_believed(client: EurekaClient, wanted: Instance) -> None:
+    """The client asks the server to renew an instance that cannot exist, which is a 404. Eureka registers nothing for
+    that, nor for the registration that `check` tries."""
+    client.register(wanted, dirty_timestamp=int(time.time() * 1000))
+    assert client.renew(wanted.key)
+    client.try_registration()
+    assert client.read_instance(InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")) is None
+    assert client.cancel(wanted.key)

@@ -11,6 +11,7 @@ from .eureka import EurekaServer
 from .eureka_build import eureka
 from .go_builds import etcd, helm, kubernetes, toxiproxy
 from .kube import KubernetesServers
+from .nginx import nginx
 from .process import ServerError
 from .promtool import promtool
 
@@ -22,6 +23,7 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
     "promtool": promtool,
+    "nginx": nginx,
 }
 
 

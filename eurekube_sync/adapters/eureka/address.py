@@ -22,6 +22,7 @@ from eurekube_sync.model.values import dataclass
 _SETTLE_SECONDS = 1.0  # how long a changed file must stay unchanged before it is read: it may be half written
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
 _log = logging.getLogger(__name__)
 
 
@@ -60,10 +61,14 @@ class EurekaAddress:
         if "@" in parts.path:
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
             raise ConfigurationError(f"{given} has an @ in its path: {said}.")
+        path = parts.path.rstrip("/")
+        if below := _BELOW_EUREKA.search(path):
+            left_out = printable(path[below.end(1) :])
+            raise ConfigurationError(f"{given} is that of a list: leave out {left_out}, which each call adds.")
         login = Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or ""))
         _check(login)
         place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
-        return cls(url=f"{parts.scheme}://{place}{parts.path.rstrip('/')}", login=login if login.user else None)
+        return cls(url=f"{parts.scheme}://{place}{path}", login=login if login.user else None)
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:

@@ -23,6 +23,10 @@ _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaki
 _ERRORS = {kind.cause: kind for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)}
 _OF_THE_NETWORK = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, ContentDecodingError)
 _LONGEST = 160  # characters of a server's message
+_CSRF_OFF = (
+    'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) from Spring Boot 3 on, '
+    'http.csrf().ignoringAntMatchers("/eureka/**") before it'
+)
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
@@ -46,9 +50,20 @@ class Answer(NamedTuple):
         return "html" in self.content_type or self.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
 
     @property
+    def may_be_eurekas(self) -> bool:
+        """Whether an error may be Eureka's own: Spring's has a JSON body, Netflix's none, a proxy's is text or a
+        page."""
+        return self.body.lstrip()[:1] in (b"", b"{")
+
+    @property
     def is_eurekas_404(self) -> bool:
-        """Whether this may be Eureka's 404: Spring's has a JSON body, Netflix's none, a proxy's is text or a page."""
-        return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
+        return self.status == 404 and self.may_be_eurekas
+
+    @property
+    def proxy(self) -> str:
+        """The proxy that answered, as its header `Server` names it. A proxy puts its name on Eureka's answers, too."""
+        name = excerpt(self.headers.get("Server", ""), most=80)
+        return f"a proxy ({name})" if name else "a proxy or firewall"
 
 
 def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
@@ -58,10 +73,14 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
     if 300 <= status < 400:
         return _redirect(answer, secrets)
     if status == 404:
-        why = "Eureka is at another path there, such as /eureka/v2, or another program answers."
+        why = "Eureka is at another path there, or another program answers."
         if "eureka" not in urlsplit(answer.url).path.split("/"):
             why = "does the URL end in /eureka?"
         return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
+    if status == 403 and not answer.may_be_eurekas:
+        methods = "GET" if answer.method == "GET" else "PUT, POST and DELETE"
+        why = f"was answered 403 by {answer.proxy}, not by Eureka: let it pass {methods} to Eureka's paths."
+        return errors.RegistryDenied(f"{answer.call} {why}")
     if status == 401:
         ours = "refuses this user or password" if login else "asks for a login; give user and password"
         kind, why = errors.RegistryDenied, f": Eureka {ours}."
@@ -100,9 +119,41 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     why = f"was answered {answer.status} although reads work"
     if "/peerreplication/" in answer.url:
         return errors.RegistryDenied(f"{answer.call} {why}.")
-    how = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) in the server\'s Spring Security.'
-    fix = f"Turn it off for Eureka's paths: {how} If it is off already, this login has no right to write."
-    return errors.RegistryDenied(f"{answer.call} {why}: the server's CSRF protection refuses writes. {fix}")
+    fix = f"Turn it off for Eureka's paths in the server's Spring Security: {_CSRF_OFF}."
+    otherwise = "this login has no right to write"
+    if not answer.body and answer.headers.get("Server"):  # it may be Eureka's answer, or the proxy's own
+        otherwise = f"{otherwise}, or {answer.proxy} lets no writes pass"
+    cause = f"the server's CSRF protection refuses writes. {fix} If it is off already, {otherwise}."
+    return errors.RegistryDenied(f"{answer.call} {why}: {cause}")
+
+
+def not_found_though_reads_work(answer: Answer) -> errors.RegistryUnusable:
+    """Return the error for the 404 of a registration, which Eureka never answers, although reads work."""
+    why = "was answered 404 although reads work: a proxy or another program answers writes in Eureka's place."
+    return errors.RegistryUnusable(f"{answer.call} {why}")
+
+
+def hidden_by_proxy(answer: Answer) -> errors.RegistryUnusable:
+    """Return the error for a 404 that is not of Eureka's form: nobody knows whether the instance is registered."""
+    fix = "let the proxy pass on Eureka's own answers, as nginx does without proxy_intercept_errors."
+    why = f"was answered 404 by {answer.proxy}, which hides whether Eureka has the instance: {fix}"
+    return errors.RegistryUnusable(f"{answer.call} {why}")
+
+
+def not_written(answer: Answer) -> errors.RegistryUnusable | None:
+    """Return the error for a 200 to a write that is not Eureka's, which has no body (`Response.ok().build()`)."""
+    if answer.is_page:
+        return unreadable(answer)
+    if not answer.body.strip():
+        return None
+    why = "a body, which Eureka's answer to a write has not: another program answers in its place."
+    return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {why}")
+
+
+def agrees_to_everything(answer: Answer) -> errors.RegistryUnusable:
+    """Return the error for a 200 of a server that also renews an instance that cannot exist."""
+    why = "and so is the renewal of an instance that cannot exist: another program answers in Eureka's place."
+    return errors.RegistryUnusable(f"{answer.call} was answered {answer.status}, {why}")
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
@@ -114,6 +165,8 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     elif answer.body.lstrip()[:1] != b"{":
         given = excerpt(answer.content_type, most=80) or "something"
         what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
+        if "json" in answer.content_type:
+            what = "JSON that is no object: another program answers at this URL."
     else:
         return None
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")

@@ -21,6 +21,8 @@ TROUBLED_SECONDS = 60.0  # servers that were against batches are asked so often:
 AWAY_PART = 0.4
 """If a server is away for this part of a lease's duration, 2 minutes by default, writes are single calls, which other
 servers replicate to it: it may be away from us alone, and our leases expire there after twice the duration."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_NETFLIX_PORT = 80  # what Netflix's own server gives as its port, unless `eureka.port` says otherwise
 _log = logging.getLogger(__name__)
 
 
@@ -143,10 +145,15 @@ class BatchingRegistry:
             why = f"{name} does not say which replicas it has ({str(error).removesuffix('.')})"
             return f"{why}; if --eureka-url names all of them, use --eureka-batch on."
         ours = {_place(one) for one in self._batches.asked}
-        replicas = {_place(one): one for one in status.replicas}
+        others = [replica for replica in status.replicas if not _is_itself(replica, name, status)]
+        status = status._replace(replicas=tuple(others))
+        replicas = {_place(replica): replica for replica in others}
         if _place(name) in replicas:
-            why = f"{name} is in its own list of replicas, so it may be one of many behind a load balancer"
-            return f"{why}: give each server's own address as --eureka-url."
+            host = urlsplit(name).hostname
+            why = f"{name} replicates to this same address, so several servers may be behind a load balancer there"
+            fix = "If they are, give each server's own address as --eureka-url."
+            alone = f"If it is one server, set its eureka.instance.hostname to {host}, or use --eureka-batch on."
+            return f"{why}. {fix} {alone}"
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
             fix = "name every server in --eureka-url, by the address that the other servers use for it."
@@ -178,6 +185,18 @@ class BatchingRegistry:
             without = logging.WARNING if self._required else logging.INFO
             _log.log(logging.DEBUG if found.on else without, "%s", why)  # that batches are on is no news
         self._batching = found
+
+
+def _is_itself(replica: str, name: str, status: ServerStatus) -> bool:
+    """Whether a replica of the server at `name` is this server, and so no other one that would miss batches.
+
+    A server takes itself for a replica if its host name is not the one in its own `serviceUrl`, which is
+    `localhost` by default. Behind a load balancer, the address of all servers has another host or port than each."""
+    _, host, port, _ = place = _place(replica)
+    if host not in {*_LOOPBACK, status.ip_addr}:
+        return False
+    unset = status.ports <= {_NETFLIX_PORT}
+    return port in status.ports or (unset and place == _place(name))
 
 
 def _place(url: str) -> tuple[str, str, int | None, str]:

@@ -29,10 +29,16 @@ from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
 
 _PROBE = "/instances/eurekube-sync-probe"  # an id that no instance has; any login that may read may read it
+_PROBE_APP = "EUREKUBE-SYNC-PROBE"
+_PROBE_ID = "eurekube-sync-probe"
+_NOBODY = f"/apps/{_PROBE_APP}/{_PROBE_ID}"  # the same, to be renewed
+_INCOMPLETE = f'{{"instance":{{"instanceId":"{_PROBE_ID}","app":"{_PROBE_APP}"}}}}'.encode()
+_FRESH = "eurekube-sync"  # the query that differs in each GET
 _PROBE_SECONDS = 5.0  # how long the result of a probe is used
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
+    "Cache-Control": "no-cache",
     "DiscoveryIdentity-Name": "eurekube-sync",
     "User-Agent": f"eurekube-sync/{__version__}",
 }
@@ -64,6 +70,8 @@ class EurekaClient(Registry):
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
         self._probed: tuple[float, bool] | None = None  # when reads were last probed, and whether they worked
+        self._judging = threading.Lock()
+        self._means_it: bool | None = None  # whether a 200 to a write can be believed; None: nothing shows it yet
 
     def __enter__(self) -> Self:
         return self
@@ -73,13 +81,16 @@ class EurekaClient(Registry):
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """Call `ApplicationsResource.getContainers`; anything but a whole registry is Unknown."""
+        self._means_it = None
         try:
             answer = self._call("GET", "/apps")
-            if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
+            refused = answer.status == 403 and answer.may_be_eurekas
+            if refused and self._call("GET", _PROBE).is_eurekas_404:
                 raise answers.refused_though_reads_work(answer)
             found = wire.decode_list(self._expect(answer, 200, json=True), self._decoded)
         except RegistryError as error:
             return unknown_from(error)
+        self._means_it = True
         if found.malformed:
             shown = ", ".join(found.malformed[:3])
             number = counted(len(found.malformed), "instance")
@@ -89,7 +100,7 @@ class EurekaClient(Registry):
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """Call `InstanceResource.getInstanceInfo`, which no cache answers."""
         answer = self._call("GET", _instance_path(key))
-        if answer.is_eurekas_404:
+        if self._is_absence(answer, replication.question(key)):
             return None
         observed = wire.decode_instance(self._expect(answer, 200, json=True))
         if observed.key != InstanceKey(key.app.upper(), key.id):
@@ -103,11 +114,24 @@ class EurekaClient(Registry):
         self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
 
     def renew(self, key: InstanceKey) -> bool:
-        return self._write("PUT", key)
+        return self._write("PUT", key, replication.heartbeat(key))
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
         """Cancel; `ours` is used only with several servers."""
-        return self._write("DELETE", key)
+        return self._write("DELETE", key, replication.question(key))
+
+    def try_registration(self) -> None:
+        """Raise a RegistryError unless registrations reach Eureka.
+
+        One without a host name is sent. Eureka refuses it with a 400, and registers nothing
+        (`ApplicationResource.addInstance`). Where a proxy puts a page in place of the 400, a batch has to get
+        through."""
+        answer = self._call("POST", f"/apps/{_PROBE_APP}", _INCOMPLETE)
+        if answer.status == 400 and answer.is_page:
+            probe = replication.heartbeat(InstanceKey(_PROBE_APP, _PROBE_ID))
+            if self.replicate([probe]) == [404]:
+                return
+        self._expect(answer, 400)
 
     def replicate(self, items: Sequence[bytes]) -> list[int]:
         """Call `PeerReplicationResource.batchReplication`; return one status code for each item."""
@@ -128,31 +152,69 @@ class EurekaClient(Registry):
             raise RegistryUnusable(f"{answer.call} was answered without the time (Date).")
         return found
 
-    def _write(self, method: str, key: InstanceKey) -> bool:
+    def _write(self, method: str, key: InstanceKey, question: bytes) -> bool:
         answer = self._call(method, _instance_path(key))
-        if answer.is_eurekas_404:
+        if self._is_absence(answer, question):
             return False
         self._expect(answer, 200)
+        if error := answers.not_written(answer):
+            raise error
+        self._believe(answer)
         return True
+
+    def _is_absence(self, answer: answers.Answer, question: bytes) -> bool:
+        """Return whether this is the 404 of an instance that Eureka does not have.
+
+        A proxy may put its own page in place of Eureka's 404, and also answers so itself. Then Eureka is asked again by
+        a batch of one item: its answer is a 200 with the code in the body, which proxies pass on."""
+        if answer.status != 404:
+            return False
+        if answer.is_eurekas_404:
+            return True
+        try:
+            codes = self.replicate([question])
+        except RegistryError as error:
+            raise answers.hidden_by_proxy(answer) from error
+        if codes != [404]:
+            raise answers.hidden_by_proxy(answer)
+        return True
+
+    def _believe(self, answer: answers.Answer) -> None:
+        """Raise RegistryUnusable if a 200 to a write means nothing. A server that gives a list is believed until its
+        next list. Any other one is asked to renew an instance that cannot exist, which Eureka answers with a 404."""
+        if self._means_it:
+            return
+        with self._judging:
+            if self._means_it is None:
+                status = self._call("PUT", _NOBODY).status
+                if status in (200, 404):
+                    self._means_it = status == 404
+            if self._means_it is False:
+                raise answers.agrees_to_everything(answer)
 
     def _expect(self, answer: answers.Answer, *statuses: int, json: bool = False) -> bytes:
         """Return the body, or raise what another status or a web page means."""
         if answer.status not in statuses:
             now = self._login() if self._login else None
-            if answer.method != "GET" and answer.status in ((401, 403) if now else (403,)) and self._may_read():
+            writes, refusals = answer.method != "GET", (401, 403) if now else (403,)
+            if writes and answer.may_be_eurekas and answer.status in refusals and self._may_read():
                 raise answers.refused_though_reads_work(answer)
+            if writes and answer.status == 404 and self._may_read():
+                raise answers.not_found_though_reads_work(answer)
             raise answers.refusal(answer, now)
         if error := answers.unreadable(answer) if json or answer.is_page else None:
             raise error
         return answer.body
 
     def _may_read(self) -> bool:
-        """Return whether reads work, by a probe every few seconds at most."""
+        """Return whether reads work, by a probe every few seconds at most. Where a proxy hides Eureka's 404, a list
+        has to have shown it."""
         with self._probing:
             now = self._clock.monotonic()
             if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
                 try:
-                    works = self._call("GET", _PROBE).is_eurekas_404
+                    answer = self._call("GET", _PROBE)
+                    works = answer.is_eurekas_404 or (answer.status == 404 and self._means_it is True)
                 except RegistryError:
                     works = False
                 self._probed = now, works
@@ -178,11 +240,16 @@ class EurekaClient(Registry):
     def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> answers.Answer:
         options = self._options
         url = options.address.url + path
+        # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no cache has an answer for it.
+        target = f"{url}?{_FRESH}={int(self._clock.now() * 1_000_000)}" if method == "GET" else url
         headers = {"Content-Type": "application/json"} if body is not None else {}
         headers |= {"Accept": accept} if accept else {}
         timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
         settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
-        with within.running(), self._session.request(method, url, data=body, headers=headers, **settings) as response:
+        with (
+            within.running(),
+            self._session.request(method, target, data=body, headers=headers, **settings) as response,
+        ):
             chunks = response.iter_content(CHUNK)
             ask = "is this the URL of Eureka?"
             received = read_whole(chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}"))

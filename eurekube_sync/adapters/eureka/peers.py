@@ -15,7 +15,7 @@ from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model import errors
 from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
@@ -44,6 +44,8 @@ class EurekaPeers(Registry):
       A refused cancel has failed, because callers may still find the instance there.
     - If a peer rejects one instance (RegistryRejected), no other peer is asked. After a 500 (RegistryStumbled), which
       may be the peer's fault, the next one is asked, but the peer does not rest.
+    - A registration goes only to a peer that has shown, since the last list, that the id is free or ours. Another peer
+      is read first, because what it could not show before may be another owner's.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class EurekaPeers(Registry):
         self._shown: set[str] = set()  # peers that were listed since the last list began
         self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew after the next list, with their peers
         self._strays_renewed = -inf  # in monotonic seconds
+        self._answered: dict[InstanceKey, set[str]] = {}  # peers that showed an instance, or its absence
         self._passed_over: set[str] = set()  # peers that the last list or a cancel since did not reach
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """Return the list of the first peer that gives one, and strays with an owner's mark."""
         self._owed.update(self._rests.end())
         self._shown.clear()
+        self._answered.clear()
         failed: dict[str, str] = {}
         for name in self._order(last=self._rests.down()):
             if self._limit.left() <= 0:
@@ -118,7 +122,9 @@ class EurekaPeers(Registry):
         return self._read(key, self._peers)
 
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
-        name, found = self._first(lambda peer: peer.read_instance(key))
+        name, found = self._first(lambda name: self._peers[name].read_instance(key))
+        answered = self._answered.setdefault(key, set())
+        answered.add(name)
         if found is not None:
             # Another process may have registered it a moment ago, too, by a clock that may be ahead of ours.
             age = self._clock.now() - found.last_dirty_timestamp / 1000
@@ -137,18 +143,26 @@ class EurekaPeers(Registry):
             else:
                 if found is not None:
                     return found
+                answered.add(other)
                 self._strays.get(other, {}).pop(key, None)
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
+        def register(name: str) -> None:
+            if name not in self._answered.get(instance.key, ()):
+                self._refuse_strangers(name, instance)
+            self._peers[name].register(instance, dirty_timestamp=dirty_timestamp)
+
+        self._first(register)
         self._registered = self._clock.monotonic()
         self._forget_stray(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
         """Renew on the first peer, and return whether it has the lease. A stray is renewed after the next list, unless
         registered or cancelled before: a renewal would bring it to all peers (`PeerEurekaNode.heartbeat`)."""
-        _, renewed = self._first(lambda peer: peer.renew(key))
+        name, renewed = self._first(lambda name: self._peers[name].renew(key))
+        if not renewed:
+            self._answered.setdefault(key, set()).add(name)
         if not renewed and (holders := self._holders(key)):
             self._to_renew[key] = holders
         return renewed
@@ -162,7 +176,7 @@ class EurekaPeers(Registry):
         stray = bool(self._holders(key))
         self._forget_stray(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
-        name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
+        name, done = self._first(lambda name: self._peers[name].cancel(key, ours=ours), alone=replicating)
         if (done or not stray) and replicating:
             return done
         refusal: errors.RegistryError | None = None
@@ -185,13 +199,21 @@ class EurekaPeers(Registry):
     def unreached(self) -> tuple[str, ...]:
         return tuple(name for name in self._peers if name in self._passed_over)
 
-    def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
+    def _refuse_strangers(self, name: str, instance: Instance) -> None:
+        """Read the instance on this peer. Raise RegistryRejected if it is another owner's."""
+        registered = self._peers[name].read_instance(instance.key)
+        if registered is None:
+            return
+        if any(registered.metadata.get(mark) != instance.metadata.get(mark) for mark in (OWNER, CLUSTER)):
+            raise errors.RegistryRejected(f"{name} has another owner's instance with the id that ours needs.")
+
+    def _first(self, call: Callable[[str], A], *, alone: bool = False) -> tuple[str, A]:
         failures: dict[str, errors.RegistryError] = {}
         for name in self._order(last=self._rests.resting())[: 1 if alone else None]:
             if self._limit.left() <= 0:
                 break
             try:
-                answer = call(self._peers[name])
+                answer = call(name)
             except errors.RegistryStumbled as error:
                 failures[name] = error
             except errors.RegistryRejected:

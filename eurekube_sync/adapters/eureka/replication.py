@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -27,6 +27,8 @@ REPLICATION_SECONDS = 5.0  # for a registration to reach the other peers, which 
 class ServerStatus(NamedTuple):
     instance_id: str  # of the server itself; may be empty
     replicas: tuple[str, ...]  # printable addresses of the servers to which it replicates
+    ip_addr: str = ""  # its own, as it says; may be empty
+    ports: frozenset[int] = frozenset()  # its own, as it says
 
 
 class _Reply(msgspec.Struct, rename="camel"):
@@ -93,7 +95,16 @@ def decode_status(body: bytes) -> ServerStatus:
     return ServerStatus(
         instance_id=printable((status.findtext("instanceInfo/instanceId") or "").strip()),
         replicas=tuple(_printable(one) for one in replicas.replace(",", " ").split()),
+        ip_addr=(status.findtext("instanceInfo/ipAddr") or "").strip(),
+        ports=frozenset(_enabled_ports(status)),
     )
+
+
+def _enabled_ports(status: ElementTree.Element) -> Iterator[int]:
+    for name in ("port", "securePort"):
+        port = status.find(f"instanceInfo/{name}")
+        if port is not None and port.get("enabled") == "true" and (port.text or "").isdecimal():
+            yield int(port.text or "")
 
 
 class _WithoutDoctype(ElementTree.TreeBuilder):

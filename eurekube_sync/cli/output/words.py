@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, assert_never
 
-from eurekube_sync.apply.conditions import nothing_wanted
+from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
@@ -16,7 +16,7 @@ from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, duration, one_or_more
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
@@ -177,6 +177,9 @@ def _of_sources(report: PassReport) -> Iterator[str]:
         yield f"{sentence} {counted(same, 'renewal')} failed for the same reason." if same else sentence
     elif report.view is None and not (report.plan.actions or report.plan.blocked):
         yield "nothing to renew: are --owner, --cluster and --namespace right?"
+    elif registry.data.outdated is not None:
+        age = duration(round(registry.data.asked - registry.data.outdated))
+        yield f"{OLD_LIST}. The list is at least {age} old. Instances were read one by one where that may matter"
     by_kind: dict[Hashable, list[tuple[str, str]]] = {}
     for name, source in unread(report.view):
         kind = source.message if source.cause is Cause.UNUSABLE else source.cause

@@ -13,6 +13,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.ownership import CLASS
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.apply.test_gates import Rollout
 from tests.unit.controller.test_reconcile import A, B, add_app, article, ours, pods, slow
 from tests.unit.worlds.build import CLUSTER, REF, endpoint, foreign, key, piece, service, syncer
@@ -229,7 +230,7 @@ def test_no_lease_is_renewed_twice_and_none_of_another_installation() -> None:
 def test_an_instance_that_was_just_cancelled_is_not_renewed() -> None:
     """A daemon in doubt renews what its list shows, except that instance."""
     world = article(cache=30)
-    world.own_writes = type(world.own_writes)(seconds=45)
+    world.own_writes = OwnWrites(seconds=45)
     world.run()
     world.later(40)
     pods(world, endpoint(1))

@@ -241,7 +241,7 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     assert report.outcomes.by_key[over].detail == "not removed, because no replacement is registered yet"
     world.registry.refuse_register.clear()
     world.run()
-    assert set(world.registry.held) == {key(1), stays}
+    assert set(world.registry.held) == {key(1), over}, "a read shows that it alone is registered, so it has the place"
 
 
 def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_read() -> None:
@@ -538,3 +538,25 @@ def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered()
     world.registry.refuse_register[moved] = RegistryRejected("not now")
     world.run()
     assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.1", "fd00--2"}
+
+
+@pytest.mark.parametrize(("really", "counts"), [(DOWN, (1, 1)), (InstanceStatus.OUT_OF_SERVICE, (1, 1)), (UP, (2, 0))])
+def test_a_status_shows_what_an_uncached_read_of_its_pass_showed(
+    really: InstanceStatus, counts: tuple[int, int]
+) -> None:
+    """The first pass of a process renews an instance that the list shows UP. Then it reads it again, because the pod is
+    not ready. Another process turned it DOWN before, or a person put it out of service."""
+    world = article(cache=30)
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    if really is InstanceStatus.OUT_OF_SERVICE:
+        world.registry.override(key(2), really)
+    else:
+        world.registry.held[key(2)] = changed(world.registry.held[key(2)], status=really)
+    if really is not UP:
+        pods(world, endpoint(1), endpoint(2, ready=False))
+    world.run()
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    assert (status.up, status.down) == counts

@@ -43,6 +43,7 @@ PROMISES = {
         "A drain is",
         "who it is",
         "Eureka's reads fail",
+        "older than Eureka's own cache",
         "warms up",
         "registers again only",
         "cannot be read again",

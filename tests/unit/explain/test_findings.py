@@ -24,7 +24,7 @@ from eurekube_sync.explain.check import (
     workload,
 )
 from eurekube_sync.explain.links import Check, Finding, Grade
-from eurekube_sync.model.errors import RegistryDenied
+from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -66,6 +66,7 @@ class Eureka:
         self.instances = instances
         self.refuses = False
         self.takes_nobody = False
+        self.unregistered: RegistryError | None = None
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         return Complete(data=self.instances)
@@ -77,6 +78,10 @@ class Eureka:
         if self.refuses:
             raise RegistryDenied("403: CSRF protection refuses writes.")
         return self.takes_nobody or self.read_instance(key) is not None
+
+    def try_registration(self) -> None:
+        if self.unregistered is not None:
+            raise self.unregistered
 
     def ahead(self) -> float:
         return 0.0
@@ -117,6 +122,36 @@ def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
     setattr(server, how, True)
     found = wrong(servers({"http://one/eureka": server}, NOW))
     assert [(one.check, one.grade) for one in found] == [(Check.EUREKA_WRITE, Grade.FAILED)]
+
+
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        (RegistryUnusable("POST was answered 404 although reads work."), "give the address of Eureka itself"),
+        (RegistryDenied("POST was answered 403 by a proxy."), "let Spring Security, and each proxy before it"),
+        (RegistryUnavailable("POST failed."), "see that it runs"),
+    ],
+    ids=str,
+)
+def test_a_404_of_a_renewal_is_no_proof_of_writes(error: RegistryError, fix: str) -> None:
+    """Any program says 404. A registration has to reach Eureka, too."""
+    server = Eureka(_seen(1))
+    server.unregistered = error
+    (found,) = wrong(servers({"http://one/eureka": server}, NOW))
+    assert (found.check, found.grade) == (Check.EUREKA_WRITE, Grade.FAILED)
+    assert found.text == f"http://one/eureka takes no writes: {str(error).rstrip('.')}"
+    assert found.fix.startswith(fix)
+
+
+def test_the_advice_for_a_wrong_url_names_both_paths() -> None:
+    """Netflix's own server has another path than Spring's."""
+
+    class Elsewhere(Eureka):
+        def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+            return Unknown(cause=Cause.UNUSABLE, message="GET /eureka/apps was not found.")
+
+    (found,) = wrong(servers({"http://one/eureka": Elsewhere()}, NOW))
+    assert "/eureka with Spring Cloud and /eureka/v2 with Netflix's own server" in found.fix
 
 
 def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:

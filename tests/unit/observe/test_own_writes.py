@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
-from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, Port
-from eurekube_sync.observe.eureka import OwnWrites
+from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.observe.eureka import Observed, OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
-from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, endpoint, instance, key, stored
+from tests.unit.worlds.build import DOWN, OUT, OWNERSHIP, PROOF, REF, UP, endpoint, instance, key, stored
 from tests.unit.worlds.fakes import FakeWorld
 
 
@@ -158,17 +159,33 @@ def test_a_second_write_counts_from_its_own_time() -> None:
     assert writes.recent(214) == {key(1): None}
 
 
-@pytest.mark.parametrize(("age", "laid_over"), [(44, True), (45, False)])
-def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, laid_over: bool) -> None:
-    """A slow list is as old as its request. It must show what was written 45 s before that."""
+@pytest.mark.parametrize(("age", "doubted"), [(44, False), (45, True)])
+def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, doubted: bool) -> None:
+    """A slow list is as old as its request. It should show what was written 45 s before that. If it does not, the
+    instance is read again."""
     world = article()
     world.own_writes = OwnWrites(seconds=45)
+    world.registry.cached_for(10**6)
     world.run()
-    del world.registry.held[key(1)]
     world.later(age)
     world.wire.then = lambda: world.later(5) if world.wire.calls[-1] == "list_instances" else None
     world.run()
-    assert (f"renew {key(1)}" in world.wire.calls[: world.wire.calls.index("list_services")]) is laid_over
+    assert any(call.startswith("read_instance") for call in world.wire.calls) is doubted
+
+
+def test_a_registration_is_remembered_until_a_list_shows_it() -> None:
+    """A list shows it with the timestamp that it was registered with, or with a newer one. A cancel is forgotten, and
+    so is what an uncached read did not find."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1), registered(2), registered(3)]), 100, since=1000)
+    writes.note(Outcomes.of([registered(4)]), 110, since=1010)
+    writes.note(Outcomes.of([Outcome(action=replace(CANCEL, key=key(5)), result=Result.DONE)]), 110, since=1010)
+    old, new = stored(instance(1), timestamp=999_999), stored(instance(2), timestamp=1_000_000)
+    assert list(writes.unshown(144, listed(old, new))) == []
+    assert list(writes.unshown(160, listed(old, new))) == [key(4), key(1), key(3)]
+    writes.settle({key(3): None, key(4): old})
+    assert list(writes.unshown(10**6, listed(old, new))) == [key(4), key(1)]
+    assert list(writes.unshown(10**6, listed(stored(instance(1), timestamp=1_000_001)))) == [key(4)]
 
 
 CANCEL = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
@@ -183,3 +200,8 @@ def registered(number: int) -> Outcome:
 
 def renewed(number: int) -> Outcome:
     return Outcome(action=Renew(key=key(number), syncer=REF, why=""), result=Result.DONE, status=UP)
+
+
+def listed(*instances: ObservedInstance) -> Observed:
+    ours = {one.key: one for one in instances}
+    return Observed(ownership=OWNERSHIP, scope=Scope(), ours=ours, others={}, asked=0)

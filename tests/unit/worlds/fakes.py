@@ -621,7 +621,7 @@ class FakeWorld:
         self.brake = BrakeLimits()
         self.renewals = RenewalLedger(period=0, slack=0)
         """By default every lease is due in every pass."""
-        self.own_writes = OwnWrites(seconds=0)
+        self.own_writes: OwnWrites | None = None
         """By default each pass is a process of its own."""
         self.sightings: Sightings | None = None
         """The same."""
@@ -654,7 +654,7 @@ class FakeWorld:
             workers=InTurn(),
             renewals=self.renewals,
             memory=Memory(
-                own_writes=self.own_writes,
+                own_writes=self.own_writes or OwnWrites(seconds=0),
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
                 rewording=self.rewording or _Always(1),

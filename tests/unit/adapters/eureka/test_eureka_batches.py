@@ -133,7 +133,7 @@ class Site:
         """Restart the program."""
         clients = {server.name: server.client for server in self.servers}
         rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
-        inner: Registry = clients[NAMES[0]]
+        inner: Registry = clients[self.servers[0].name]
         if rests is not None:
             inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts)
         batches = EverywhereBatches(
@@ -195,10 +195,45 @@ class TestTheQuestion:
         assert "replicates to http://inner-2:8761/eureka, which --eureka-url does not name" in site.why()
 
     def test_a_server_that_names_the_address_we_call_is_renewed_plainly(self) -> None:
-        """Servers behind a load balancer may have the load balancer's address as their peer."""
+        """Servers behind a load balancer may have the load balancer's address as their peer. The sentence says what to
+        do if there is one server."""
         site = Site(1)
         site.servers[0].eureka.replicas = ("http://ONE:8761/eureka",)
-        assert "load balancer" in site.why()
+        why = site.why()
+        assert "replicates to this same address, so several servers may be behind a load balancer there" in why
+        assert "set its eureka.instance.hostname to one, or use --eureka-batch on" in why
+
+    @pytest.mark.parametrize(
+        ("replica", "called", "port", "itself"),
+        [
+            ("http://localhost:8761/eureka/", NAMES[0], 8761, True),
+            ("http://10.0.0.9:8761/eureka/", NAMES[0], 8761, True),
+            ("http://127.0.0.1:8761/eureka/", "http://127.0.0.1:8761/eureka", 8761, True),
+            ("http://localhost:8080/eureka/", "http://localhost:8080/eureka", 80, True),
+            ("http://localhost:8762/eureka/", NAMES[0], 8761, False),
+            ("http://localhost:8761/eureka/", "http://localhost:8761/eureka", 8762, False),
+            ("http://localhost:8080/eureka/", "http://one:8080/eureka", 80, False),
+            ("http://10.0.0.8:8761/eureka/", NAMES[0], 8761, False),
+            ("http://127.0.0.3:8761/eureka/", NAMES[0], 8761, False),
+        ],
+    )
+    def test_a_server_that_is_its_own_replica_gets_batches(
+        self, replica: str, called: str, port: int, itself: bool
+    ) -> None:
+        """By default a server replicates to `localhost`, and so to itself. Another port or address is another server,
+        or a load balancer."""
+        site = Site(1)
+        site.servers[0].name = called
+        site.servers[0].__post_init__()
+        page = (
+            f"<s><applicationStats><registered-replicas>{replica}</registered-replicas></applicationStats>"
+            f"<instanceInfo><instanceId>a</instanceId><ipAddr>10.0.0.9</ipAddr><port enabled='true'>{port}</port>"
+            "<securePort enabled='false'>443</securePort></instanceInfo></s>"
+        )
+        path = f"{called.split('8761')[-1].split('8080')[-1]}/status"
+        site.servers[0].answers[path] = Response(status=200, body=page.encode(), content_type="application/xml")
+        site.restart().list_instances()
+        assert site.registry.batching().on is itself, site.registry.batching().why
 
     def test_a_peer_that_is_not_listed_is_named_without_its_password(self) -> None:
         """A server's list of replicas may hold users and passwords."""

@@ -31,6 +31,7 @@ from tests.in_process.eureka import InProcessAdapter
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'
 HTML = Response(status=200, body=b"<!DOCTYPE html><html>sign in</html>", content_type="text/html")
+NOBODY = ("PUT", "/eureka/apps/EUREKUBE-SYNC-PROBE/eurekube-sync-probe")
 INSTANCE = Instance(
     key=KEY,
     host_name="10.0.0.1",
@@ -76,12 +77,16 @@ class Highest:
 
 @dataclass(slots=True)
 class Server:
-    """It gives the answers in order and repeats the last one. It records the requests."""
+    """It gives the answers in order and repeats the last one. It records the requests. The renewal of an instance that
+    cannot exist is a 404, as with Eureka, and is not recorded, unless it `agrees` to everything."""
 
     answers: list[Response | Exception]
     requests: list[Request] = field(default_factory=list)
+    agrees: bool = False
 
     def handle(self, request: Request) -> Response:
+        if (request.method, request.path) == NOBODY and not self.agrees:
+            return Response(status=404)
         self.requests.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -93,9 +98,10 @@ def connect(
     *answers: Response | Exception,
     url: str = "http://eureka:8761/eureka",
     clock: FakeClock | None = None,
+    agrees: bool = False,
     **options: Any,
 ) -> tuple[EurekaClient, Server]:
-    server = Server(list(answers))
+    server = Server(list(answers), agrees=agrees)
     client = EurekaClient(
         ConnectionOptions(address=EurekaAddress.parse(url), **options),
         clock=clock or FakeClock(),
@@ -195,6 +201,13 @@ class TestAddress:
         assert "s3" not in str(caught.value)
         assert "cret" not in str(caught.value)
 
+    @pytest.mark.parametrize("path", ["/eureka/apps", "/eureka/apps/", "/eureka/v2/apps", "/eureka/apps/delta"])
+    def test_a_path_of_the_list_is_refused(self, path: str) -> None:
+        """A person copies it from a browser. Each call adds `/apps` by itself."""
+        with pytest.raises(ConfigurationError, match="leave out /apps"):
+            EurekaAddress.parse(f"http://eureka:8761{path}")
+        assert EurekaAddress.parse("http://gateway/apps/eureka").url == "http://gateway/apps/eureka"
+
     def test_an_ipv6_host_keeps_its_brackets(self) -> None:
         assert EurekaAddress.parse("http://[fd00::1]:8761/eureka").url == "http://[fd00::1]:8761/eureka"
 
@@ -215,7 +228,7 @@ class TestLists:
             (Response(status=401), Cause.DENIED, "give user and password"),
             (Response(status=403), Cause.DENIED, "no right to read"),
             (Response(status=407), Cause.DENIED, "proxy asks for a login"),
-            (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there, such as /eureka/v2"),
+            (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there"),
             (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "another path there"),
             (Response(status=302, headers={"Location": "https://sso/login?u=x"}), Cause.DENIED, "login page"),
             (Response(status=301, headers={"Location": "https://e/eureka/apps"}), Cause.UNUSABLE, "final URL"),
@@ -406,7 +419,8 @@ class TestWrites:
             error = error_of(lambda: client.renew(KEY))
             assert isinstance(error, RegistryDenied)
             assert "CSRF protection refuses writes. Turn it off for Eureka's paths" in str(error)
-            assert 'csrf.ignoringRequestMatchers("/eureka/**")' in str(error)
+            assert 'csrf.ignoringRequestMatchers("/eureka/**")) from Spring Boot 3 on' in str(error)
+            assert 'http.csrf().ignoringAntMatchers("/eureka/**") before it' in str(error)
         assert [request.method for request in server.requests] == ["PUT", "GET", "PUT", "PUT"]
 
     def test_a_refused_write_where_reads_fail_too_is_the_login(self) -> None:
@@ -421,6 +435,180 @@ class TestWrites:
         body = json.dumps({"instance": {"instanceId": "other", "app": "RATING"}}).encode()
         error = error_of(lambda: connect(Response(status=200, body=body))[0].read_instance(KEY))
         assert isinstance(error, RegistryUnusable)
+
+
+class TestWritesThatProveNothing:
+    """Eureka answers a renewal and a cancel with a 200 without a body, or a 404."""
+
+    @pytest.mark.parametrize("write", ["renew", "cancel"])
+    @pytest.mark.parametrize(
+        ("answer", "sentence"),
+        [
+            (Response(status=200, body=b"{}"), "a body, which Eureka's answer to a write has not"),
+            (Response(status=200, body=b"null"), "a body, which Eureka's answer to a write has not"),
+            (Response(status=200, body=b"OK", content_type="text/plain"), "a body, which Eureka's answer"),
+            (HTML, "a web page instead of JSON"),
+            (Response(status=204), "was answered 204, which Eureka does not do here"),
+            (Response(status=200), "and so is the renewal of an instance that cannot exist"),
+        ],
+        ids=["object", "null", "text", "page", "204", "empty"],
+    )
+    def test_an_answer_to_everything_renews_nothing(self, write: str, answer: Response, sentence: str) -> None:
+        """Something gives this answer to every call, and so to a list, which Eureka never answers so."""
+        client, _ = connect(answer, agrees=True)
+        assert isinstance(client.list_instances(), Unknown)
+        for _ in range(2):
+            error = error_of(lambda: getattr(client, write)(KEY))
+            assert isinstance(error, RegistryUnusable)
+            assert sentence in str(error)
+
+    def test_a_server_that_gives_a_list_is_not_asked(self) -> None:
+        """The list shows that it is Eureka. A renewal stays one call."""
+        client, server = connect(Response(status=200, body=EMPTY), Response(status=200), agrees=True)
+        client.list_instances()
+        assert client.renew(KEY)
+        assert client.renew(KEY)
+        assert [one.method for one in server.requests] == ["GET", "PUT", "PUT"]
+
+    @pytest.mark.parametrize(
+        "lists", [Response(status=500), Response(status=200, body=b"{}"), Response(status=200), TimeoutError()], ids=str
+    )
+    def test_without_a_list_one_question_is_enough(self, lists: Response | Exception) -> None:
+        """Eureka's writes may work while its lists fail. The question is asked once, until the next list."""
+        answers = [lists] * (3 if isinstance(lists, TimeoutError) else 1)
+        client, server = connect(
+            *answers, Response(status=200), Response(status=404), Response(status=200), agrees=True
+        )
+        assert isinstance(client.list_instances(), Unknown)
+        assert client.renew(KEY)
+        assert client.renew(KEY)
+        assert [(one.method, one.path) for one in server.requests[len(answers) :]].count(NOBODY) == 1
+        server.answers = [Response(status=200, body=b"[]"), Response(status=200)]
+        assert isinstance(client.list_instances(), Unknown)
+        assert "cannot exist" in str(error_of(lambda: client.renew(KEY)))
+
+    @pytest.mark.parametrize("status", [500, 403])
+    def test_a_question_without_an_answer_judges_nothing(self, status: int) -> None:
+        """The next write asks again."""
+        client, server = connect(
+            Response(status=200), Response(status=status), Response(status=200), Response(status=404), agrees=True
+        )
+        assert client.renew(KEY)
+        assert client.renew(KEY)
+        assert [(one.method, one.path) for one in server.requests].count(NOBODY) == 2
+
+    def test_json_that_is_no_object_is_called_json(self) -> None:
+        """The sentence does not say that JSON came in place of JSON."""
+        for body in (b"null", b"[]", b"7"):
+            source = connect(Response(status=200, body=body))[0].list_instances()
+            assert isinstance(source, Unknown)
+            assert "with JSON that is no object: another program answers" in source.message
+
+
+PAGE_404 = Response(
+    status=404, body=b"<html>no such page</html>", content_type="text/html", headers={"Server": "nginx/1.22.1"}
+)
+CALLS: dict[str, Callable[[EurekaClient], object]] = {
+    "read": lambda client: client.read_instance(KEY),
+    "renew": lambda client: client.renew(KEY),
+    "cancel": lambda client: client.cancel(KEY),
+}
+
+
+def batch_of_one(code: int) -> Response:
+    return Response(status=200, body=json.dumps({"responseList": [{"statusCode": code}]}).encode())
+
+
+class TestProxies:
+    @pytest.mark.parametrize("call", CALLS)
+    def test_behind_a_page_for_every_404_a_batch_shows_absence(self, call: str) -> None:
+        """A proxy puts its own page in place of Eureka's 404. A batch has the 404 in its body."""
+        client, server = connect(PAGE_404, batch_of_one(404))
+        assert not CALLS[call](client)
+        assert [request.path for request in server.requests][1:] == ["/eureka/peerreplication/batch/"]
+        sent = json.loads(server.requests[1].body)["replicationList"]
+        assert [item["id"] for item in sent] == [KEY.id]
+        assert [item["action"] for item in sent] == ["Heartbeat" if call == "renew" else "StatusUpdate"]
+
+    @pytest.mark.parametrize("call", CALLS)
+    @pytest.mark.parametrize("second", [batch_of_one(200), batch_of_one(500), PAGE_404, Response(status=403)], ids=str)
+    def test_a_page_alone_shows_no_absence(self, second: Response, call: str) -> None:
+        """The batch shows the instance, or does not get through. The sentence names the proxy and the fix."""
+        client, _ = connect(PAGE_404, second)
+        error = error_of(lambda: CALLS[call](client))
+        assert isinstance(error, RegistryUnusable)
+        assert "404 by a proxy (nginx/1.22.1), which hides whether Eureka has the instance" in str(error)
+        assert "proxy_intercept_errors" in str(error)
+
+    @pytest.mark.parametrize(
+        ("answer", "who"),
+        [
+            (Response(status=403, body=b"<html>", content_type="text/html", headers={"Server": "nginx"}), "(nginx)"),
+            (Response(status=403, body=b"RBAC: access denied", content_type="text/plain"), "a proxy or firewall"),
+        ],
+        ids=["page", "text"],
+    )
+    def test_a_403_of_a_proxy_is_not_taken_for_csrf(self, answer: Response, who: str) -> None:
+        """Spring's 403 is JSON or has no body. A proxy lets only reads pass."""
+        client, server = connect(Response(status=200, body=EMPTY), answer)
+        client.list_instances()
+        error = error_of(lambda: client.renew(KEY))
+        assert isinstance(error, RegistryDenied)
+        assert f"{who}, not by Eureka: let it pass PUT, POST and DELETE to Eureka's paths" in str(error)
+        assert "CSRF" not in str(error)
+        assert len(server.requests) == 2
+        source = connect(answer, Response(status=404))[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert "not by Eureka: let it pass GET" in source.message
+
+    def test_a_403_without_a_body_through_a_proxy_may_be_of_either(self) -> None:
+        """A proxy puts its name on Eureka's answers as well."""
+        client, _ = connect(Response(status=403, headers={"Server": "envoy"}), Response(status=404))
+        said = str(error_of(lambda: client.renew(KEY)))
+        assert "CSRF protection refuses writes" in said
+        assert "or a proxy (envoy) lets no writes pass" in said
+
+    def test_csrf_is_found_where_a_proxy_hides_the_404_of_the_question(self) -> None:
+        """The list has shown that reads work."""
+        forbidden = Response(status=403, body=b'{"status":403,"error":"Forbidden"}')
+        client, _ = connect(Response(status=200, body=EMPTY), forbidden, PAGE_404)
+        client.list_instances()
+        assert "CSRF protection refuses writes" in str(error_of(lambda: client.renew(KEY)))
+        other, _ = connect(forbidden, PAGE_404)
+        assert "no right to use Eureka" in str(error_of(lambda: other.renew(KEY)))
+
+    @pytest.mark.parametrize(
+        ("answer", "batch", "said"),
+        [
+            (Response(status=400, body=b"Missing hostname"), None, None),
+            (Response(status=400, body=b"<html>", content_type="text/html"), batch_of_one(404), None),
+            (Response(status=400, body=b"<html>", content_type="text/html"), batch_of_one(200), "a web page"),
+            (Response(status=404, body=b'{"status":404}'), Response(status=404), "404 although reads work"),
+            (Response(status=403, body=b"<html>", content_type="text/html"), None, "403 by a proxy"),
+            (Response(status=204), None, "204, which Eureka does not do here"),
+            (Response(status=200, body=b"{}"), None, "200, which Eureka does not do here"),
+        ],
+        ids=["eureka", "page-batch", "page", "404", "403", "204", "200"],
+    )
+    def test_a_registration_without_a_host_name_shows_whether_writes_arrive(
+        self, answer: Response, batch: Response | None, said: str | None
+    ) -> None:
+        """Eureka refuses it in its own way. A page may stand in place of that, if a batch gets through."""
+        client, server = connect(answer, *([batch] if batch else []))
+        if said is None:
+            client.try_registration()
+        else:
+            assert said in str(error_of(client.try_registration))
+        body = json.loads(server.requests[0].body)["instance"]
+        assert body == {"instanceId": "eurekube-sync-probe", "app": "EUREKUBE-SYNC-PROBE"}
+
+    def test_a_404_of_a_registration_is_never_eurekas(self) -> None:
+        """Where reads work, the URL is right. Where they do not, it may be wrong."""
+        missing = Response(status=404, body=b'{"status":404}')
+        said = str(error_of(lambda: connect(missing)[0].register(INSTANCE, dirty_timestamp=1)))
+        assert "a proxy or another program answers writes in Eureka's place" in said
+        said = str(error_of(lambda: connect(PAGE_404)[0].register(INSTANCE, dirty_timestamp=1)))
+        assert "was not found: Eureka is at another path there" in said
 
 
 class TestRetries:

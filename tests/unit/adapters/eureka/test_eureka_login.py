@@ -15,6 +15,7 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from tests.in_process.eureka import InProcessAdapter
+from tests.unit.adapters.eureka.test_eureka_calls import EMPTY
 
 ODD = '@:/%é "'
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
@@ -205,15 +206,15 @@ def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
 
     def handle(request: Request) -> Response:
         seen.append(base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode())
-        return Response(status=200)
+        return Response(status=200, body=EMPTY)
 
     current = make_login(user="jöe", password=secret(clock, f"{ODD}1\n".encode()))
     options = ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), login=current)
     client = EurekaClient(options, clock=clock, random=_Never(), adapter=InProcessAdapter(handle))
-    client.renew(KEY)
+    client.list_instances()
     clock.write(f"{ODD}2\n".encode())
     clock.time += 10
-    client.renew(KEY)
+    client.list_instances()
     assert seen == [f"jöe:{ODD}1", f"jöe:{ODD}2"]
     assert ODD not in repr(options) + repr(current()) + repr(client)
 

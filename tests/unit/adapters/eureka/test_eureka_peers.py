@@ -35,7 +35,7 @@ from eurekube_sync.model.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance
 from eurekube_sync.model.ports import Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.worlds import fakes
@@ -71,6 +71,8 @@ class Peer(Registry):
     """The error of every call."""
     write_trouble: RegistryError | None = None
     """The error of every write."""
+    read_trouble: RegistryError | None = None
+    """The error of every read of one instance."""
     takes: float = 0
     """The duration of a call in seconds."""
     others: list[Peer] = field(default_factory=list)
@@ -106,7 +108,9 @@ class Peer(Registry):
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
         self.held._clock.sleep(self.takes)
-        trouble = self.trouble or (self.write_trouble if call in ("register", "renew", "cancel") else None)
+        trouble = self.trouble or (self.read_trouble if call == "read" else None)
+        if call in ("register", "renew", "cancel"):
+            trouble = trouble or self.write_trouble
         if trouble is not None:
             raise trouble
         return effect()
@@ -813,6 +817,59 @@ def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, l
 def gaps(times: list[float]) -> float:
     """The longest time between two of them."""
     return max(later - earlier for earlier, later in itertools.pairwise(times))
+
+
+STRANGER = stored(instance(1), metadata={"eurekube.owner": "another"})
+
+
+class TestStrangers:
+    """A peer has another owner's instance under our id."""
+
+    @pytest.fixture
+    def apart(self) -> Pair:
+        """Two peers that do not replicate, and hold nothing of ours."""
+        return Pair(replicating=False)
+
+    @pytest.mark.parametrize(
+        "trouble",
+        [RegistryDenied("GET two was answered 403."), RegistryUnavailable("GET two was answered 503."), PAGE],
+        ids=lambda trouble: type(trouble).__name__,
+    )
+    def test_what_a_peer_could_not_show_is_not_free_there(self, trouble: RegistryError, apart: Pair) -> None:
+        """The first peer shows that the id is free, and then fails. Nothing is registered on the second one unread."""
+        apart.two.held.put(STRANGER)
+        apart.two.read_trouble = trouble
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.run()
+        assert apart.two.held.held[key(1)].instance == STRANGER.instance
+        assert "register" not in apart.two.calls
+
+    def test_a_stranger_that_appears_on_the_next_peer_stays(self, apart: Pair) -> None:
+        """It was not read in this pass, because the registered instance was found on the first peer."""
+        apart.run()
+        apart.two.held.held[key(1)] = STRANGER
+        apart.peers.list_instances()
+        assert apart.peers.read_instance(key(1)) is not None
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        with pytest.raises(RegistryRejected, match=f"{TWO} has another owner's instance with the id that ours needs"):
+            apart.peers.register(instance(1), dirty_timestamp=10**15)
+        assert apart.two.held.held[key(1)].instance == STRANGER.instance
+
+    def test_the_next_peer_gets_what_it_shows_free_or_ours(self, apart: Pair) -> None:
+        """It costs a read, and no pass."""
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.run()
+        assert apart.standing() == (set(), OURS)
+        apart.world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
+        apart.run()
+        assert apart.two.held.held[key(1)].status is InstanceStatus.DOWN
+
+    def test_a_renewal_that_found_nothing_shows_that_the_id_is_free(self, apart: Pair) -> None:
+        """The peer's reads fail, and its writes work."""
+        apart.one.read_trouble = apart.two.read_trouble = RegistryUnavailable("GET was answered 500.")
+        apart.one.held.unreadable = apart.two.held.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="500")
+        apart.run()
+        assert apart.standing() == (OURS, set())
 
 
 def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> None:
