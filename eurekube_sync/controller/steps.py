@@ -248,7 +248,8 @@ def keep_unserved(given: Given, found: Found, report: PassReport) -> PassReport:
     found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
     now = world.clock.monotonic()
     fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
-    reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
+    told_lately = {one.syncer.ref for one in report.unserved} - {one.syncer.ref for one in fresh}
+    reported.update(dict.fromkeys(told_lately, now))
     if not fresh or given.same.doubt("no event is written"):
         return report
     clock, write = world.clock, world.cluster.record_event
