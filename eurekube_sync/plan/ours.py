@@ -11,6 +11,7 @@ from typing import assert_never
 from eurekube_sync.desired.catalog import DRAINED, same
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
+from eurekube_sync.desired.heirs import kept_for
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
@@ -71,6 +72,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
     if awaits and (proof := pod_gone(instance, desired.living_pods)):
         return cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
+    if (heir := kept_for(instance, desired)) and not pod_gone(instance, desired.living_pods):
+        return renewal(instance, heir)
     match claim:
         case Deleting():
             return cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
