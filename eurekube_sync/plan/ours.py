@@ -29,7 +29,13 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     instance = observed.ours[key]
     if key in observed.unread:
         return renewal(instance, f"the instance could not be read again: {observed.unread[key].why}")
-    if (claim := desired.server_of(key)) is not None:
+    claim = desired.server_of(key)
+    if claim is not None and (judge := _judge_of(instance, claim, desired)):
+        verdict = judge.verdicts[key]
+        if isinstance(verdict, Taken):
+            return _for_wanted(judge, verdict.wanted, instance)
+        return _for_left_over(instance, judge)
+    if claim is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # `server_of` gives the claim that wants the key
         if earlier and (known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)):
@@ -39,6 +45,20 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
             earlier.renewals[key] = (wanted, instance.instance, action)
         return action
     return _for_unwanted(instance, desired)
+
+
+def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) -> Serving | None:
+    """Return the syncer in an instance's mark, if it is served and says what becomes of the
+    endpoint, while the one that wants the instance is suspended: that one would change nothing. It
+    keeps what another syncer deleted, detached by limit 0, or has no endpoint for any more."""
+    marked = syncer_of(instance)
+    if not wanting.conduct.suspend or marked is None or marked == wanting.syncer.ref:
+        return None
+    claim = desired.claims.get(marked)
+    if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
+        return None
+    verdict = claim.verdicts.get(instance.key)
+    return claim if isinstance(verdict, Taken | Leaving) else None
 
 
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:

@@ -104,6 +104,8 @@ PROMISES = {
         "Orphans",
         "Of two syncers",
         "registers nothing removes nothing",
+        "suspended syncer does not decide",
+        "could not be read",
         "Between namespaces",
         "slice proves nothing",
         "leaves a scope",
