@@ -245,13 +245,15 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())
     others = (InstanceStatus.OUT_OF_SERVICE, None)
     wrong = sum(registered.get(key) not in (status, *others) for key, status in wanted.items())
-    beyond = sum(key not in wanted for key in registered)
+    left = [status for key, status in registered.items() if key not in wanted]
+    left_out = sum(status is InstanceStatus.OUT_OF_SERVICE for status in left)
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered yet"),
         (wrong, "registered with the wrong status"),
         (put_out, "set OUT_OF_SERVICE by hand"),
-        (beyond, f"registered and no longer wanted{policy}"),
+        (left_out, "no longer wanted, and stays as a person set it: OUT_OF_SERVICE"),
+        (len(left) - left_out, f"registered and no longer wanted{policy}"),
     ]
     return [f"{counted(n, 'instance')} {one_or_more(n, 'is', 'are')} {what}" for n, what in found if n]
 

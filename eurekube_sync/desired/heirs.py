@@ -1,4 +1,4 @@
-"""Syncers that may want an instance which its own syncer gives up, but could not be read in this pass.
+"""Which instances stay although no syncer wants them: those of an heir, and those put OUT_OF_SERVICE.
 
 A syncer is renamed as docs/suspend.md says: the new one comes first, then the old one goes. If a
 list fails that only the new one needs, it claims nothing. The old one's instances are then no
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Kept, NotServed, Serving, wanted_in
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -134,3 +134,11 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
             return heirs.of(instance) if known else None
         case _:
             return None
+
+
+def is_put_out_and_left(instance: ObservedInstance, claim: Claim | None) -> bool:
+    """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint any
+    more. A cancel would forget the override, so only the end of its pod lets it go: a selector that
+    is wrong for a moment must not bring it back UP."""
+    put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
+    return put_out and isinstance(claim, Serving) and instance.key not in claim.verdicts

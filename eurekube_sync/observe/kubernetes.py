@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from eurekube_sync.desired.catalog import Catalogs, Kind, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
-from eurekube_sync.desired.heirs import kept_for
+from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
@@ -288,16 +288,20 @@ def _with_doubted_pods(desired: Desired, observed: Observed, scope: Scope) -> fr
 def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
     """Return the namespaces with instances that nobody wants, and that are kept all the same."""
     found: set[str] = set()
-    if desired.heirs is None or not desired.heirs.any:
-        return frozenset()
+    heirs = desired.heirs is not None and desired.heirs.any
     for key, instance in observed.ours.items():
+        put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
+        if not (heirs or put_out):
+            continue  # nearly always
         server = desired.server_of(key)
         # The limits come later, so a syncer with limit 0 still seems to want its instances.
-        wanted = server is not None and not server.conduct.claims_nothing
-        if wanted or kept_for(instance, desired) is None:
+        if server is not None and not server.conduct.claims_nothing:
             continue
         syncer, namespace = syncer_of(instance), pod_namespace_of(instance)
-        if syncer and namespace and scope.may_reach(syncer.namespace, namespace):
+        if syncer is None or namespace is None or not scope.may_reach(syncer.namespace, namespace):
+            continue
+        left = is_put_out_and_left(instance, desired.claims.get(syncer))
+        if left or kept_for(instance, desired) is not None:
             found.add(namespace)
     return frozenset(found)
 

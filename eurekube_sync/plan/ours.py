@@ -11,7 +11,7 @@ from typing import assert_never
 from eurekube_sync.desired.catalog import DRAINED, same
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
-from eurekube_sync.desired.heirs import kept_for
+from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
@@ -34,7 +34,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
         verdict = judge.verdicts[key]
         if isinstance(verdict, Taken):
             return _for_wanted(judge, verdict.wanted, instance)
-        return _for_left_over(instance, judge)
+        return _for_left_over(instance, judge, desired)
     if claim is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # `server_of` gives the claim that wants the key
@@ -100,7 +100,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case NotServed():
             return renewal(instance, f"not served: {claim.reason}")
         case Serving():
-            return _for_left_over(instance, claim)
+            return _for_left_over(instance, claim, desired)
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
@@ -111,7 +111,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             assert_never(claim)
 
 
-def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
+def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired) -> Action:
     proof = claim.proof
     if why_kept := claim.keeps(instance):
         return renewal(instance, why_kept)
@@ -124,8 +124,10 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
             return cancel(instance, why, Grounds.TERMINATING, proof)
         case Leaving(why=why):
             return _unless_put_out(instance, why, Grounds.ABSENCE, proof)
+        case _ if is_put_out_and_left(instance, claim) and (gone := pod_gone(instance, desired.living_pods)):
+            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
         case _:
-            return cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
+            return _unless_put_out(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:

@@ -13,6 +13,7 @@ from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, 
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
 from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -142,6 +143,7 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from map(Sentence, _nobody_in_scope(report))
     yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
+    yield from _of_put_out(report)
     yield from (_of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
     if report.cut_short:
         left = not_tried(report)
@@ -276,6 +278,18 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 assert_never(claim)
     for ref, message in _of_other_classes(report) if report.settings.dry_run else ():
         yield _of_syncer(ref, "OtherClass", message, note=True)
+
+
+def _of_put_out(report: PassReport) -> Iterator[Sentence]:
+    """Name the instances that nobody wants any more, and that stay as a person set them."""
+    registry, desired = report.registry, report.desired
+    if isinstance(registry, Unknown) or desired is None:
+        return
+    for action in report.plan.renewals:
+        put_out = action.status is InstanceStatus.OUT_OF_SERVICE
+        claim = desired.claims.get(action.syncer) if action.syncer else None
+        if put_out and action.key not in desired.wanted_by and isinstance(claim, Serving):
+            yield Sentence(f"{action.key}: {action.why}", note=True)
 
 
 def _account(claim: Claim) -> tuple[str, str]:

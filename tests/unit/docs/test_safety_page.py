@@ -67,6 +67,7 @@ PROMISES = {
         "shard",
         "option",
         "status and its lease",
+        "outlives a Service",
         "successor",
         "A pod keeps its old instance",
         "several Eureka servers",
