@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, assert_never
 
+from eurekube_sync.apply.lost import LAST_INSTANCE_LOST, Lost
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import Held, Hold, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
@@ -84,6 +85,8 @@ class PassResult:
     options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
+    lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
+    """The apps that have no UP instance although endpoints of these syncers are ready."""
 
 
 def tallies(
@@ -171,8 +174,16 @@ def conditions(
 
     held, conflict = _removal_held(claim, tally, release, result.now), _conflict(tally)
     synced = with_ignored(_synced(claim, tally, result.registry, waiting))
-    ready = with_ignored(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
+    ready = _ready(claim, tally, synced, (conflict, held), desired=desired, up=up)
+    if lost := result.lost.get(claim.syncer.ref):
+        ready = _last_instance_lost(lost, ready)
+    ready = with_ignored(ready)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
+
+
+def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
+    """Return Ready for an app that callers do not find any more; its own reason becomes the cause."""
+    return Aspect(False, LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
 
 
 def _conflict(tally: Tally) -> Aspect:

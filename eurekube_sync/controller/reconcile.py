@@ -26,6 +26,7 @@ from eurekube_sync.controller.steps import (
     renewed_before,
     statuses_due,
     unserved_syncers,
+    with_lost_apps,
     write_to_kubernetes,
 )
 from eurekube_sync.desired.claims import Deleting
@@ -95,9 +96,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     unserved = unserved_syncers(given, found)
     report = replace(report, other_owners=others, unserved=unserved, cut_short=deadline.cut_short)
     if settings.dry_run:
+        report = with_lost_apps(found, report)
         return replace(report, all_statuses=statuses_due(given, found, report)[1])
     report = carry_out(given, found, report)
     report = keep_unserved(given, found, report)
+    report = with_lost_apps(found, report)
     return write_to_kubernetes(given, found, report)
 
 

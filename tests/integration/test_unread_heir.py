@@ -12,13 +12,14 @@ import requests
 
 from tests.deployment.rendered import shipped
 from tests.deployment.rights import SERVICE_ACCOUNT, granted
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import events_of, make_app, make_namespace, make_syncer, remove_app, syncers_of
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
 
-NAMESPACE, NODE, ADDRESS = "renamed", "node-of-renamed", "10.24.0.1"
+NAMESPACE, NODE = "renamed", "node-of-renamed"
+ADDRESS, NEW = "10.24.0.1", "10.24.0.2"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
 LABEL = {"key": "version", "podLabel": "version"}
@@ -102,3 +103,32 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
             stopped.set()
             reading.join()
     assert faults == []
+
+
+def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
+    program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
+    """The syncer asks for a port that the Service has no more. The old pod ends, and the new one is
+    ready: `run` says so in each mode, with a condition and one event, until the port is right."""
+    ids = [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in (ADDRESS, NEW)]
+    make_syncer(world, NAMESPACE, "old", "shop", port="http")
+    program.good()
+    assert registry.status("SHOP", ids[0]) == "UP"
+    path = f"{syncers_of(NAMESPACE)}/old"
+    world.request("PATCH", path, {"spec": {"port": "no-such-port"}})
+    world.create_pod(NAMESPACE, "shop-2", labels={"app": "shop"}, node=NODE, ips=[NEW])
+    world.delete_pod(NAMESPACE, "shop-1")
+    world.wait_for_slices(NAMESPACE, "shop", {NEW: "Ready"})
+
+    # The end of the last instance waits for a second look, 20 s later.
+    for options in (("--passes=2", "--interval=21s"), ()):
+        done = program.run(*options)
+        assert done.returncode == 34, done.stdout + done.stderr
+        assert "app SHOP has no UP instance in Eureka, and 1 ready endpoint of it waits" in done.stdout
+    conditions = {one["type"]: one for one in world.request("GET", path)["status"]["conditions"]}
+    assert conditions["Ready"]["reason"] == "LastInstanceLost"
+    assert len(events_of(world, NAMESPACE, "LastInstanceLost")) == 1
+
+    world.request("PATCH", path, {"spec": {"port": "http"}})
+    program.good()
+    assert registry.status("SHOP", ids[1]) == "UP"

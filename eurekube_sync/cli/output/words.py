@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any, assert_never
 
 from eurekube_sync.apply.conditions import nothing_wanted
+from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
@@ -78,7 +79,9 @@ def _troubles(report: PassReport) -> str:
     blocked, outcomes = report.plan.blocked, report.outcomes
     not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
     sources = len(list(unread(report.view)))
+    apps = len({lost.app for lost in report.lost.values()})
     found = [
+        (apps, one_or_more(apps, "app without an UP instance", "apps without an UP instance")),
         (len(report.held.removals) if report.held else 0, "held"),
         (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
@@ -141,6 +144,8 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from (Sentence(other.sentence) for other in report.other_owners)
     yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
+    for ref, lost in sorted(report.lost.items()):
+        yield _of_syncer(ref, LAST_INSTANCE_LOST, str(lost))
     yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
     yield from _of_put_out(report)

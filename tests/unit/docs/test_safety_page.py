@@ -77,6 +77,7 @@ PROMISES = {
         "`--approve FILE`",
         "spent",
         "annotation",
+        "never exit 0",
         "not exit 0",
     ),
     "Policies, suspension, limits and gates": (

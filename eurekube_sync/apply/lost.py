@@ -1,0 +1,179 @@
+"""Which apps callers cannot find any more, although endpoints of them are ready. Pure.
+
+Whatever the reason is, such a pass is never a success: somebody has to know that the app is gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from eurekube_sync.desired.catalog import Catalogs
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Kept,
+    NotServed,
+    OverLimit,
+    OverQuota,
+    Serving,
+    Verdict,
+    wanted_in,
+)
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.desired.waiting import ready_behind
+from eurekube_sync.model.actions import Outcomes, Register, Update
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.duplicates import lacks
+from eurekube_sync.plan.left_alone import is_suspended
+from eurekube_sync.plan.value import Obstacle, Plan
+
+LAST_INSTANCE_LOST = "LastInstanceLost"
+"""The reason of Ready while an app has no UP instance and ready endpoints of it wait."""
+
+
+class Lost(NamedTuple):
+    """An app without an UP instance of ours, and how many ready endpoints of a syncer wait."""
+
+    app: str
+    waiting: int
+
+    def __str__(self) -> str:
+        endpoints = counted(self.waiting, "ready endpoint")
+        waits = one_or_more(self.waiting, "waits", "wait")
+        return f"app {self.app} has no UP instance in Eureka, and {endpoints} of it {waits}"
+
+
+def lost_apps(
+    claims: Mapping[SyncerRef, Claim],
+    view: ClusterView,
+    scope: Scope,
+    observed: Observed,
+    plan: Plan,
+    outcomes: Outcomes,
+    *,
+    dry_run: bool = False,
+) -> Mapping[SyncerRef, Lost]:
+    """Return, for each syncer whose ready endpoints wait, the first such app by name.
+
+    | the app has no UP instance, and           | it counts                                     |
+    |-------------------------------------------|-----------------------------------------------|
+    | the syncer never had an instance          | only in passes after another syncer lost it   |
+    | no endpoint is ready                      | no                                            |
+    | a person asked for it: deletion, suspend, | no                                            |
+    | limit, drain, OUT_OF_SERVICE              |                                               |
+    | the pods' own instances serve callers     | no                                            |
+    | anything else                             | yes: not served, in conflict, blocked, failed |
+    """
+    after = _statuses_after(observed, outcomes)
+    up_after = {key.app for key, status in after.items() if status is InstanceStatus.UP}
+    up_before = {key.app for key, one in observed.ours.items() if one.status is InstanceStatus.UP}
+    coming: Collection[InstanceKey] = ()
+    if dry_run:  # nothing was done, so what it would register does not wait
+        coming = {action.key for action in plan.changes if isinstance(action, Register | Update)}
+    catalogs = Catalogs(view)
+    served = _served_alone(plan, claims, observed)
+    found: dict[SyncerRef, Lost] = {}
+    for ref, claim in claims.items():
+        if isinstance(claim, Deleting) or is_suspended(claim):
+            continue
+        if isinstance(claim, Serving) and up_after.issuperset(claim.apps):
+            continue  # nearly always
+        waiting: Counter[str]
+        if isinstance(claim, NotServed):
+            waiting = _behind(claim, catalogs, scope)
+        else:
+            waiting = _of_verdicts(claim, after, outcomes, coming, served)
+            waiting += _of_unclear(claim, catalogs)
+        for app in sorted(waiting):
+            if app not in up_after and _had_one(claim, app in up_before):
+                found[ref] = Lost(app, waiting[app])
+                break
+    return found
+
+
+def _statuses_after(observed: Observed, outcomes: Outcomes) -> Mapping[InstanceKey, InstanceStatus]:
+    """Return the status of each of our instances after the pass, as far as it is known."""
+    after = {key: one.status for key, one in observed.ours.items()}
+    for key, outcome in outcomes.by_key.items():
+        if outcome.status is not None:
+            after[key] = outcome.status
+        elif not outcome.failed:
+            after.pop(key, None)
+    return after
+
+
+def _had_one(claim: Claim, lost_now: bool) -> bool:
+    """Whether the app had an instance before: our finalizer comes before the first registration. A
+    syncer without one inherits an app that another one loses now, or lost before."""
+    status = claim.syncer.status
+    ready = status.condition("Ready") if status else None
+    reported = ready is not None and ready.reason == LAST_INSTANCE_LOST
+    return lost_now or reported or CLEANUP_FINALIZER in claim.syncer.finalizers
+
+
+def _of_verdicts(
+    claim: Serving,
+    after: Mapping[InstanceKey, InstanceStatus],
+    outcomes: Outcomes,
+    coming: Collection[InstanceKey],
+    served: Collection[InstanceKey],
+) -> Counter[str]:
+    """Count the ready endpoints that are not registered, by app. What is registered and not UP is as
+    a person or an earlier pass set it, unless a change of it failed."""
+    waiting: Counter[str] = Counter()
+    for key, verdict in claim.verdicts.items():
+        outcome = outcomes.by_key.get(key)
+        absent = key not in after or (outcome is not None and outcome.failed)
+        if absent and _is_ready(verdict) and key not in coming and key not in served:
+            waiting[key.app] += 1
+    return waiting
+
+
+def _is_ready(verdict: Verdict) -> bool:
+    """Whether an endpoint is ready, and no person left it out by a limit or a drain."""
+    if isinstance(verdict, OverLimit) and not isinstance(verdict, OverQuota):
+        return False
+    wanted = wanted_in(verdict)
+    return wanted is not None and wanted.instance.status is InstanceStatus.UP
+
+
+def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> frozenset[InstanceKey]:
+    """Return the endpoints whose pods register themselves, so that callers need no instance of ours."""
+    found: set[InstanceKey] = set()
+    for blocked in plan.blocked:
+        claim = claims.get(blocked.syncer)
+        if blocked.obstacle is not Obstacle.DUPLICATE or not isinstance(claim, Serving):
+            continue
+        other = observed.others.get(blocked.other) if blocked.other else None
+        wanted = claim.wanted_at(blocked.key)
+        if other and wanted and lacks(other, wanted.instance) is None:
+            found.add(blocked.key)
+    return frozenset(found)
+
+
+def _of_unclear(claim: Serving, catalogs: Catalogs) -> Counter[str]:
+    """Count the ready endpoints of which too little is known, by app."""
+    kept = {verdict.host for verdict in claim.of(Kept).values()}
+    if not kept and not claim.unplaced:
+        return Counter()
+    waiting: dict[str, set[str]] = {}
+    for app, endpoint in ready_behind(claim.syncer, catalogs):
+        uid = endpoint.pod.uid if endpoint.pod else ""
+        if endpoint.address in kept or uid in claim.unplaced or endpoint.address in claim.unplaced:
+            waiting.setdefault(app, set()).add(endpoint.address)
+    return Counter({app: len(addresses) for app, addresses in waiting.items()})
+
+
+def _behind(claim: NotServed, catalogs: Catalogs, scope: Scope) -> Counter[str]:
+    """Count the ready endpoints of a syncer that is not served, by app."""
+    if not scope.may_select(claim.syncer):
+        return Counter()
+    waiting: dict[str, set[str]] = {}
+    for app, endpoint in ready_behind(claim.syncer, catalogs):
+        waiting.setdefault(app, set()).add(endpoint.address)
+    return Counter({app: len(addresses) for app, addresses in waiting.items()})
