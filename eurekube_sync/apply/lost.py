@@ -69,67 +69,83 @@ def lost_apps(
     | the pods' own instances serve callers     | no                                            |
     | anything else                             | yes: not served, in conflict, blocked, failed |
     """
-    after = _statuses_after(observed, outcomes)
-    up_after = {key.app for key, status in after.items() if status is InstanceStatus.UP}
-    up_before = {key.app for key, one in observed.ours.items() if one.status is InstanceStatus.UP}
-    coming: Collection[InstanceKey] = ()
+    up_before, up_after = _apps_up(observed, outcomes)
+    lost_now = up_before - up_after
+    provided = _served_alone(plan, claims, observed)
     if dry_run:  # nothing was done, so what it would register does not wait
-        coming = {action.key for action in plan.changes if isinstance(action, Register | Update)}
+        adds = (action for action in plan.changes if isinstance(action, Register | Update))
+        provided.update(action.key for action in adds)
     catalogs = Catalogs(view)
-    served = _served_alone(plan, claims, observed)
     found: dict[SyncerRef, Lost] = {}
     for ref, claim in claims.items():
         if isinstance(claim, Deleting) or is_suspended(claim):
             continue
         if isinstance(claim, Serving) and up_after.issuperset(claim.apps):
             continue  # nearly always
+        had_one = _had_one(claim)
+        if not had_one and not lost_now:
+            continue
         waiting: Counter[str]
         if isinstance(claim, NotServed):
             waiting = _behind(claim, catalogs, scope)
         else:
-            waiting = _of_verdicts(claim, after, outcomes, coming, served)
+            waiting = _of_verdicts(claim, observed, outcomes, provided)
             waiting += _of_unclear(claim, catalogs)
         for app in sorted(waiting):
-            if app not in up_after and _had_one(claim, app in up_before):
+            if app not in up_after and (had_one or app in lost_now):
                 found[ref] = Lost(app, waiting[app])
                 break
     return found
 
 
-def _statuses_after(observed: Observed, outcomes: Outcomes) -> Mapping[InstanceKey, InstanceStatus]:
-    """Return the status of each of our instances after the pass, as far as it is known."""
-    after = {key: one.status for key, one in observed.ours.items()}
-    for key, outcome in outcomes.by_key.items():
-        if outcome.status is not None:
-            after[key] = outcome.status
-        elif not outcome.failed:
-            after.pop(key, None)
-    return after
+def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]]:
+    """Return the apps that have an UP instance of ours before the pass, and after it."""
+    changed = {outcome.action.key for outcome in outcomes.others}
+    before: set[str] = set()
+    after: set[str] = set()
+    for key, instance in observed.ours.items():
+        if instance.status is InstanceStatus.UP:
+            before.add(key.app)
+            if key not in changed:
+                after.add(key.app)
+    for key in changed:
+        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+            after.add(key.app)
+    return before, after
 
 
-def _had_one(claim: Claim, lost_now: bool) -> bool:
-    """Whether the app had an instance before: our finalizer comes before the first registration. A
-    syncer without one inherits an app that another one loses now, or lost before."""
+def _status_after(key: InstanceKey, observed: Observed, outcomes: Outcomes) -> InstanceStatus | None:
+    """Return the status of an instance after the pass, as far as it is known; None if it is not there."""
+    outcome, listed = outcomes.by_key.get(key), observed.ours.get(key)
+    if outcome is None or (outcome.status is None and outcome.failed):
+        return listed.status if listed is not None else None
+    return outcome.status
+
+
+def _had_one(claim: Claim) -> bool:
+    """Whether the syncer had an instance before: our finalizer comes before the first registration.
+    One that inherited an app without any instance had none, and its status still says so."""
     status = claim.syncer.status
     ready = status.condition("Ready") if status else None
     reported = ready is not None and ready.reason == LAST_INSTANCE_LOST
-    return lost_now or reported or CLEANUP_FINALIZER in claim.syncer.finalizers
+    return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
 
 
 def _of_verdicts(
     claim: Serving,
-    after: Mapping[InstanceKey, InstanceStatus],
+    observed: Observed,
     outcomes: Outcomes,
-    coming: Collection[InstanceKey],
-    served: Collection[InstanceKey],
+    provided: Collection[InstanceKey],
 ) -> Counter[str]:
-    """Count the ready endpoints that are not registered, by app. What is registered and not UP is as
-    a person or an earlier pass set it, unless a change of it failed."""
+    """Count the ready endpoints that are not registered, by app, without those that are `provided`
+    for. What is registered and not UP is as a person or an earlier pass set it, unless a change of
+    it failed."""
     waiting: Counter[str] = Counter()
     for key, verdict in claim.verdicts.items():
         outcome = outcomes.by_key.get(key)
-        absent = key not in after or (outcome is not None and outcome.failed)
-        if absent and _is_ready(verdict) and key not in coming and key not in served:
+        failed = outcome is not None and outcome.failed
+        absent = failed or _status_after(key, observed, outcomes) is None
+        if absent and _is_ready(verdict) and key not in provided:
             waiting[key.app] += 1
     return waiting
 
@@ -142,7 +158,7 @@ def _is_ready(verdict: Verdict) -> bool:
     return wanted is not None and wanted.instance.status is InstanceStatus.UP
 
 
-def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> frozenset[InstanceKey]:
+def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> set[InstanceKey]:
     """Return the endpoints whose pods register themselves, so that callers need no instance of ours."""
     found: set[InstanceKey] = set()
     for blocked in plan.blocked:
@@ -153,7 +169,7 @@ def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Obser
         wanted = claim.wanted_at(blocked.key)
         if other and wanted and lacks(other, wanted.instance) is None:
             found.add(blocked.key)
-    return frozenset(found)
+    return found
 
 
 def _of_unclear(claim: Serving, catalogs: Catalogs) -> Counter[str]:
