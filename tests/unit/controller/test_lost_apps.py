@@ -303,3 +303,16 @@ def test_in_every_mode_the_last_code_is_that_of_a_lost_app(passes_: int | None) 
 def test_such_a_pass_is_a_good_one_that_did_all_it_could() -> None:
     """Else another alert would say that the program does not run."""
     assert ExitCode.APP_LOST in GOOD
+
+
+@pytest.mark.parametrize(
+    "spec", [{"limit": "a few"}, {"selector": {"app": "none"}}, {"selector": {"app": "rating", "namespace": "else"}}]
+)
+def test_a_spec_that_selects_nothing_has_nothing_that_waits(spec: dict[str, Any]) -> None:
+    """It is wrong, or finds no Service, or selects where it may not."""
+    world = setting()
+    world.cluster.apply(syncer(**spec))
+    rolled(world)
+    passes(world, 3)
+    assert key(1) not in world.registry.held
+    assert world.run().lost == {}

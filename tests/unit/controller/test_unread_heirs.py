@@ -244,3 +244,40 @@ def test_a_pod_that_an_heir_knows_too_little_of_waits_for_it(
     why = {action.key: action.why for action in report.plan.renewals}[key(2)]
     assert why == "syncer rating/heir may claim it: pod rating-2 has no port 'https' (yet)"
     assert key(60, app="else") not in world.registry.held
+
+
+@pytest.mark.parametrize("leave", [deleted, without_finalizer, limit_0, moved])
+def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld], None]) -> None:
+    """Nothing proves that it is gone, so the pods are not listed for it."""
+    world = setting(**NEEDS["nodes"])
+    bare = (replace(endpoint(number, pod=None), zone=None) for number in (1, 2))
+    world.cluster.apply(piece(*bare))
+    for one in BOTH:
+        del world.registry.held[one]  # its mark names a pod
+    passes(world)
+    assert up(world) == BOTH
+    leave(world)
+    unreadable(world, "nodes")
+    passes(world, 3)
+    assert up(world) >= BOTH
+    assert "list_pods" not in world.wire.verbs()
+
+
+def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
+    """Its address is in no slice, and the heir may register it all the same."""
+    world = setting(**NEEDS["nodes"])
+    rest: dict[str, Any] = {"mode": "service", "service": {"address": "ClusterIP"}, "appName": "rest"}
+    labels = {"app": "rest"}
+    world.cluster.apply(service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(pod(7), service="first"))
+    world.cluster.apply(service("second", labels=labels, cluster_ips=("10.0.0.72",)), piece(pod(8), service="second"))
+    world.cluster.apply(syncer("rest", selector=labels, **rest))
+    passes(world)
+    both = {one for one in world.registry.held if one.app == "REST"}
+    assert len(both) == 2
+    unreadable(world, "nodes")
+    world.cluster.apply(syncer("rest", selector={"service": "first"}, **rest))
+    passes(world, 3)
+    assert {one for one in world.registry.held if one.app == "REST"} == both
+    readable(world)
+    passes(world, 3)
+    assert len({one for one in world.registry.held if one.app == "REST"}) == 1
