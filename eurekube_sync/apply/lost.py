@@ -24,7 +24,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.desired.waiting import ready_behind
 from eurekube_sync.model.actions import Outcomes, Register, Update
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
@@ -66,7 +66,8 @@ def lost_apps(
     | no endpoint is ready                      | no                                            |
     | a person asked for it: deletion, suspend, | no                                            |
     | limit, drain, OUT_OF_SERVICE              |                                               |
-    | the pods' own instances serve callers     | no                                            |
+    | the pods' own instances serve callers, or | no                                            |
+    | ours under the app's former name          |                                               |
     | anything else                             | yes: not served, in conflict, blocked, failed |
     """
     up_before, up_after = _apps_up(observed, outcomes)
@@ -85,12 +86,13 @@ def lost_apps(
         had_one = _had_one(claim)
         if not had_one and not lost_now:
             continue
+        reached = _reached(ref, observed, outcomes)
         waiting: Counter[str]
         if isinstance(claim, NotServed):
-            waiting = _behind(claim, catalogs, scope)
+            waiting = _behind(claim, catalogs, scope, reached)
         else:
-            waiting = _of_verdicts(claim, observed, outcomes, provided)
-            waiting += _of_unclear(claim, catalogs)
+            waiting = _of_verdicts(claim, observed, outcomes, provided, reached)
+            waiting += _of_unclear(claim, catalogs, reached)
         for app in sorted(waiting):
             if app not in up_after and (had_one or app in lost_now):
                 found[ref] = Lost(app, waiting[app])
@@ -131,11 +133,23 @@ def _had_one(claim: Claim) -> bool:
     return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
 
 
+def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozenset[str]:
+    """Return the addresses of the syncer's UP instances. While an app changes its name, callers may
+    reach its pods under the old one."""
+    keys = observed.keys_by_syncer.get(ref, frozenset())
+    return frozenset(
+        observed.ours[key].instance.ip_addr
+        for key in keys
+        if _status_after(key, observed, outcomes) is InstanceStatus.UP
+    )
+
+
 def _of_verdicts(
     claim: Serving,
     observed: Observed,
     outcomes: Outcomes,
     provided: Collection[InstanceKey],
+    reached: Collection[str],
 ) -> Counter[str]:
     """Count the ready endpoints that are not registered, by app, without those that are `provided`
     for. What is registered and not UP is as a person or an earlier pass set it, unless a change of
@@ -145,17 +159,20 @@ def _of_verdicts(
         outcome = outcomes.by_key.get(key)
         failed = outcome is not None and outcome.failed
         absent = failed or _status_after(key, observed, outcomes) is None
-        if absent and _is_ready(verdict) and key not in provided:
+        ready = _ready_instance(verdict)
+        if absent and ready and ready.ip_addr not in reached and key not in provided:
             waiting[key.app] += 1
     return waiting
 
 
-def _is_ready(verdict: Verdict) -> bool:
-    """Whether an endpoint is ready, and no person left it out by a limit or a drain."""
+def _ready_instance(verdict: Verdict) -> Instance | None:
+    """Return the instance of a ready endpoint that no person left out by a limit or a drain."""
     if isinstance(verdict, OverLimit) and not isinstance(verdict, OverQuota):
-        return False
+        return None
     wanted = wanted_in(verdict)
-    return wanted is not None and wanted.instance.status is InstanceStatus.UP
+    if wanted is None or wanted.instance.status is not InstanceStatus.UP:
+        return None
+    return wanted.instance
 
 
 def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> set[InstanceKey]:
@@ -172,7 +189,7 @@ def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Obser
     return found
 
 
-def _of_unclear(claim: Serving, catalogs: Catalogs) -> Counter[str]:
+def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) -> Counter[str]:
     """Count the ready endpoints of which too little is known, by app."""
     kept = {verdict.host for verdict in claim.of(Kept).values()}
     if not kept and not claim.unplaced:
@@ -180,16 +197,18 @@ def _of_unclear(claim: Serving, catalogs: Catalogs) -> Counter[str]:
     waiting: dict[str, set[str]] = {}
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         uid = endpoint.pod.uid if endpoint.pod else ""
-        if endpoint.address in kept or uid in claim.unplaced or endpoint.address in claim.unplaced:
+        unplaced = uid in claim.unplaced or endpoint.address in claim.unplaced
+        if (unplaced or endpoint.address in kept) and endpoint.address not in reached:
             waiting.setdefault(app, set()).add(endpoint.address)
     return Counter({app: len(addresses) for app, addresses in waiting.items()})
 
 
-def _behind(claim: NotServed, catalogs: Catalogs, scope: Scope) -> Counter[str]:
+def _behind(claim: NotServed, catalogs: Catalogs, scope: Scope, reached: Collection[str]) -> Counter[str]:
     """Count the ready endpoints of a syncer that is not served, by app."""
     if not scope.may_select(claim.syncer):
         return Counter()
     waiting: dict[str, set[str]] = {}
     for app, endpoint in ready_behind(claim.syncer, catalogs):
-        waiting.setdefault(app, set()).add(endpoint.address)
+        if endpoint.address not in reached:
+            waiting.setdefault(app, set()).add(endpoint.address)
     return Counter({app: len(addresses) for app, addresses in waiting.items()})

@@ -17,6 +17,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
@@ -315,4 +316,15 @@ def test_a_spec_that_selects_nothing_has_nothing_that_waits(spec: dict[str, Any]
     rolled(world)
     passes(world, 3)
     assert key(1) not in world.registry.held
+    assert world.run().lost == {}
+
+
+@pytest.mark.parametrize("port", ["http", "no-such-port"])
+def test_an_app_that_could_not_change_its_name_is_not_lost(port: str) -> None:
+    """Callers reach its pod under the old name."""
+    world = setting()
+    world.registry.refuse_register[InstanceKey("OTHER", key(1, app="other").id)] = RegistryUnavailable("no")
+    world.cluster.apply(syncer(appName="other", port=port))
+    passes(world, 3)
+    assert key(1) in world.registry.held
     assert world.run().lost == {}
