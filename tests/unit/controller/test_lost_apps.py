@@ -18,7 +18,7 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import ConditionStatus, EndpointPort, EventRecord, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, OUT, REF, changed, endpoint, foreign, key, piece, service, syncer
@@ -95,15 +95,22 @@ def over_quota(world: FakeWorld) -> None:
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], created=5000)
 
 
+def with_two_ports(world: FakeWorld) -> None:
+    """The Service gets a second port, which only the slice of an unready pod has (yet)."""
+    world.cluster.apply(service("rating", HTTP, replace(HTTP, name="https", port=443)))
+    ports = (*piece().ports, EndpointPort(name="https", port=8443))
+    world.cluster.apply(replace(piece(endpoint(3, ready=False), name="newer"), ports=ports))
+
+
 def no_second_port(world: FakeWorld) -> None:
     """Too little is known of the new pod."""
-    world.cluster.apply(service("rating", HTTP, replace(HTTP, name="https", port=443)))
+    with_two_ports(world)
     world.cluster.apply(syncer(port="http", securePort="https"))
 
 
 def no_first_port(world: FakeWorld) -> None:
     """The same, and not even its id is known."""
-    world.cluster.apply(service("rating", HTTP, replace(HTTP, name="https", port=443)))
+    with_two_ports(world)
     world.cluster.apply(syncer(port="https", securePort="http"))
 
 
@@ -328,3 +335,16 @@ def test_an_app_that_could_not_change_its_name_is_not_lost(port: str) -> None:
     passes(world, 3)
     assert key(1) in world.registry.held
     assert world.run().lost == {}
+
+
+def test_endpoints_that_wait_for_different_reasons_count_once_each() -> None:
+    """Of one too little is known, and another owner has the id of the other."""
+    world = setting()
+    no_second_port(world)
+    slices = {one.name: one for one in world.cluster.slices}
+    world.cluster.apply(replace(slices["newer"], endpoints=(endpoint(3),)))
+    world.registry.put(changed(foreign(), key=key(3)))
+    rolled(world)
+    world.registry.held.pop(key(1), None)
+    passes(world, 2)
+    assert world.run().lost == {REF: Lost("RATING", 2)}
