@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, assert_never
 
+from eurekube_sync.apply.lost import LAST_INSTANCE_LOST, Lost
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import Held, Hold, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
@@ -89,6 +90,8 @@ class PassResult:
     options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
+    lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
+    """The apps that have no UP instance although endpoints of these syncers are ready."""
 
 
 def tallies(
@@ -176,8 +179,16 @@ def conditions(
 
     held, conflict = _removal_held(claim, tally, release, result.now), _conflict(tally)
     synced = with_ignored(_synced(claim, tally, result.registry, waiting))
-    ready = with_ignored(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
+    ready = _ready(claim, tally, synced, (conflict, held), desired=desired, up=up)
+    if lost := result.lost.get(claim.syncer.ref):
+        ready = _last_instance_lost(lost, ready)
+    ready = with_ignored(ready)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
+
+
+def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
+    """Return Ready for an app that callers do not find any more; its own reason becomes the cause."""
+    return Aspect(False, LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
 
 
 def _conflict(tally: Tally) -> Aspect:
@@ -250,13 +261,15 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())
     others = (InstanceStatus.OUT_OF_SERVICE, None)
     wrong = sum(registered.get(key) not in (status, *others) for key, status in wanted.items())
-    beyond = sum(key not in wanted for key in registered)
+    left = [status for key, status in registered.items() if key not in wanted]
+    left_out = sum(status is InstanceStatus.OUT_OF_SERVICE for status in left)
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered yet"),
         (wrong, "registered with the wrong status"),
         (put_out, "set OUT_OF_SERVICE by hand"),
-        (beyond, f"registered and no longer wanted{policy}"),
+        (left_out, "no longer wanted, and stays as a person set it: OUT_OF_SERVICE"),
+        (len(left) - left_out, f"registered and no longer wanted{policy}"),
     ]
     return [f"{counted(n, 'instance')} {one_or_more(n, 'is', 'are')} {what}" for n, what in found if n]
 

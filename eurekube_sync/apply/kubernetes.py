@@ -12,7 +12,7 @@ from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
-from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace
 from eurekube_sync.model.actions import Cancel, Outcomes, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
@@ -167,6 +167,8 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         why = _why_it_stays(left[0], observed, result)
         if heir := result.desired.wanted_by.get(left[0]):
             why = f"syncer {heir} claims it, and could not take it over: {why}"
+        elif unread := _heir_of_unlisted(left[0], claim, observed, result):
+            why = unread
         such = one_or_more(len(left), "", "such as ")
         return f"the deletion waits for {counted(len(left), 'instance')}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
@@ -183,6 +185,16 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         may = f"may still hold an instance, which expires at the latest {end}"
         return f"{' and '.join(result.unseen)} could not be listed and {may}"
     return None
+
+
+def _heir_of_unlisted(key: InstanceKey, claim: Deleting, observed: Observed, result: PassResult) -> str | None:
+    """Return why an id that the syncer could have registered was not cancelled, although no list
+    shows it: a syncer that could not be read may have registered it by now."""
+    heirs = result.desired.heirs
+    untried = key not in observed.ours and key not in observed.unread
+    if heirs is None or not untried or key in result.outcomes.by_key:
+        return None
+    return heirs.unread_in(selected_namespace(claim.syncer))
 
 
 def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
+from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
@@ -79,6 +80,7 @@ def statuses(
     for ref, claim in result.desired.claims.items():
         tally, before = tallied[ref], claim.syncer.status
         calm, basis = known and not tally.troubled, (claim, tally.registered)
+        calm = calm and ref not in result.lost
         if before is not None and calm and earlier.steady.get(ref) == basis:
             steady[ref], found[ref] = basis, before
             continue
@@ -97,14 +99,16 @@ def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
 
 
 def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]:
-    """Return an event for each condition that is new, changed its value, or holds removals for another reason. A new
-    condition without trouble has no event, and neither has a Ready with the reason of another event."""
+    """Return an event for each condition that is new, changed its value, holds removals for another reason, or says
+    that the last instance of an app is lost. A new condition without trouble has no event, and neither has a Ready with
+    the reason of another event."""
     events = []
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None
         value = before.status if before else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
         held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
-        another = held and before is not None and condition.reason != before.reason
+        lost = condition.reason == LAST_INSTANCE_LOST  # an app may go long after its syncer was ready
+        another = (held or lost) and before is not None and condition.reason != before.reason
         if (condition.status is value and not another) or condition.type == "Synced":
             continue
         bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
@@ -115,7 +119,7 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
                 warning=bad and condition.reason not in _PATIENCE,
                 reason=condition.reason,
                 message=condition.message,
-                key=f"{condition.type}={condition.status.value}",
+                key=f"{condition.type}={condition.reason if lost else condition.status.value}",
             )
         )
     troubles = {event.reason for event in events if not event.key.startswith("Ready")}

@@ -207,11 +207,14 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
         why = f"this installation would lose {unexplained} of its {left_up}, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
+    by_app: dict[str, list[Removal]] = {}
+    for removal in losing:
+        by_app.setdefault(removal.key.app, []).append(removal)
     for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
             of_app = f"app {app} would lose {lost} of its {counted(scales.now[app], 'UP instance')}"
             why = f"{of_app}, more than {limits.loss_percent:g} %"
-            yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
+            yield _hold(why, [one for one in by_app.get(app, ()) if not one.grounds.positive])
     if net.total() > limits.loss_ceiling:
         why = f"this installation would lose {net.total()} of its {left_up}, more than {limits.loss_ceiling:g} at once"
         yield _hold(why, losing)

@@ -8,8 +8,8 @@ from enum import StrEnum
 from math import inf
 
 from eurekube_sync.brake.approval import Approval
-from eurekube_sync.model.actions import Removal
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.actions import Cancel, Grounds, Removal
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
@@ -121,12 +121,23 @@ def held_of(holds: Iterable[Hold]) -> Held | None:
     return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
 
 
+_UNEXPLAINED = (Grounds.ABSENCE, Grounds.POD_GONE, Grounds.ORPHANED, Grounds.SWEPT)
+"""Grounds of cancels that rest on what is missing, and that nobody asked for."""
+
+
 def hold_back(plan: Plan, held: Held | None) -> Plan:
-    """Return the plan with a renewal in place of each held removal."""
+    """Return the plan with a renewal in place of each held removal. An instance that a person set
+    OUT_OF_SERVICE waits with the others of its app: a cancel would forget that."""
     if held is None:
         return plan
-    why = f"the removal of the instance is held (plan id {held.plan_id})"
-    return renewed_instead(plan, dict.fromkeys((one.key for one in held.removals), why))
+    by_id = f"(plan id {held.plan_id})"
+    reasons = {removal.key: f"the removal of the instance is held {by_id}" for removal in held.removals}
+    apps = {removal.key.app for removal in held.removals}
+    for cancel in plan.of(Cancel):
+        put_out = cancel.was is InstanceStatus.OUT_OF_SERVICE
+        if put_out and cancel.key.app in apps and cancel.grounds in _UNEXPLAINED:
+            reasons[cancel.key] = f"a person set it OUT_OF_SERVICE, and its app is held {by_id}"
+    return renewed_instead(plan, reasons)
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

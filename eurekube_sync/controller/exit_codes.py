@@ -77,6 +77,12 @@ class ExitCode(IntEnum):
         33,
         "`orphans`: Eureka holds no instance of the owner. `purge`: you answered no. Nothing was changed",
     )
+    APP_LOST = (
+        34,
+        "an app has no UP instance in Eureka any more, although endpoints of it are ready: something other than a "
+        "person's wish keeps them from being registered. The condition `Ready` has the reason `LastInstanceLost`, and "
+        "says what. Everything else was done. Also the last code of a `--daemon`",
+    )
     INTERRUPTED = (130, "interrupted at the keyboard")
 
 
@@ -122,6 +128,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
         return of_error(report.cluster_errors[0])
     if any(not blocked.conflict for blocked in report.plan.blocked):
         return ExitCode.INCOMPLETE
+    if report.lost:
+        return ExitCode.APP_LOST
     # A person released removals that were not made: the brake holds others, or they are not planned now.
     unreleased = report.approved is not None and (report.held is not None or not report.released)
     if unreleased or (report.held is not None and fail_on_held):

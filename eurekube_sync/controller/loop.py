@@ -130,6 +130,7 @@ def run_passes(
     last. A bug in a pass, or in its report, ends the process only if that pass is the last, because leases must be
     renewed. Raises LockLost if `one_pass` does."""
     done = renewed = 0
+    lost = False  # whether an app was lost with the last pass, which a daemon must not end in silence
     outages = Outages()
     while True:
         begun = clock.monotonic()
@@ -140,7 +141,7 @@ def run_passes(
             report = replace(one_pass(), renewed_between=renewed)
             held, broken, detailed = schedule.fail_on_held, schedule.fail_on_broken, schedule.detailed_exitcode
             code = of_report(report, fail_on_held=held, fail_on_broken=broken, detailed=detailed)
-            to_renew = report.to_renew
+            to_renew, lost = report.to_renew, bool(report.lost)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
                 for change in outages.note(report):
@@ -163,7 +164,9 @@ def run_passes(
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():
-            return ExitCode.OK if schedule.passes is None else ExitCode.INCOMPLETE
+            if schedule.passes is not None:
+                return ExitCode.INCOMPLETE
+            return ExitCode.APP_LOST if lost else ExitCode.OK
 
 
 _MANY = 250  # leases; passes alone renew fewer than these, in one short burst that their report lists

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.lost import Lost
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
@@ -142,6 +143,8 @@ class PassReport:
     """Whether writes go to Eureka in batches, and why; None if unknown."""
     renewed_between: int = 0  # leases that a daemon renewed since the pass before
     cut_short: bool = False  # the time was over, or a signal came, before all was tried
+    lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
+    """The apps that have no UP instance any more although endpoints of these syncers are ready."""
     basis: Basis | None = None  # None if the pass could not plan, or did not follow its plan
 
     @property

@@ -25,6 +25,7 @@ from eurekube_sync.controller.steps import (
     renew_the_rest,
     renewed_before,
     statuses_due,
+    with_lost_apps,
     write_to_kubernetes,
 )
 from eurekube_sync.desired.claims import Deleting
@@ -94,8 +95,10 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(Ends.APPLYING)
     report = replace(report, other_owners=others, cut_short=deadline.cut_short)
     if settings.dry_run:
+        report = with_lost_apps(found, report)
         return replace(report, all_statuses=statuses_due(given, found, report)[1])
     report = carry_out(given, found, report)
+    report = with_lost_apps(found, report)
     return write_to_kubernetes(given, found, report)
 
 

@@ -9,6 +9,7 @@ from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_of
@@ -237,6 +238,18 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
 
 
+def with_lost_apps(found: Found, report: PassReport) -> PassReport:
+    """Adds the apps that have no UP instance after the pass although endpoints of them are ready."""
+    if isinstance(report.registry, Unknown):
+        return report
+    settings = report.settings
+    observed, plan, outcomes = report.registry.data, report.plan, report.outcomes
+    claims = found.desired.claims
+    dry = settings.dry_run
+    lost = lost_apps(claims, found.view, settings.scope, observed, plan, outcomes, dry_run=dry)
+    return replace(report, lost=lost)
+
+
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     """Tries the renewals for which their stage had no time, now that later stages left some."""
     untried = [o.action for o in outcomes.others if o.result is Result.NOT_TRIED]
@@ -291,5 +304,6 @@ def statuses_due(
         options=settings.options,
         cache=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
+        lost=report.lost,
     )
     return unsettled(result, words=memory.rewording.due(now), earlier=memory.statuses)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from eurekube_sync.desired.catalog import Kind, PodSocket
 from eurekube_sync.desired.conduct import Conduct, Policy
@@ -17,6 +17,9 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Proof
 from eurekube_sync.model.values import dataclass
+
+if TYPE_CHECKING:
+    from eurekube_sync.desired.heirs import Heirs  # which is made of claims
 
 V = TypeVar("V", bound="Verdict")
 
@@ -266,6 +269,8 @@ class Desired:
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(default=dict, compare=False)
     """Which pods listen at which sockets; computed on the first call."""
+    heirs: Heirs | None = field(default=None, compare=False)
+    """The syncers that may want what others give up, and could not be read; None: nobody."""
     crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
     to_read: tuple[InstanceKey, ...] = ()
     """To be read uncached before a new instance is registered, because the list may not yet show them."""

@@ -29,6 +29,7 @@ from eurekube_sync.desired.claims import (
     every,
 )
 from eurekube_sync.desired.conduct import policy_of
+from eurekube_sync.desired.heirs import Heirs
 from eurekube_sync.desired.instance import Builder, Naming, Registered
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
@@ -113,6 +114,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         wanted_by=wanted_by,
         syncers=syncers,
         sockets=cache(lambda: pods_by_socket(view)),
+        heirs=Heirs(claims, view, scope),
         crd_installed=view.crd_installed,
     )
 

@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 
 from eurekube_sync.desired.catalog import Catalogs, Kind, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
+from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_namespace
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
-from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
 from eurekube_sync.model.values import dataclass
@@ -245,11 +246,35 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """Return the view with the pods of each namespace that has instances of a syncer that is not served, or that waits
-    for slices or an address, as far as it may select there: only the list of pods shows which of these instances still
-    live."""
+    """Return the view with the pods of each namespace that has instances which only the list of pods
+    shows to be dead, as far as their syncers may select there:
+
+    - of a syncer that is not served, or that waits for slices or an address
+    - of a syncer that gives them up, while the syncer that may claim them could not be read
+    - that a person set OUT_OF_SERVICE, and that have no endpoint any more
+
+    The last two are kept if that list fails, so its failure is none of the pass."""
+    needed = _with_doubted_pods(desired, observed, scope)
+    wished = _with_left_pods(desired, observed, scope) - needed
+    read = view.pods or _NOTHING
+    # A list of the whole cluster names no namespace that has no pod.
+    here = {name: source for name in needed | wished if isinstance(source := read.of(name), Complete)}
+    rest = sorted(name for name in needed | wished if _is_unread(read.of(name)))
+    if not here and not rest:
+        return view
+    more = cluster.list_pods(rest) if rest else _NOTHING
+    by_namespace: dict[str, Source[tuple[Pod, ...]]] = {**read.by_namespace, **here}
+    for name in rest:
+        source = more.of(name)
+        if name in needed or isinstance(source, Complete):
+            by_namespace[name] = source
+    return replace(view, pods=replace(read, by_namespace=by_namespace))
+
+
+def _with_doubted_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
+    """Return the namespaces with instances that their own syncers keep until their pods are gone."""
     registered = observed.keys_by_syncer
-    namespaces = {
+    return frozenset(
         namespace
         for ref, claim in desired.claims.items()
         if isinstance(claim, NotServed | Serving) and claim.reads_pods
@@ -257,16 +282,28 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
         if claim.keeps_until_pod_gone(observed.ours[key])
         and (namespace := pod_namespace_of(observed.ours[key]))
         and scope.may_reach(ref.namespace, namespace)
-    }
-    read = view.pods or _NOTHING
-    # A list of the whole cluster names no namespace that has no pod.
-    here = {name: source for name in namespaces if isinstance(source := read.of(name), Complete)}
-    rest = sorted(name for name in namespaces if _is_unread(read.of(name)))
-    if not here and not rest:
-        return view
-    more = cluster.list_pods(rest) if rest else _NOTHING
-    by_namespace = {**read.by_namespace, **here, **{name: more.of(name) for name in rest}}
-    return replace(view, pods=replace(read, by_namespace=by_namespace))
+    )
+
+
+def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
+    """Return the namespaces with instances that nobody wants, and that are kept all the same."""
+    found: set[str] = set()
+    heirs = desired.heirs is not None and desired.heirs.any
+    for key, instance in observed.ours.items():
+        put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
+        if not (heirs or put_out):
+            continue  # nearly always
+        server = desired.server_of(key)
+        # The limits come later, so a syncer with limit 0 still seems to want its instances.
+        if server is not None and not server.conduct.claims_nothing:
+            continue
+        syncer, namespace = syncer_of(instance), pod_namespace_of(instance)
+        if syncer is None or namespace is None or not scope.may_reach(syncer.namespace, namespace):
+            continue
+        left = is_put_out_and_left(instance, desired.claims.get(syncer))
+        if left or kept_for(instance, desired) is not None:
+            found.add(namespace)
+    return frozenset(found)
 
 
 def pods_behind(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache
 from itertools import chain
 from zlib import crc32
@@ -33,6 +33,7 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
@@ -163,49 +164,113 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
     return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
 
 
+@dataclass(slots=True)
+class _Contenders:
+    """The ready endpoints of a syncer, each in one group, in the order in which they get places.
+
+    | group          | the endpoint's instance                       | its place                     |
+    |----------------|-----------------------------------------------|-------------------------------|
+    | staying        | registered, and the limit was not lowered     | always                        |
+    | unread         | its uncached read failed                      | always, see below             |
+    | served         | UP, registered under a higher limit           | the first of those left       |
+    | put_out        | OUT_OF_SERVICE, registered under this limit   | the next: it may be UP again  |
+    | newcomers      | not registered                                | the next, if not a kept one's |
+    | put_out_before | OUT_OF_SERVICE, registered under a higher one | the last                      |
+
+    An unread instance may be registered, so nothing is registered in its place. Or it may be gone,
+    so nothing is removed for it: those that are `served` may take its place."""
+
+    staying: list[InstanceKey] = field(default_factory=list)
+    unread: list[InstanceKey] = field(default_factory=list)
+    served: list[InstanceKey] = field(default_factory=list)
+    put_out: list[InstanceKey] = field(default_factory=list)
+    newcomers: list[InstanceKey] = field(default_factory=list)
+    put_out_before: list[InstanceKey] = field(default_factory=list)
+
+    def group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
+        """Return the group of an endpoint."""
+        registered = observed.ours[key] if _has_place(key, observed) else None
+        mark = registered.metadata.get(LIMIT, "") if registered else ""
+        if registered and not limit.lowered_since(mark):
+            return self.staying
+        if key in observed.unread:
+            return self.unread
+        if registered is None:
+            return self.newcomers
+        if registered.status is InstanceStatus.UP:
+            return self.served
+        return self.put_out if limit.let_in(mark) else self.put_out_before
+
+
 def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: Callable[[], _Callers], held: Collection[InstanceKey]
 ) -> tuple[Serving, list[InstanceKey]]:
     """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept."""
-    wanted = claim.wanted
-    up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
-    ready = [key for key in up if not wanted[key].rival or _has_place(key, observed)]
-    # The same order in every pass and after every restart, with no preference for low addresses.
-    ready.sort(key=lambda key: (crc32(key.id.encode()), key))
-    registered = [key for key in ready if _has_place(key, observed)]
-    # A kept instance has a place, or the limit would be exceeded once its endpoint is seen again.
-    unwanted = (key for key in held if not claim.wanted_at(key) and _has_place(key, observed))
-    kept_count = sum(claim.keeps(observed.ours[key]) is not None for key in unwanted)
-    pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
+    ready = _in_order(claim, observed)
+    contenders = _Contenders()
+    for key in ready:
+        contenders.group_of(key, limit, observed).append(key)
+
     others = callers().others(claim) if limit.measure is Measure.SHARE else 0
-    places = limit.places(pods=pods, others=others)
-    marks = {key: observed.ours[key].metadata.get(LIMIT, "") for key in registered}
-    staying = [key for key in registered if not limit.lowered_since(marks[key])]
-    # An unread instance may be registered, so nothing is registered in its place; or it may be gone, so nothing is
-    # removed for it.
-    unread = [key for key in ready if key in observed.unread and key not in staying]
-    # Instances that callers reach come before those set OUT_OF_SERVICE, unless these were registered under this limit.
-    rest = [key for key in registered if key not in staying and key not in unread]
-    served = [key for key in rest if _is_up(key, observed)]
-    put_out = [key for key in rest if key not in served]
-    kept = [key for key in put_out if limit.let_in(marks[key])]
-    newcomers = [key for key in ready if key not in registered and key not in unread]
-    free = len(ready) if places is None else max(0, places - len(staying))
-    taken = len(served) + len(kept) + len(unread) + (0 if places is None else kept_count)
-    coming = newcomers[: max(0, free - taken)]
-    chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
+    places = limit.places(pods=_pods_of(claim), others=others)
+    chosen = _chosen(contenders, places, len(ready), _kept_beside(claim, observed, held))
     # A syncer with limit 0 has no instance, not even an unread one.
-    admitted = {*staying, *unread, *chosen} if limit.value else set()
-    out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
+    admitted = {*contenders.staying, *contenders.unread, *chosen} if limit.value else set()
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
-    comes = any(key in newcomers for key in chosen)
-    left_out = {key: OverLimit(wanted=wanted[key], why=note) for key in out}
+
+    able = set(ready)
+    left_out: dict[InstanceKey, OverLimit] = {}
+    for key, wanted in claim.wanted.items():
+        # An endpoint that is not ready takes no place, and is left out only by a limit of 0.
+        if key not in admitted and (key in able or limit.value == 0):
+            left_out[key] = OverLimit(wanted=wanted, why=note)
     limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
-    return limited, [key for key in newcomers if key in left_out] if comes else []
+
+    # The list may not yet show an instance that was registered in place of those that come now.
+    newcomers = set(contenders.newcomers)
+    if newcomers.isdisjoint(chosen):
+        return limited, []
+    return limited, [key for key in contenders.newcomers if key in left_out]
 
 
-def _is_up(key: InstanceKey, observed: Observed) -> bool:
-    return observed.ours[key].status is InstanceStatus.UP
+def _in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
+    """Return the ready endpoints that may have a place. One at another syncer's address has none,
+    unless it is registered. The order is the same in every pass and after every restart, and
+    prefers no low addresses."""
+    ready: list[InstanceKey] = []
+    for key, wanted in claim.wanted.items():
+        up = wanted.instance.status is InstanceStatus.UP
+        if up and (not wanted.rival or _has_place(key, observed)):
+            ready.append(key)
+    return sorted(ready, key=lambda key: (crc32(key.id.encode()), key))
+
+
+def _pods_of(claim: Serving) -> int:
+    """Count the endpoints, ready or not, of which a percentage is meant: all but those that terminate."""
+    leaving = claim.of(Leaving).values()
+    return len(claim.wanted) + sum(not verdict.terminating for verdict in leaving)
+
+
+def _kept_beside(claim: Serving, observed: Observed, held: Iterable[InstanceKey]) -> int:
+    """Count the kept instances without a wanted endpoint. Each has a place, or the limit would be
+    exceeded once its endpoint is seen again."""
+    count = 0
+    for key in held:
+        unwanted = claim.wanted_at(key) is None and _has_place(key, observed)
+        if unwanted and claim.keeps(observed.ours[key]) is not None:
+            count += 1
+    return count
+
+
+def _chosen(contenders: _Contenders, places: int | None, ready: int, kept: int) -> list[InstanceKey]:
+    """Return the endpoints that get the places left by those that stay. `places` None: there is one
+    for each of the `ready`. The `kept` instances of other endpoints keep only newcomers out."""
+    free = ready if places is None else max(0, places - len(contenders.staying))
+    before = [*contenders.served, *contenders.put_out]
+    taken = len(before) + len(contenders.unread)
+    taken += 0 if places is None else kept
+    coming = contenders.newcomers[: max(0, free - taken)]
+    return [*before, *coming, *contenders.put_out_before][:free]
 
 
 def _has_place(key: InstanceKey, observed: Observed) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
 from eurekube_sync.desired.conduct import is_gone
+from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -159,8 +160,16 @@ def _of_missing(
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
-    """Cancel what a deleting syncer could have registered since the list was made, unless it is another owner's."""
-    written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
+    """Cancel what a deleting syncer could have registered since the list was made, unless it is another owner's. An
+    heir that could not be read may have registered it as well, so then nothing is cancelled, and the deletion waits."""
+    heirs = desired.heirs
+    written: dict[InstanceKey, Deleting] = {}
+    for claim in desired.claims.values():
+        if not isinstance(claim, Deleting):
+            continue
+        if claim.keys and heirs is not None and heirs.unread_in(selected_namespace(claim.syncer)):
+            continue
+        written.update(dict.fromkeys(claim.keys, claim))
     for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others
         if not taken and key not in observed.unread:

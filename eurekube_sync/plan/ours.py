@@ -11,6 +11,7 @@ from typing import assert_never
 from eurekube_sync.desired.catalog import DRAINED, same
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
 from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
+from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
@@ -28,7 +29,13 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     instance = observed.ours[key]
     if key in observed.unread:
         return renewal(instance, f"the instance could not be read again: {observed.unread[key].why}")
-    if (claim := desired.server_of(key)) is not None:
+    claim = desired.server_of(key)
+    if claim is not None and (judge := _judge_of(instance, claim, desired)):
+        verdict = judge.verdicts[key]
+        if isinstance(verdict, Taken):
+            return _for_wanted(judge, verdict.wanted, instance)
+        return _for_left_over(instance, judge, desired)
+    if claim is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # `server_of` gives the claim that wants the key
         if earlier and (known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)):
@@ -43,6 +50,20 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     if isinstance(action, Cancel) and successor is not None and moves:
         return replace(action, why=f"its pod is registered as {successor.id}")
     return action
+
+
+def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) -> Serving | None:
+    """Return the syncer in an instance's mark, if it is served and says what becomes of the
+    endpoint, while the one that wants the instance is suspended: that one would change nothing. It
+    keeps what another syncer deleted, detached by limit 0, or has no endpoint for any more."""
+    marked = syncer_of(instance)
+    if not wanting.conduct.suspend or marked is None or marked == wanting.syncer.ref:
+        return None
+    claim = desired.claims.get(marked)
+    if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
+        return None
+    verdict = claim.verdicts.get(instance.key)
+    return claim if isinstance(verdict, Taken | Leaving) else None
 
 
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
@@ -76,13 +97,15 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
     if awaits and (proof := pod_gone(instance, desired.living_pods)):
         return cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
+    if (heir := kept_for(instance, desired)) and not pod_gone(instance, desired.living_pods):
+        return renewal(instance, heir)
     match claim:
         case Deleting():
             return cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
         case NotServed():
             return renewal(instance, f"not served: {claim.reason}")
         case Serving():
-            return _for_left_over(instance, claim)
+            return _for_left_over(instance, claim, desired)
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
@@ -93,7 +116,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             assert_never(claim)
 
 
-def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
+def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired) -> Action:
     proof = claim.proof
     if why_kept := claim.keeps(instance):
         return renewal(instance, why_kept)
@@ -106,8 +129,10 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
             return cancel(instance, why, Grounds.TERMINATING, proof)
         case Leaving(why=why):
             return _unless_put_out(instance, why, Grounds.ABSENCE, proof)
+        case _ if is_put_out_and_left(instance, claim) and (gone := pod_gone(instance, desired.living_pods)):
+            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
         case _:
-            return cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
+            return _unless_put_out(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:

@@ -44,6 +44,7 @@ BUILD = _metric("build_info", "The version that runs, and its owner; always 1.",
 INSTANCES = _metric("instances", "Our instances in Eureka after the last pass that could read Eureka.", "app", "state")
 SYNCERS = _metric("syncers", "Syncers in the scope, by the status of each condition.", "condition", "status")
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
+LOST = _metric("lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready.")
 UNKNOWN = _metric("unknown_sources", "Lists and other sources that the last pass could not read.", "server")
 AT_RISK = _metric("leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not.")
 LAST_PASS = _metric("last_pass_timestamp_seconds", "When the last pass ended.")
@@ -65,7 +66,7 @@ CALLS = _metric(
 )
 DURATION = _metric("pass_duration_seconds", "How long a pass took, from list to report.", kind="histogram")
 METRICS = (
-    *(BUILD, INSTANCES, SYNCERS, HELD, UNKNOWN, AT_RISK, LAST_PASS, LAST_GOOD, EXIT_CODE, LOCK),
+    *(BUILD, INSTANCES, SYNCERS, HELD, LOST, UNKNOWN, AT_RISK, LAST_PASS, LAST_GOOD, EXIT_CODE, LOCK),
     *(PASSES, ACTIONS, CALLS, DURATION),
 )
 
@@ -73,7 +74,7 @@ Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
 """The values of metrics, by the values of their labels. A metric that is missing is unknown, not zero."""
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)  # upper bounds of `DURATION`, in seconds
 SUM = ("sum",)  # the key of the sum among the buckets of `DURATION`
-GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})  # of a pass that did all it had to do
+GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD, ExitCode.APP_LOST})  # of a pass that did all it had to do
 
 
 def scope_text(scope: Scope) -> str:
@@ -111,6 +112,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
             INSTANCES: Counter[tuple[str, ...]]((key.app, status.value) for key, status in states.items()),
             SYNCERS: Counter[tuple[str, ...]]((one.type, one.status.value) for one in conditions),
             HELD: held,
+            LOST: {(): float(len({lost.app for lost in report.lost.values()}))},
         }
     outcomes = report.outcomes.by_key.values()
     actions: Counter[tuple[str, ...]] = Counter((type(o.action).__name__, o.result.value) for o in outcomes)

@@ -7,12 +7,14 @@ from shlex import quote
 from typing import Any, assert_never
 
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
+from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
 from eurekube_sync.brake.approval import SavedDryRun, approve_command
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
 from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -77,7 +79,9 @@ def _troubles(report: PassReport) -> str:
     blocked, outcomes = report.plan.blocked, report.outcomes
     not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
     sources = len(list(unread(report.view)))
+    apps = len({lost.app for lost in report.lost.values()})
     found = [
+        (apps, one_or_more(apps, "app without an UP instance", "apps without an UP instance")),
         (len(report.held.removals) if report.held else 0, "held"),
         (len(outcomes.failures) - outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
@@ -140,8 +144,11 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
     yield from (Sentence(other.sentence) for other in report.other_owners)
     yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
+    for ref, lost in sorted(report.lost.items()):
+        yield _of_syncer(ref, LAST_INSTANCE_LOST, str(lost))
     yield from map(Sentence, _of_held(report))
     yield from _of_claims(report)
+    yield from _of_put_out(report)
     if report.cut_short:
         left = not_tried(report)
         undone = f"; {counted(left, 'action')} {one_or_more(left, 'was', 'were')} not tried" if left else ""
@@ -278,6 +285,18 @@ def _of_claims(report: PassReport) -> Iterator[Sentence]:
                 assert_never(claim)
     for ref, message in _of_other_classes(report) if report.settings.dry_run else ():
         yield _of_syncer(ref, "OtherClass", message, note=True)
+
+
+def _of_put_out(report: PassReport) -> Iterator[Sentence]:
+    """Name the instances that nobody wants any more, and that stay as a person set them."""
+    registry, desired = report.registry, report.desired
+    if isinstance(registry, Unknown) or desired is None:
+        return
+    for action in report.plan.renewals:
+        put_out = action.status is InstanceStatus.OUT_OF_SERVICE
+        claim = desired.claims.get(action.syncer) if action.syncer else None
+        if put_out and action.key not in desired.wanted_by and isinstance(claim, Serving):
+            yield Sentence(f"{action.key}: {action.why}", note=True)
 
 
 def _account(claim: Claim) -> tuple[str, str]:

@@ -77,9 +77,7 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     assert "give --dry-run with it" in result.output
 
 
-@pytest.mark.parametrize(
-    "command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]]
-)
+@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]])
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

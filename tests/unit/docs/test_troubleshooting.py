@@ -73,7 +73,7 @@ def reasons() -> set[str]:
         for file in (package / folder).rglob("*.py"):
             tree = ast.parse(file.read_text())
             found.update(reasons_in(tree))
-            if (folder, file.stem) == ("apply", "conditions"):
+            if folder == "apply" and file.stem in ("conditions", "lost"):
                 found.update(constants_in(tree))
     return found
 

@@ -110,20 +110,6 @@ def test_a_younger_syncers_instance_follows_its_pod_beside_a_suspended_one() -> 
     assert set(up(world)) == {key(1)}
 
 
-def test_an_instance_under_a_suspended_syncers_id_stays_until_its_pod_is_gone() -> None:
-    """Both are of one namespace. A suspended syncer changes nothing, and keeps no instance of a pod that is gone."""
-    world = setting()
-    world.cluster.apply(syncer("older", created=1000, selector=ACROSS, suspend=True))
-    settled(world)
-    world.cluster.apply(pods(*PODS, unready=[2]))
-    settled(world)
-    assert up(world) == under(NS)
-    world.cluster.apply(pods(1))
-    settled(world)
-    assert up(world) == {key(1)}
-    assert world.registry.held.keys() & under(NS) == {key(1)}
-
-
 def test_nothing_new_is_registered_while_an_older_syncer_holds_the_address() -> None:
     """This covers a new pod, and any wanted instance while Eureka cannot be read."""
     world = setting()
@@ -242,3 +228,62 @@ def test_without_a_list_only_remembered_instances_are_registered_again() -> None
     assert renewals[key(1)].if_gone is None  # type: ignore[union-attr]
     again = {action.key: action for action in plan_blind(claims, [key(1)]).actions}
     assert again[key(1)].if_gone is not None  # type: ignore[union-attr]
+
+
+# --- An idle syncer does not decide about another's instances -------------------------------------
+
+
+def beside_an_idle_one(world: FakeWorld, created: int, **spec: Any) -> None:
+    """Add a syncer of the same namespace that selects the same pods."""
+    world.cluster.apply(syncer("idle", created=created, selector=ACROSS, **spec))
+    settled(world)
+
+
+@pytest.mark.parametrize("created", [1000, 3000], ids=["an older one", "a younger one"])
+@pytest.mark.parametrize(
+    "idle",
+    [{"suspend": True}, {"limit": 0}, {"limit": 0, "suspend": True}, {"port": "none"}],
+    ids=["suspended", "with limit 0", "suspended with limit 0", "not served"],
+)
+def test_an_instance_is_judged_by_the_syncer_in_its_mark_not_by_an_idle_one(idle: dict[str, Any], created: int) -> None:
+    """The idle one would turn an unready pod DOWN, and registers nothing. The one in the mark says
+    `notReady: Cancel`, so the instance goes, and its status does not say that all is well."""
+    world = setting(notReady="Cancel")
+    beside_an_idle_one(world, created, **idle)
+    world.cluster.apply(pods(*PODS, unready=[2]))
+    settled(world)
+    assert up(world) == {key(1)}
+    assert key(2) not in world.registry.held
+    world.cluster.apply(pods(*PODS))
+    settled(world)
+    status = world.cluster.syncers[YOUNGER].status
+    assert status is not None
+    assert status.up == len(up(world))
+
+
+@pytest.mark.parametrize("created", [1000, 3000], ids=["an older one", "a younger one"])
+def test_an_instance_follows_its_pod_beside_a_suspended_syncer_of_its_namespace(created: int) -> None:
+    """Down and up again, under the same id, until it ends. It stays its own syncer's."""
+    world = setting()
+    beside_an_idle_one(world, created, suspend=True)
+    world.cluster.apply(pods(*PODS, unready=[2]))
+    settled(world)
+    assert world.registry.held[key(2)].status is DOWN
+    world.cluster.apply(pods(*PODS))
+    settled(world)
+    assert up(world) == under(NS)
+    assert {world.registry.held[one].metadata[SYNCER] for one in under(NS)} == {str(YOUNGER)}
+    world.cluster.apply(pods(1))
+    settled(world)
+    assert world.registry.held.keys() & under(NS) == {key(1)}
+
+
+def test_a_suspended_heir_keeps_what_is_no_longer_behind_the_services_of_the_old_syncer() -> None:
+    """The old syncer has no verdict there, so it decides nothing."""
+    world = setting()
+    beside_an_idle_one(world, 3000, suspend=True)
+    world.cluster.apply(service("else", namespace=SHOP, labels={"app": "else"}))
+    world.cluster.apply(piece(endpoint(9), service="else", namespace=SHOP))
+    world.cluster.apply(syncer("younger", created=2000, selector={"app": "else", "namespace": SHOP}, appName="rating"))
+    settled(world)
+    assert up(world) >= under(NS)

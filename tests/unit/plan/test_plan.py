@@ -355,13 +355,15 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
         (endpoint(ready=False, terminating=True), OUT, {}, Grounds.TERMINATING),
         (endpoint(ready=False), UP, {"notReady": "Cancel"}, Grounds.ABSENCE),
         (endpoint(ready=False), OUT, {"notReady": "Cancel"}, None),
-        (endpoint(2), OUT, {}, Grounds.ABSENCE),
+        (endpoint(2), UP, {}, Grounds.ABSENCE),
+        (endpoint(2), OUT, {}, None),
     ],
 )
 def test_an_endpoint_that_leaves_is_cancelled_on_its_grounds(
     found: Any, status: InstanceStatus, spec: dict[str, Any], expected: Grounds | None
 ) -> None:
-    """An unready endpoint that a person put out of service is not cancelled, because a cancel would forget that."""
+    """An instance that a person put out of service is not cancelled for an endpoint that is unready or missing, because
+    a cancel would forget that."""
     plan = plan_for(stored(instance(), status=status), slices=(piece(found),), **spec)
     action = next(action for action in plan.actions if action.key == key())
     assert (action.grounds if isinstance(action, Cancel) else None) == expected

@@ -1,0 +1,213 @@
+"""Which apps callers cannot find any more, although endpoints of them are ready. Pure.
+
+Whatever the reason is, such a pass is never a success: somebody has to know that the app is gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from eurekube_sync.desired.catalog import Catalogs
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Kept,
+    NotServed,
+    OverLimit,
+    Serving,
+    Verdict,
+    wanted_in,
+)
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.desired.waiting import ready_behind
+from eurekube_sync.model.actions import Outcomes, Register, Update
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.duplicates import lacks
+from eurekube_sync.plan.left_alone import is_suspended
+from eurekube_sync.plan.value import Obstacle, Plan
+
+LAST_INSTANCE_LOST = "LastInstanceLost"
+"""The reason of Ready while an app has no UP instance and ready endpoints of it wait."""
+
+
+class Lost(NamedTuple):
+    """An app without an UP instance of ours, and how many ready endpoints of a syncer wait."""
+
+    app: str
+    waiting: int
+
+    def __str__(self) -> str:
+        endpoints = counted(self.waiting, "ready endpoint")
+        waits = one_or_more(self.waiting, "waits", "wait")
+        return f"app {self.app} has no UP instance in Eureka, and {endpoints} of it {waits}"
+
+
+def lost_apps(
+    claims: Mapping[SyncerRef, Claim],
+    view: ClusterView,
+    scope: Scope,
+    observed: Observed,
+    plan: Plan,
+    outcomes: Outcomes,
+    *,
+    dry_run: bool = False,
+) -> Mapping[SyncerRef, Lost]:
+    """Return, for each syncer whose ready endpoints wait, the first such app by name.
+
+    | the app has no UP instance, and           | it counts                                     |
+    |-------------------------------------------|-----------------------------------------------|
+    | the syncer never had an instance          | only in passes after another syncer lost it   |
+    | no endpoint is ready                      | no                                            |
+    | a person asked for it: deletion, suspend, | no                                            |
+    | limit, drain, OUT_OF_SERVICE              |                                               |
+    | the pods' own instances serve callers, or | no                                            |
+    | ours under the app's former name          |                                               |
+    | anything else                             | yes: not served, in conflict, blocked, failed |
+    """
+    up_before, up_after = _apps_up(observed, outcomes)
+    lost_now = up_before - up_after
+    provided = _served_alone(plan, claims, observed)
+    if dry_run:  # nothing was done, so what it would register does not wait
+        adds = (action for action in plan.changes if isinstance(action, Register | Update))
+        provided.update(action.key for action in adds)
+    catalogs = Catalogs(view)
+    found: dict[SyncerRef, Lost] = {}
+    for ref, claim in claims.items():
+        if isinstance(claim, Deleting) or is_suspended(claim):
+            continue
+        if isinstance(claim, Serving) and up_after.issuperset(claim.apps):
+            continue  # nearly always
+        had_one = _had_one(claim)
+        if not had_one and not lost_now:
+            continue
+        reached = _reached(ref, observed, outcomes)
+        waiting: Counter[str]
+        if isinstance(claim, NotServed):
+            waiting = _behind(claim, catalogs, scope, reached)
+        else:
+            waiting = _of_verdicts(claim, observed, outcomes, provided, reached)
+            waiting += _of_unclear(claim, catalogs, reached)
+        for app in sorted(waiting):
+            if app not in up_after and (had_one or app in lost_now):
+                found[ref] = Lost(app, waiting[app])
+                break
+    return found
+
+
+def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]]:
+    """Return the apps that have an UP instance of ours before the pass, and after it."""
+    changed = {outcome.action.key for outcome in outcomes.others}
+    before: set[str] = set()
+    after: set[str] = set()
+    for key, instance in observed.ours.items():
+        if instance.status is InstanceStatus.UP:
+            before.add(key.app)
+            if key not in changed:
+                after.add(key.app)
+    for key in changed:
+        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+            after.add(key.app)
+    return before, after
+
+
+def _status_after(key: InstanceKey, observed: Observed, outcomes: Outcomes) -> InstanceStatus | None:
+    """Return the status of an instance after the pass, as far as it is known; None if it is not there."""
+    outcome, listed = outcomes.by_key.get(key), observed.ours.get(key)
+    if outcome is None or (outcome.status is None and outcome.failed):
+        return listed.status if listed is not None else None
+    return outcome.status
+
+
+def _had_one(claim: Claim) -> bool:
+    """Whether the syncer had an instance before: our finalizer comes before the first registration.
+    One that inherited an app without any instance had none, and its status still says so."""
+    status = claim.syncer.status
+    ready = status.condition("Ready") if status else None
+    reported = ready is not None and ready.reason == LAST_INSTANCE_LOST
+    return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
+
+
+def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozenset[str]:
+    """Return the addresses of the syncer's UP instances. While an app changes its name, callers may
+    reach its pods under the old one."""
+    keys = observed.keys_by_syncer.get(ref, frozenset())
+    return frozenset(
+        observed.ours[key].instance.ip_addr
+        for key in keys
+        if _status_after(key, observed, outcomes) is InstanceStatus.UP
+    )
+
+
+def _of_verdicts(
+    claim: Serving,
+    observed: Observed,
+    outcomes: Outcomes,
+    provided: Collection[InstanceKey],
+    reached: Collection[str],
+) -> Counter[str]:
+    """Count the ready endpoints that are not registered, by app, without those that are `provided`
+    for. What is registered and not UP is as a person or an earlier pass set it, unless a change of
+    it failed."""
+    waiting: Counter[str] = Counter()
+    for key, verdict in claim.verdicts.items():
+        outcome = outcomes.by_key.get(key)
+        failed = outcome is not None and outcome.failed
+        absent = failed or _status_after(key, observed, outcomes) is None
+        ready = _ready_instance(verdict)
+        if absent and ready and ready.ip_addr not in reached and key not in provided:
+            waiting[key.app] += 1
+    return waiting
+
+
+def _ready_instance(verdict: Verdict) -> Instance | None:
+    """Return the instance of a ready endpoint that no person left out by a limit or a drain."""
+    if isinstance(verdict, OverLimit):
+        return None
+    wanted = wanted_in(verdict)
+    if wanted is None or wanted.instance.status is not InstanceStatus.UP:
+        return None
+    return wanted.instance
+
+
+def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> set[InstanceKey]:
+    """Return the endpoints whose pods register themselves, so that callers need no instance of ours."""
+    found: set[InstanceKey] = set()
+    for blocked in plan.blocked:
+        claim = claims.get(blocked.syncer)
+        if blocked.obstacle is not Obstacle.DUPLICATE or not isinstance(claim, Serving):
+            continue
+        other = observed.others.get(blocked.other) if blocked.other else None
+        wanted = claim.wanted_at(blocked.key)
+        if other and wanted and lacks(other, wanted.instance) is None:
+            found.add(blocked.key)
+    return found
+
+
+def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) -> Counter[str]:
+    """Count the ready endpoints of which too little is known, by app."""
+    kept = {verdict.host for verdict in claim.of(Kept).values()}
+    if not kept and not claim.unplaced:
+        return Counter()
+    waiting: dict[str, set[str]] = {}
+    for app, endpoint in ready_behind(claim.syncer, catalogs):
+        uid = endpoint.pod.uid if endpoint.pod else ""
+        unplaced = uid in claim.unplaced or endpoint.address in claim.unplaced
+        if (unplaced or endpoint.address in kept) and endpoint.address not in reached:
+            waiting.setdefault(app, set()).add(endpoint.address)
+    return Counter({app: len(addresses) for app, addresses in waiting.items()})
+
+
+def _behind(claim: NotServed, catalogs: Catalogs, scope: Scope, reached: Collection[str]) -> Counter[str]:
+    """Count the ready endpoints of a syncer that is not served, by app."""
+    if not scope.may_select(claim.syncer):
+        return Counter()
+    waiting: dict[str, set[str]] = {}
+    for app, endpoint in ready_behind(claim.syncer, catalogs):
+        if endpoint.address not in reached:
+            waiting.setdefault(app, set()).add(endpoint.address)
+    return Counter({app: len(addresses) for app, addresses in waiting.items()})

@@ -1,0 +1,40 @@
+"""The ready endpoints that a syncer selects, counted in the slices alone. For syncers that are not
+served, or that know too little of an endpoint, so that their claims have no verdict for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eurekube_sync.desired.catalog import Catalogs, drainable
+from eurekube_sync.desired.endpoints import healthy
+from eurekube_sync.desired.spec import Syncer, parse
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject
+from eurekube_sync.model.sources import Unknown
+
+
+def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str, Endpoint]]:
+    """Yield each ready endpoint with the app, in upper case, under which it would be registered.
+
+    An endpoint of several Services comes several times. There is none if the spec is invalid, if the
+    Services or slices could not be read, or if a person wants none: the syncer is suspended, has
+    limit 0, or drains the Service."""
+    try:
+        spec = parse(syncer)
+    except InvalidSyncer:
+        return
+    catalog = catalogs.of(spec.namespace)
+    if isinstance(catalog, Unknown) or spec.suspend or spec.claims_nothing:
+        return
+    for service in catalog.data.matching(spec.selector):
+        if drainable(service.name, service.annotations).drained:
+            continue
+        app = _app_of(spec, service)
+        for piece in catalog.data.slices_of(service):
+            for endpoint in piece.endpoints:
+                if healthy(endpoint, service) and not endpoint.terminating:
+                    yield app, endpoint
+
+
+def _app_of(spec: Syncer, service: Service) -> str:
+    return (spec.app_name or service.name).upper()
