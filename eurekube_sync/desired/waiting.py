@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eurekube_sync.desired.catalog import Catalogs, drainable
-from eurekube_sync.desired.endpoints import healthy
+from eurekube_sync.desired.endpoints import healthy, slices_in_use
 from eurekube_sync.desired.spec import Syncer, parse
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject
@@ -30,7 +30,8 @@ def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str
         if drainable(service.name, service.annotations).drained:
             continue
         app = _app_of(spec, service)
-        for piece in catalog.data.slices_of(service):
+        slices, _ = slices_in_use(service, catalog.data.slices_of(service))
+        for piece in slices:
             for endpoint in piece.endpoints:
                 if healthy(endpoint, service) and not endpoint.terminating:
                     yield app, endpoint

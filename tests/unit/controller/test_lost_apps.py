@@ -18,7 +18,7 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import ConditionStatus, EndpointPort, EventRecord, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import ConditionStatus, Endpoint, EndpointPort, EventRecord, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, OUT, REF, changed, endpoint, foreign, key, piece, service, syncer
@@ -28,9 +28,19 @@ METRICS = ServicePort(name="metrics", port=9090, target=9090)
 HTTP = ServicePort(name="http", port=80, target=8080)
 
 
-def setting(**spec: Any) -> FakeWorld:
+class Rollout(FakeWorld):
+    """A world in which a new version of the app is rolled out."""
+
+    new_port = 8080  # where the new version listens
+
+    def pods(self, *endpoints: Endpoint) -> None:
+        """These pods of the new version are behind the Service now."""
+        self.cluster.apply(piece(*endpoints, port=self.new_port))
+
+
+def setting(**spec: Any) -> Rollout:
     """One pod, among other apps."""
-    world = FakeWorld()
+    world = Rollout()
     world.sightings = Sightings()
     for number, name in enumerate(("x", "y"), 50):
         add_app(world, name, number)
@@ -39,17 +49,17 @@ def setting(**spec: Any) -> FakeWorld:
     return world
 
 
-def rolled(world: FakeWorld) -> None:
+def rolled(world: Rollout) -> None:
     """The next pod is ready, and then the last old one ends."""
-    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.pods(endpoint(1), endpoint(2))
     passes(world, 1)
-    world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2)))
+    world.pods(endpoint(1, ready=False, terminating=True), endpoint(2))
     world.cluster.ended.add("uid-of-rating-1")
     passes(world, 1)
-    world.cluster.apply(piece(endpoint(2)))
+    world.pods(endpoint(2))
 
 
-def passes(world: FakeWorld, number: int) -> None:
+def passes(world: Rollout, number: int) -> None:
     """This many passes, with a minute between them."""
     for _ in range(number):
         world.later(60)
@@ -61,64 +71,68 @@ def code(report: PassReport) -> ExitCode:
     return of_report(report, fail_on_held=False, detailed=False)
 
 
-def lost_events(world: FakeWorld) -> list[EventRecord]:
+def lost_events(world: Rollout) -> list[EventRecord]:
     """The events about the loss."""
     return [event for event in world.cluster.events if event.reason == LAST_INSTANCE_LOST]
 
 
-def no_such_port(world: FakeWorld) -> None:
-    """The Service's port has another name."""
+def no_such_port(world: Rollout) -> None:
+    """The syncer's port has no such name, and the new version listens on another number than before."""
+    world.new_port = 9000
     world.cluster.apply(syncer(port="no-such-port"))
 
 
-def ambiguous_port(world: FakeWorld) -> None:
-    """Two ports fit."""
+def ambiguous_port(world: Rollout) -> None:
+    """Two ports fit, and the new version listens on neither of the old numbers."""
+    world.new_port = 9000
     world.cluster.apply(service("rating", replace(HTTP, name="web"), METRICS))
 
 
-def ambiguous_service(world: FakeWorld) -> None:
-    """A chart adds a metrics Service with the same labels."""
-    world.cluster.apply(service("metrics", METRICS))
+def ambiguous_service(world: Rollout) -> None:
+    """A chart adds a metrics Service with the same labels, and the new version listens on another number."""
+    world.new_port = 9000
+    api = replace(HTTP, name="api")
+    world.cluster.apply(service("rating", api), service("metrics", METRICS))
     slices = piece(endpoint(2), service="metrics", port=9090, port_name="metrics")
     world.cluster.apply(replace(slices, name="metrics-1"))
 
 
-def not_granted(world: FakeWorld) -> None:
+def not_granted(world: Rollout) -> None:
     """The Namespace grants another app."""
     world.scope = Scope(granted_only=True)
     world.cluster.annotations[NS] = {ALLOWED_APPS: "x, y"}
 
 
-def with_two_ports(world: FakeWorld) -> None:
+def with_two_ports(world: Rollout) -> None:
     """The Service gets a second port, which only the slice of an unready pod has (yet)."""
     world.cluster.apply(service("rating", HTTP, replace(HTTP, name="https", port=443)))
     ports = (*piece().ports, EndpointPort(name="https", port=8443))
     world.cluster.apply(replace(piece(endpoint(3, ready=False), name="newer"), ports=ports))
 
 
-def no_second_port(world: FakeWorld) -> None:
+def no_second_port(world: Rollout) -> None:
     """Too little is known of the new pod."""
     with_two_ports(world)
     world.cluster.apply(syncer(port="http", securePort="https"))
 
 
-def no_first_port(world: FakeWorld) -> None:
+def no_first_port(world: Rollout) -> None:
     """The same, and not even its id is known."""
     with_two_ports(world)
     world.cluster.apply(syncer(port="https", securePort="http"))
 
 
-def taken(world: FakeWorld) -> None:
+def taken(world: Rollout) -> None:
     """Another owner has the id of the new pod."""
     world.registry.put(changed(foreign(), key=key(2)))
 
 
-def refused(world: FakeWorld) -> None:
+def refused(world: Rollout) -> None:
     """Eureka refuses the new one."""
     world.registry.refuse_register[key(2)] = RegistryUnavailable("no")
 
 
-def rival(world: FakeWorld) -> None:
+def rival(world: Rollout) -> None:
     """An older suspended syncer has the address of the new pod."""
     world.cluster.apply(syncer("older", created=1, suspend=True))
 
@@ -137,7 +151,7 @@ WHATEVER = (
 
 
 @pytest.mark.parametrize("why", WHATEVER)
-def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[FakeWorld], None]) -> None:
+def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[Rollout], None]) -> None:
     """In the pass that loses it, and in each later one. The condition, one event and the metric say
     so. When the cause is gone, all is well."""
     world = setting()
@@ -161,6 +175,8 @@ def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[FakeWorld
 
     world.scope, world.cluster.services, world.cluster.annotations = stood
     world.cluster.slices = [one for one in world.cluster.slices if one.service != "metrics"]
+    world.new_port = 8080
+    world.pods(endpoint(2))
     world.cluster.syncers.pop(SyncerRef(NS, "older"), None)
     world.registry.refuse_register.clear()
     world.registry.held.pop(key(2), None)
@@ -173,38 +189,38 @@ def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[FakeWorld
     assert gauges[LOST] == {(): 0.0}
 
 
-def suspended(world: FakeWorld) -> None:
+def suspended(world: Rollout) -> None:
     """A person suspends the syncer."""
     world.cluster.apply(syncer(suspend=True))
 
 
-def limit_0(world: FakeWorld) -> None:
+def limit_0(world: Rollout) -> None:
     """A person detaches it."""
     world.cluster.apply(syncer(limit=0))
 
 
-def limit_0_and_not_served(world: FakeWorld) -> None:
+def limit_0_and_not_served(world: Rollout) -> None:
     """The same, and the port is missing as well."""
     world.cluster.apply(syncer(limit=0, port="no-such-port"))
 
 
-def drained(world: FakeWorld) -> None:
+def drained(world: Rollout) -> None:
     """A person drains the Service."""
     world.cluster.apply(replace(service("rating", HTTP), annotations={DRAIN_ANNOTATION: "true"}))
 
 
-def drained_and_not_served(world: FakeWorld) -> None:
+def drained_and_not_served(world: Rollout) -> None:
     """The same, and the port is missing as well."""
     drained(world)
     no_such_port(world)
 
 
-def deleted(world: FakeWorld) -> None:
+def deleted(world: Rollout) -> None:
     """A person deletes the syncer."""
     world.cluster.delete(REF)
 
 
-def its_own(world: FakeWorld) -> None:
+def its_own(world: Rollout) -> None:
     """The pod registers itself, and callers need no more than that."""
     own = foreign("rating-2:rating:8080")
     mine = world.registry.held[key(1)].instance
@@ -214,7 +230,7 @@ def its_own(world: FakeWorld) -> None:
 @pytest.mark.parametrize(
     "wish", [suspended, limit_0, limit_0_and_not_served, drained, drained_and_not_served, deleted, its_own]
 )
-def test_what_a_person_asked_for_is_no_loss(wish: Callable[[FakeWorld], None]) -> None:
+def test_what_a_person_asked_for_is_no_loss(wish: Callable[[Rollout], None]) -> None:
     """The app has no UP instance of ours, and this is right."""
     world = setting()
     wish(world)
@@ -223,6 +239,18 @@ def test_what_a_person_asked_for_is_no_loss(wish: Callable[[FakeWorld], None]) -
     report = world.run()
     assert (report.lost, code(report)) == ({}, ExitCode.OK)
     assert lost_events(world) == []
+
+
+def test_a_stray_slice_makes_no_endpoint_wait() -> None:
+    """kube-proxy ignores it, and so does the syncer. The app has no pod any more."""
+    world = setting()
+    no_such_port(world)
+    stray = piece(endpoint(9), name="stray", port=514, port_name="syslog")
+    world.cluster.apply(piece(), replace(stray, managed_by="another.example.com"))
+    world.cluster.ended.add("uid-of-rating-1")
+    passes(world, 3)
+    assert key(1) not in world.registry.held
+    assert world.run().lost == {}
 
 
 def test_an_app_without_a_ready_pod_is_not_lost() -> None:
@@ -249,7 +277,7 @@ def test_a_renamed_syncer_that_is_not_served_loses_the_app_of_the_old_one() -> N
     """A person deleted the old one, and not the app. Each later pass says so as well."""
     world = setting()
     heir = SyncerRef(NS, "heir")
-    world.cluster.apply(syncer("heir", port="no-such-port", created=2000))
+    world.cluster.apply(syncer("heir", hostName="nodeName", created=2000))
     passes(world, 1)
     deleted(world)
     for _ in range(3):

@@ -195,7 +195,7 @@ def test_a_syncer_that_is_served_scales_down_although_another_cannot_be_read(wha
 
 def test_a_syncer_that_was_read_and_is_not_served_is_no_heir() -> None:
     """Its spec is wrong, and will be wrong in the next pass."""
-    world = setting(port="no-such-port")
+    world = setting(limit="much")
     deleted(world)
     passes(world, 3)
     assert up(world) == set()
