@@ -56,7 +56,7 @@ class Tally:
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None  # the first hold with some of its removals
-    awaited: Hold | None = None  # the first such hold that awaits confirmation
+    awaited: Hold | None = None  # what a later pass can confirm, although another hold may have it now
     confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
 
     @property
@@ -119,7 +119,9 @@ def tallies(
             tally = of(removal.syncer)
             tally.held.append(removal)
             tally.hold = tally.hold or hold
-            tally.awaited = tally.awaited or (hold if hold.mark else None)
+    for hold in held.awaited if held else ():
+        tally = of(hold.syncer)
+        tally.awaited = tally.awaited or hold
     for removal in result.confirmed:
         of(removal.syncer).confirmed.append(removal)
     for claim in desired.claims.values():

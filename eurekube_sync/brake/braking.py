@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, unconfirmed
+from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
@@ -72,17 +72,18 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in parted(holds, gone, brake)]
-    left = _left(weighed, holds)
-    emptied = scales.emptied(left)
-    unexplained = (one for one in left if not one.grounds.positive and one.grounds not in _AT_ONCE)
-    last = [one for one in unexplained if one.key.app in emptied]
+    last = _unexplained_last(scales, _left(weighed, holds))
     confirmed |= (seen := seen_before(last, brake))
     holds += unconfirmed(last, seen, brake)
 
     found = held_of(holds)  # a removal that two tests hold counts once, as in the plan id that is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())
     approved = meant | (brake.approved & {one.key for one in planned})
-    held = held_of(hold.without(approved) for hold in holds)
+    holds = [hold.without(approved) for hold in holds]
+    # Seen is what this pass would hold for confirmation, also where a larger hold has it for now.
+    held_keys = {removal.key for hold in holds for removal in hold.removals}
+    seen_now = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held_keys]
+    held = held_of(holds, to_confirm(seen_now, brake))
     return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed)
 
 
@@ -92,6 +93,16 @@ def _twice(
     """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
     yield from (hold.without(gone) for hold in test(removals))
     yield from test([one for one in removals if one.key in gone])
+
+
+def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
+    """Return the removals that need a second look: without evidence, of apps that would lose their last instance."""
+    emptied = scales.emptied(removals)
+    return [
+        removal
+        for removal in removals
+        if removal.key.app in emptied and not removal.grounds.positive and removal.grounds not in _AT_ONCE
+    ]
 
 
 def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:

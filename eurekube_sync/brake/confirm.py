@@ -1,9 +1,11 @@
 """Confirmation: removals that a second pass has to see as well, some time after the first. These are the last instances
 of an app, removed without evidence, and dead pods among too many removals.
 
-A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not see
-the removal again forgets it, here and in the status; a pass that confirms it, and whose call fails, does not. An orphan
-has no status, so only a process that makes a second pass can confirm it."""
+A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not plan
+the removal again forgets it, here and in the status. A pass that plans it sees it, whatever else holds it then: else an
+app that comes and goes would keep another app's dead pods UP, because each larger hold would begin their wait anew. A
+pass that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only a process that
+makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -54,6 +56,12 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
         if held:
             yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
+
+
+def to_confirm(removals: Iterable[Removal], brake: Brake) -> list[Hold]:
+    """Return one hold for each syncer's removals, whether they were seen before or not. They hold nothing: a later pass
+    has to know that this one planned them."""
+    return [_awaiting(syncer, tuple(own), "", brake) for syncer, own in sorted(by_syncer(removals).items())]
 
 
 def mark_of(removals: Iterable[Removal]) -> str:
@@ -112,8 +120,9 @@ class Sightings:
         return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
-        """Remember the removals that await confirmation, and the `confirmed` ones that failed; forget all others."""
-        awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
+        """Remember the removals that a later pass can confirm, and the `confirmed` ones that failed; forget all
+        others."""
+        awaited = [seen for hold in held.awaited for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
         self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}
         self._looked = monotonic

@@ -103,6 +103,7 @@ class Held:
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
+    awaited: tuple[Hold, ...] = ()  # what a second pass can confirm, although another hold may have it in this pass
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -120,16 +121,31 @@ class Held:
         return "; ".join([*numbered, *more])
 
 
-def held_of(holds: Iterable[Hold]) -> Held | None:
-    """Combine the holds; None without any removal. A removal of two holds stays in the first."""
+def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
+    """Combine the holds; None without any removal. A removal of two holds stays in the first.
+    `awaited` would await confirmation if no other hold had them; the holds that do need not be
+    given again."""
     taken: set[InstanceKey] = set()
     kept = []
     for hold in holds:
         own = hold.without(taken)
-        taken.update(one.key for one in own.removals)
-        kept += [own] if own.removals else []
-    plan_id = removal_id(one for hold in kept for one in hold.removals)
-    return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
+        taken.update(removal.key for removal in own.removals)
+        if own.removals:
+            kept.append(own)
+    if not kept:
+        return None
+    # What awaits in this pass comes first: the status of a syncer has place for one mark.
+    to_confirm = [hold for hold in (*kept, *awaited) if hold.mark and hold.removals]
+    plan_id = removal_id(removal for hold in kept for removal in hold.removals)
+    return Held(plan_id=plan_id, holds=tuple(kept), awaited=tuple(to_confirm))
+
+
+def held_together(*parts: Held | None) -> Held | None:
+    """Combine what a pass held at different times; None if it held nothing."""
+    known = [part for part in parts if part is not None]
+    holds = [hold for part in known for hold in part.holds]
+    awaited = [hold for part in known for hold in part.awaited]
+    return held_of(holds, awaited)
 
 
 def hold_back(plan: Plan, held: Held | None) -> Plan:

@@ -13,7 +13,7 @@ from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, failure, put_finalizers_on, settle, unsettled
 from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
-from eurekube_sync.brake.holds import Brake, held_of
+from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
 from eurekube_sync.desired.claims import Desired, Serving
@@ -208,7 +208,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         removals = removals_left(plan, desired, report.registry.data, done, brake)
         outcomes = Outcomes.of([*done, *applier.remove(removals.actions, removals.kept_back)])
         plan, confirmed = removals.plan, confirmed | removals.confirmed
-        held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
+        held = held_together(held, removals.held)
     outcomes = renew_the_rest(applier, outcomes)
     failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
     again = tuple(action for action in failed if isinstance(action, Update | Cancel))
