@@ -198,7 +198,8 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
         same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
         return awaited.mark, since if same else now
     if tally.confirmed:
-        return mark_of(tally.confirmed), since if known else now
+        # As dead, because that is confirmed for each kind of wait.
+        return mark_of(tally.confirmed, dead=True), since if known else now
     return "", None
 
 

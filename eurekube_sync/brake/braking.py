@@ -47,7 +47,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
     # A dead pod whose address another pod has never waits.
-    confirmed = seen_before((one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED), brake)
+    dead_ones = [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
+    confirmed = seen_before(dead_ones, brake, dead=True)
     unweighed = confirmed | {one.key for one in planned if one.syncer in brake.freed}
     up = (key for key, one in observed.ours.items() if one.status is InstanceStatus.UP)
     registered = frozenset(key for key in up if key not in unweighed)

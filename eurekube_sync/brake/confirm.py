@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 
-from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason
+from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason, seen_as
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
@@ -21,14 +21,18 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 
 
-def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
+def seen_before(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> frozenset[InstanceKey]:
     """Return the removals that a pass saw long enough ago: by their keys in this process, or by a syncer's mark in its
-    status."""
-    found: set[InstanceKey] = set()
+    status. With `dead`, that pass has to have seen their pods dead; else it may have."""
+    seen: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
-        together = _seen(brake, syncer, mark_of(own))
-        found.update(one.key for one in own if together or _seen(brake, syncer, str(one.key)))
-    return frozenset(found)
+        for as_dead in (True,) if dead else (True, False):
+            if _seen(brake, syncer, mark_of(own, dead=as_dead)):
+                seen.update(removal.key for removal in own)
+            for removal in own:
+                if _seen(brake, syncer, seen_as(removal, dead=as_dead)):
+                    seen.add(removal.key)
+    return frozenset(seen)
 
 
 def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
@@ -42,7 +46,8 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
         gone = f"{len(own)} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
-        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; of these, {gone}", brake))
+        why = f"{waiting[own[0].key][0]}; of these, {gone}"
+        kept.append(_awaiting(syncer, tuple(own), why, brake, dead=True))
     return kept
 
 
@@ -64,9 +69,10 @@ def to_confirm(removals: Iterable[Removal], brake: Brake) -> list[Hold]:
     return [_awaiting(syncer, tuple(own), "", brake) for syncer, own in sorted(by_syncer(removals).items())]
 
 
-def mark_of(removals: Iterable[Removal]) -> str:
-    """Return a checksum that is equal for the same instances."""
-    return hashlib.sha256("\n".join(sorted(str(one.key) for one in removals)).encode()).hexdigest()[:12]
+def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:
+    """Return a checksum that is equal for the same instances; with `dead`, another one."""
+    lines = sorted(seen_as(removal, dead=dead) for removal in removals)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
@@ -81,15 +87,19 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
-    mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
-    after = brake.limits.confirm_after
+def _awaiting(
+    syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False
+) -> Hold:
+    mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
+    after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
         wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
-    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, first=first)
+    return Hold(
+        reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, dead=dead, first=first
+    )
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark
@@ -124,7 +134,9 @@ class Sightings:
         others."""
         awaited = [seen for hold in held.awaited for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
-        self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}
+        for removal in confirmed:
+            # It may have been confirmed as dead, and is not to wait again.
+            self._first[removal.syncer, seen_as(removal, dead=True)] = -inf
         self._looked = monotonic
 
     def nothing_seen(self) -> None:

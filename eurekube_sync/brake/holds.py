@@ -69,6 +69,12 @@ class HoldReason(StrEnum):
     """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""
 
 
+def seen_as(removal: Removal, *, dead: bool) -> str:
+    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than that it
+    was unready: only that lets it go among too many."""
+    return f"gone {removal.key}" if dead else str(removal.key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
     """Removals that are held for one reason."""
@@ -79,6 +85,7 @@ class Hold:
     removals: tuple[Removal, ...]
     syncer: SyncerRef | None = None  # None where the removals may be of several syncers
     mark: str = ""  # of removals that await confirmation: equal marks are the same removals
+    dead: bool = False  # it awaits a second pass that sees its pods dead
     first: bool = False  # no earlier pass saw it, or too long ago: its wait begins
 
     @property
@@ -91,7 +98,8 @@ class Hold:
         """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
         if self.syncer is None or not self.mark:
             return ()
-        return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.removals)))
+        alone = [seen_as(removal, dead=self.dead) for removal in self.removals]
+        return tuple((self.syncer, mark) for mark in (self.mark, *alone))
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
         return replace(self, removals=tuple(one for one in self.removals if one.key not in keys))

@@ -49,7 +49,7 @@ def _nothing_waits(*weighed: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _at_the_first_look(removals: Collection[Removal], brake: Any) -> frozenset[InstanceKey]:
+def _at_the_first_look(removals: Collection[Removal], brake: Any, **how: bool) -> frozenset[InstanceKey]:
     return frozenset(one.key for one in removals)
 
 

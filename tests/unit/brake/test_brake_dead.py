@@ -92,6 +92,25 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert weigh(plan, stands, LIMITS, pods=pods).held is None
 
 
+def test_a_look_at_unready_pods_is_no_look_at_dead_ones() -> None:
+    """All pods of two apps are unready, and held. Then the list lacks them, as after a restored etcd,
+    and so many dead pods wait for a look of their own. A look at dead pods counts for both."""
+    two = [*(down(n, app="a") for n in range(12)), *(down(n, app="b") for n in range(12, 24))]
+    stands = observed(*(stored(instance(n, app="a" if n < 12 else "b")) for n in range(24)))
+    first = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(*range(24)))
+    assert holds(first) == [(HoldReason.TOO_MANY_REMOVALS, 24)]
+    assert first.held is not None
+    seen = {sighting: 20.0 for hold in first.held.awaited for sighting in hold.sightings}
+    assert {syncer for syncer, _ in seen} == {REF}
+    second = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=seen)
+    assert holds(second) == [(HoldReason.AWAITING_CONFIRMATION, 24)]
+    assert weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=later(second)).held is None
+    one = sorted_plan(two[:12])
+    dead_before = weigh(one, stands, SECOND_LOOK, pods=alive(*range(12, 24)))
+    assert holds(dead_before) == [(HoldReason.AWAITING_CONFIRMATION, 12)]
+    assert weigh(one, stands, SECOND_LOOK, seen=later(dead_before), pods=alive(*range(12, 24))).held is None
+
+
 def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
     """From 40 to 5 instances, no pass saw the pods terminate, but the list lacks them. From 10 to 5, the removals are
     done at once."""
