@@ -25,6 +25,10 @@ from eurekube_sync.plan.value import Plan
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
 
+_ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.DRAINED, Grounds.OVER_LIMIT})
+"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds them. Deletions have a
+limit of their own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Braked:
@@ -174,13 +178,6 @@ def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -
     return frozenset(key for key, pod in pods.items() if pod in served)
 
 
-def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
-    """Say whether every syncer that loses an instance gains one: then its app got another name."""
-    losing = {one.syncer for one in removals}
-    gaining = {action.syncer for action in plan.actions if brings_up(action)}
-    return losing <= gaining
-
-
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
     """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
     uid = pod_uid_of(instance)
@@ -218,31 +215,24 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     unexplained = doubted.total()
     if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
         why = f"this installation would lose {unexplained} of its {left_up}, more than {limits.loss_percent:g} %"
-        yield _hold(why, [one for one in losing if not _asked_for(one)])
+        yield _hold(why, [one for one in losing if not one.grounds.positive])
     for app, lost in sorted(doubted.items()):
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
             of_app = f"app {app} would lose {lost} of its {counted(scales.now[app], 'UP instance')}"
             why = f"{of_app}, more than {limits.loss_percent:g} %"
             yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
-    if net.total() > limits.loss_ceiling:
-        why = f"this installation would lose {net.total()} of its {left_up}, more than {limits.loss_ceiling:g} at once"
-        yield _hold(why, losing)
 
     emptied = scales.emptied(removals)
     last = [one for one in removals if one.key.app in emptied]
     serving = [one for one in last if one.key not in scales.dead]
-    unasked = [one for one in serving if not _asked_for(one)]
+    unasked = [one for one in serving if one.grounds not in _ASKED_FOR]
     losing_apps = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
     if len(losing_apps) > max(limits.apps_floor, apps * limits.apps_percent / 100):
         yield _hold(_last_ones(len(losing_apps), apps), unasked)
-    deleted = [one for one in serving if _asked_for(one)]
+    deleted = [one for one in serving if one.grounds is Grounds.SYNCER_DELETED]
     losing_apps = {one.key.app for one in deleted}
     if len(losing_apps) > limits.deleted_floor and len(losing_apps) * 100 > limits.deleted_percent * apps:
         yield _hold(f"{_last_ones(len(losing_apps), apps)}, because their syncers are being deleted", deleted)
-    # A person may delete all syncers; nothing else may remove the last instance of every app.
-    unasked = [one for one in last if not _asked_for(one)]
-    if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
-        yield _hold(f"this installation would lose all that it has: {left_up}", unasked)
 
 
 def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
@@ -262,10 +252,6 @@ def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mappin
             lost = f"{syncer} would lose {loss} of its {counted(registered, 'UP instance')}"
             why = f"{lost}, more than its maxRemovalPercent of {limit} %"
             yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
-
-
-def _asked_for(one: Removal) -> bool:
-    return one.grounds is Grounds.SYNCER_DELETED
 
 
 def _last_ones(number: int, apps: int) -> str:

@@ -87,9 +87,7 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(
-    syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False
-) -> Hold:
+def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False) -> Hold:
     mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
     after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
@@ -97,9 +95,7 @@ def _awaiting(
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
         wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
-    return Hold(
-        reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, dead=dead, first=first
-    )
+    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, dead=dead, first=first)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark

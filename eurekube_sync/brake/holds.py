@@ -23,7 +23,6 @@ class BrakeLimits:
     loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
     loss_floor: float = 10  # ... and more than this many of all ...
     app_loss_floor: float = 10  # ... or of one app, without positive evidence; a shard has whole apps: not scaled
-    loss_ceiling: float = 500  # more than this many, whatever the evidence
     apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
     apps_floor: float = 1  # ... or this many, whichever is more
     deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
@@ -38,7 +37,6 @@ class BrakeLimits:
         return replace(
             self,
             loss_floor=self.loss_floor * share,
-            loss_ceiling=self.loss_ceiling * share,
             apps_floor=min(self.apps_floor, max(1.0, self.apps_floor * share)),
             deleted_floor=min(self.deleted_floor, max(1.0, self.deleted_floor * share)),
         )

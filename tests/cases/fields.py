@@ -50,7 +50,7 @@ _STANDARD: Json = {
     "endpoints": [],
     "slices": [],
 }
-_NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=1000, apps_percent=100, apps_floor=1000, confirm_after=0)
+_NO_BRAKE = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=1000, confirm_after=0)
 """A syncer's own brake alone."""
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 

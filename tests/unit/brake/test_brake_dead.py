@@ -160,14 +160,6 @@ def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
 
 
-def test_all_our_instances_are_removed_when_their_pods_are_confirmed_dead() -> None:
-    """The only app was scaled to 0."""
-    plan = sorted_plan([cancel(0, grounds=Grounds.TERMINATING)])
-    first = weigh(plan, apps("rating"), SECOND_LOOK, pods=alive())
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 1)]
-    assert weigh(plan, apps("rating"), SECOND_LOOK, pods=alive(), seen=later(first)).held is None
-
-
 def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
     """The limit is half of the syncer's instances, and three of four pods are dead."""
     stands = observed(*(stored(instance(number)) for number in range(4)))
