@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, to_confirm, unconfirmed
+from eurekube_sync.brake.confirm import parted, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
-from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
+from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
@@ -44,7 +44,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     """Replace each removal that has to wait by a renewal. Not weighed are removals that a person released by
     annotation, of dead pods that an earlier pass saw dead, and of pods that are registered under another app. The
     others are held, test by test: if their syncers may have been deleted with an earlier CRD; if the whole pass, or one
-    app, loses too much; if a syncer loses more than its own limit; and, for confirmation, if an app loses its last
+    app, loses too much; and, for confirmation, if an app loses its last
     instance. Dead pods are removed although others are held, but wait for confirmation if they alone are too many."""
     planned = plan.removals
     if not planned:
@@ -75,7 +75,6 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         )
         holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
-    holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in parted(holds, gone, brake)]
     last = _unexplained_last(scales, _left(weighed, holds))
     confirmed |= (seen := seen_before(last, brake))
@@ -233,25 +232,6 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     losing_apps = {one.key.app for one in deleted}
     if len(losing_apps) > limits.deleted_floor and len(losing_apps) * 100 > limits.deleted_percent * apps:
         yield _hold(f"{_last_ones(len(losing_apps), apps)}, because their syncers are being deleted", deleted)
-
-
-def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
-    """Hold the removals of each syncer that would lose more than its `maxRemovalPercent`. Removals with evidence do not
-    count, as above, or a syncer with a limit could never be deleted."""
-    own = by_syncer(one for one in removals if one.syncer in limits)
-    actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
-    for action in scales.plan.actions:
-        if action.syncer in own:
-            actions[action.syncer].append(action)
-    for syncer, limit in sorted((syncer, limits[syncer]) for syncer in own):
-        registered = sum(action.key in scales.registered for action in actions[syncer])
-        unread = [action.key for action in actions[syncer] if action.key in scales.unread]
-        gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
-        loss = loss_of(own[syncer], unread, gained)[1].total()
-        if loss * 100 > limit * registered:
-            lost = f"{syncer} would lose {loss} of its {counted(registered, 'UP instance')}"
-            why = f"{lost}, more than its maxRemovalPercent of {limit} %"
-            yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
 
 
 def _last_ones(number: int, apps: int) -> str:

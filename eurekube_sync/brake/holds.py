@@ -47,7 +47,6 @@ class Brake:
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)  # `maxRemovalPercent` of those that have one
     freed: frozenset[SyncerRef] = frozenset()  # released by annotation: their removals are neither counted nor held
     approval: Approval | None = None
     approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass: counted, but not held
@@ -61,7 +60,6 @@ class HoldReason(StrEnum):
     """Why removals are held: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # the syncer's own limit
     CRD_INSTALLED = "CRDInstalled"  # the syncers may have been deleted with an earlier CRD, and may be created again
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
     """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""

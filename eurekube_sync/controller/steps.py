@@ -16,7 +16,7 @@ from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
@@ -142,18 +142,13 @@ def _braked(
 
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
-    """Makes the brake from the limits of the installation and of the syncers, and from what a person released."""
+    """Makes the brake from the limits of the installation, and from what a person released."""
     settings, claims = given.settings, desired.claims
     # Passes that are further apart than this let leases expire.
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
     return Brake(
         limits=settings.brake.scaled(settings.scope.share),
-        syncer_limits={
-            ref: claim.max_removal_percent
-            for ref, claim in claims.items()
-            if isinstance(claim, Serving) and claim.max_removal_percent is not None
-        },
         freed=frozenset(ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)),
         approval=approval,
         seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),

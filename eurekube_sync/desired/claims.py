@@ -131,7 +131,6 @@ class Serving:
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
     vip_address: str = ""
-    max_removal_percent: int | None = None
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()

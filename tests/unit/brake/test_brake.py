@@ -300,38 +300,6 @@ def of_other(number: int) -> Cancel:
     return replace(cancel(0), key=wanted.key, syncer=OTHER)
 
 
-@pytest.mark.parametrize(("percent", "loss", "held"), [(50, 2, False), (50, 3, True), (0, 1, True), (100, 4, False)])
-def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, held: bool) -> None:
-    """Another syncer's removals are not held, however many instances there are in total."""
-    keeps = [Renew(key=instance(number).key, syncer=REF, why="", status=UP) for number in range(loss, 4)]
-    actions: list[Action] = [*(cancel(number) for number in range(loss)), *keeps, of_other(0)]
-    braked = weigh(sorted_plan(actions), STANDS, syncer_limits={REF: percent})
-    assert braked.plan.of(Cancel) == ((of_other(0),) if held else sorted_plan(actions).of(Cancel))
-    if held:
-        assert braked.held is not None
-        assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
-        what = f"{REF} would lose {loss} of its 4 UP instances"
-        assert braked.held.reason == f"{what}, more than its maxRemovalPercent of {percent} %"
-
-
-def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
-    """Its deletion, terminating pods and a rollout are not held. An instance that cannot be read counts as lost."""
-    limit = {REF: 25}
-    for grounds in (Grounds.SYNCER_DELETED, Grounds.TERMINATING):
-        gone = sorted_plan([cancel(number, grounds=grounds) for number in range(4)])
-        assert weigh(gone, STANDS, syncer_limits=limit).held is None
-    rollout = sorted_plan([*(cancel(number) for number in range(3)), *(register(20 + n) for n in range(3))])
-    assert weigh(rollout, STANDS, syncer_limits=limit).held is None
-    elsewhere = sorted_plan(
-        [*(cancel(n) for n in range(3)), *(replace(register(20 + n), syncer=OTHER) for n in range(3))]
-    )
-    assert weigh(elsewhere, STANDS, syncer_limits=limit).held is not None
-    one: list[Action] = [cancel(0), *(Renew(key=instance(n).key, syncer=REF, why="", status=UP) for n in range(1, 4))]
-    assert weigh(sorted_plan(one), STANDS, syncer_limits=limit).held is None
-    drain_unknown = STANDS.refreshed({instance(1).key: Unread(why="timeout")})
-    assert weigh(sorted_plan(one), drain_unknown, syncer_limits=limit).held is not None
-
-
 SECOND_LOOK = BrakeLimits()
 ALL_OF_RATING = sorted_plan([cancel(number) for number in range(4)])
 
@@ -455,7 +423,7 @@ def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> 
     """The other removals are weighed as if the released ones were already done."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     freed = frozenset({REF})
-    assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
+    assert weigh(plan, STANDS, SECOND_LOOK, freed=freed) == Braked(plan=plan, held=None)
     everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
     braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
     assert braked.held is not None
@@ -516,7 +484,7 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
     """So each removal is reported once to its syncer."""
     one, two, three = cancel(1), cancel(2), cancel(3)
     first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", removals=(one, two))
-    second = Hold(reason=HoldReason.MAX_REMOVAL_PERCENT, why="second", removals=(two, three))
+    second = Hold(reason=HoldReason.CRD_INSTALLED, why="second", removals=(two, three))
     again = replace(second, removals=(one,))
     held = held_of([first, second, again])
     assert held is not None

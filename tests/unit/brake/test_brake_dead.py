@@ -160,15 +160,6 @@ def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
 
 
-def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
-    """The limit is half of the syncer's instances, and three of four pods are dead."""
-    stands = observed(*(stored(instance(number)) for number in range(4)))
-    plan = sorted_plan([cancel(number) for number in range(3)])
-    first = weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50})
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 3)]
-    assert weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50}, seen=later(first)).held is None
-
-
 def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
     """Its syncer may be created again, but would not want an instance without a pod."""
     stands = apps("a", "b")

@@ -1,4 +1,4 @@
-"""Whole passes with held removals: by a confirmation, by a syncer's own limit, or until a person approves."""
+"""Whole passes with held removals: by a confirmation, or until a person approves."""
 
 from __future__ import annotations
 
@@ -327,26 +327,6 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
     world.run()
     assert "SLOW 10.0.0.119:8080" in world.statuses()
     assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
-
-
-def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -> None:
-    """Two of three pods become unready. The syncer's own limit holds them without an end. Other syncers are not
-    affected."""
-    world.cluster.apply(syncer("other", selector={"app": "other"}, maxRemovalPercent=50))
-    world.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
-    other = SyncerRef(NS, "other")
-    for _ in range(3):
-        report = world.run()
-        assert held(world, other) == ("True", "MaxRemovalPercent")
-        world.later(60)
-    assert "rating/other would lose 2 of its 3 UP instances, more than its maxRemovalPercent of 50 %" in said(
-        world, other
-    )
-    assert held(world) == ("False", "NothingHeld")
-    assert list(world.statuses().values()).count("UP") == 4
-    assert report.held is not None
-    assert single(world.run(approved=report.held.plan_id)) is ExitCode.OK
-    assert list(world.statuses().values()).count("DOWN") == 2
 
 
 def saved(report: PassReport) -> SavedDryRun:

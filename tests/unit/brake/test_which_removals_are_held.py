@@ -12,7 +12,7 @@ from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.value import sorted_plan
-from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, STANDS, cancel, down, register, weigh
+from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, cancel, down, register, weigh
 from tests.unit.worlds.build import REF, UP, instance, observed, stored
 
 
@@ -150,8 +150,6 @@ def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
     else:
         moving += [register(number, app="payments") for number in range(40)]
     assert among(apps, moving, SECOND_LOOK).held is None
-    stands = observed(*(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count)))
-    assert weigh(sorted_plan(moving), stands, SECOND_LOOK, syncer_limits={REF: 10}).held is None
 
 
 def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
@@ -165,7 +163,7 @@ def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
     assert braked.held.reason.startswith("app PAY would have no UP instance left")
 
 
-def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals() -> None:
+def test_cancels_for_duplicates_count_only_for_the_limit_on_the_number_of_removals() -> None:
     """A client that can register our pods' addresses must not remove most of our instances. A few are cancelled, even
     an app's last."""
     beside: list[Action] = [cancel(number, grounds=Grounds.DUPLICATE) for number in range(15)]
@@ -173,7 +171,6 @@ def test_cancels_for_duplicates_count_only_for_limits_on_the_number_of_removals(
     stands = observed(*(stored(instance(number)) for number in range(4)))
     few = sorted_plan(beside[:3])
     assert weigh(few, stands, SECOND_LOOK).held is None
-    assert weigh(few, stands, SECOND_LOOK, syncer_limits={REF: 50}).held is not None
     assert (
         among({"a": 1, "b": 1}, [cancel(0, app=a, grounds=Grounds.DUPLICATE) for a in "ab"], SECOND_LOOK).held is None
     )
@@ -190,19 +187,6 @@ def test_an_instance_at_another_pods_address_is_never_held() -> None:
     assert last.held is None
     mixed = among({"a": 2, "b": 1}, [cancel(0, app="a", grounds=Grounds.REPLACED), cancel(1, app="a")], SECOND_LOOK)
     assert held(mixed) == {instance(1, app="a").key}
-    own = weigh(sorted_plan([wrong]), observed(stored(instance(10, app="a"))), syncer_limits={REF: 0})
-    assert own.held is None
-
-
-def test_each_syncers_own_limit_is_weighed_without_what_waits_already() -> None:
-    """Two apps would lose all instances and are held. The remaining removal is within the syncer's limit."""
-    actions: list[Action] = [cancel(number) for number in range(4)]
-    actions += [cancel(22, app="b"), cancel(20, app="c"), Renew(key=instance(21, app="c").key, syncer=REF, why="")]
-    stands = observed(
-        *STANDS.ours.values(), stored(instance(22, app="b")), *(stored(instance(n, app="c")) for n in (20, 21))
-    )
-    braked = weigh(sorted_plan(actions), stands, syncer_limits={REF: 20})
-    assert braked.plan.of(Cancel) == (cancel(20, app="c"),)
 
 
 def test_a_read_that_failed_may_be_of_one_that_serves() -> None:

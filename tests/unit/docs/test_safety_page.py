@@ -61,7 +61,6 @@ PROMISES = {
         "Evidence",
         "20 s later",
         "another name",
-        "`maxRemovalPercent`",
         "shard",
         "option",
         "status and its lease",

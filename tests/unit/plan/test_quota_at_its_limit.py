@@ -276,17 +276,13 @@ def test_an_instance_whose_slices_are_missing_keeps_its_place() -> None:
     assert standing(world) == {1, 2, 3}
 
 
-@pytest.mark.parametrize("road", ["names", "orphans", "own limit", "policy"])
+@pytest.mark.parametrize("road", ["names", "orphans", "policy"])
 def test_held_removals_allow_no_more_than_twice_the_quota(road: str) -> None:
     """New instances are registered before old ones are cancelled. The brake may hold those for ever, or a policy may
     let them expire, while the tenant goes on."""
     most, world = 12, FakeWorld()
     world.scope = Scope(most_instances=most)
-    conducts: dict[str, dict[str, Any]] = {
-        "own limit": {"maxRemovalPercent": 1},
-        "policy": {"policy": "UpsertOnly"},
-    }
-    spec = conducts.get(road, {})
+    spec: dict[str, Any] = {"policy": "UpsertOnly"} if road == "policy" else {}
     names = "rating" if spec else "app-{}"
     before: SyncerRef | None = None
     for generation in range(6):
@@ -305,10 +301,9 @@ def test_held_removals_allow_no_more_than_twice_the_quota(road: str) -> None:
 
 def test_recovered_pods_give_no_room_beyond_twice_the_quota() -> None:
     """Twice as many are UP as there are places: substitutes, and pods that recovered. Their removals are held, and
-    another syncer wants their app."""
+    another syncer wants the places."""
     world = world_of(1, 2, 3)
     world.brake = BrakeLimits()
-    world.cluster.apply(syncer(maxRemovalPercent=1))
     world.run()
     unready(world, *((number, number > 3) for number in range(1, 7)))
     world.run()
@@ -317,13 +312,13 @@ def test_recovered_pods_give_no_room_beyond_twice_the_quota() -> None:
     world.run()
     assert standing(world) == {1, 2, 3, 4, 5, 6}
     pods(world)
-    another(world, "green", *range(11, 20), appName="rating")
+    another(world, "green", *range(11, 20))
     for _ in range(3):
         world.run()
         assert standing(world) == {1, 2, 3, 4, 5, 6}
     world.later(30)
     world.run()
-    assert standing(world) == {11, 12, 13, 14, 15, 16}
+    assert standing(world) == {11, 12, 13}
 
 
 def test_one_app_that_the_brake_holds_gives_no_way_beyond_twice_the_quota() -> None:
