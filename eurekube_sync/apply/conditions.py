@@ -15,7 +15,7 @@ from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -174,7 +174,18 @@ def conditions(
     held, conflict = _removal_held(claim, tally, release, result.now), _conflict(tally)
     synced = with_ignored(_synced(claim, tally, result.registry, waiting))
     ready = with_ignored(_ready(claim, tally, synced, (conflict, held), desired=desired, up=up))
+    if isinstance(result.registry, Unknown):  # what was known before is the best that is known
+        conflict, held = _as_before(claim, "Conflict", conflict), _as_before(claim, "RemovalHeld", held)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
+
+
+def _as_before(claim: Claim, type_: str, now: Aspect) -> Aspect:
+    """Return the condition that the syncer has; without one, what this pass found."""
+    status = claim.syncer.status
+    before = status.condition(type_) if status else None
+    if before is None or now.value:
+        return now
+    return Aspect(before.status is ConditionStatus.TRUE, before.reason, before.message)
 
 
 def _conflict(tally: Tally) -> Aspect:

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
+from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses, Recoveries
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
@@ -42,6 +42,7 @@ class Memory:
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)
     """When this process last wrote an event about each syncer that nobody serves."""
+    recoveries: Recoveries = field(default_factory=Recoveries)
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares

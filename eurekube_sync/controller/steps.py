@@ -294,4 +294,7 @@ def statuses_due(
         cache=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
     )
-    return unsettled(result, words=memory.rewording.due(now), earlier=memory.statuses)
+    words = memory.rewording.due(now)
+    due = unsettled(result, words=words, earlier=memory.statuses, recoveries=memory.recoveries)
+    memory.recoveries.end_of_pass()
+    return due

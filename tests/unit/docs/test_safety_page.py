@@ -89,7 +89,12 @@ PROMISES = {
         "five minutes",
         "two syncers serve",
     ),
-    "A slow server, and a cluster at rest": ("its own time", "delay no other namespace", "While nothing changes"),
+    "A slow server, and a cluster at rest": (
+        "its own time",
+        "delay no other namespace",
+        "comes and goes",
+        "While nothing changes",
+    ),
     "Scope": (
         "cluster's UID",
         "Another cluster",

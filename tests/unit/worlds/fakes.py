@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.status import Recoveries
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
@@ -627,6 +628,8 @@ class FakeWorld:
         """The same."""
         self.reported: dict[SyncerRef, float] | None = None
         """The same."""
+        self.recoveries: Recoveries | None = None
+        """The same."""
         self.rewording: Schedule | None = None
         """By default every pass writes the latest text of a failure."""
         self.time_limit = TimeLimit(self.clock)
@@ -658,6 +661,7 @@ class FakeWorld:
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
                 reported={} if self.reported is None else self.reported,
+                recoveries=self.recoveries or Recoveries(),
                 rewording=self.rewording or _Always(1),
             ),
             time_limit=self.time_limit,
