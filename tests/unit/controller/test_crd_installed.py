@@ -120,9 +120,11 @@ def test_a_clock_that_was_ahead_makes_no_instance_younger_than_the_crd(wrong: st
     was installed again within that time."""
     world = installed_anew(after=300)
     for instance in list(world.registry.held.values()):
-        times = {"last_dirty_timestamp": instance.last_dirty_timestamp, "registered": instance.registered}
-        times["last_dirty_timestamp" if wrong == "ours" else "registered"] += 600_000
-        world.registry.put(replace(instance, **times))
+        if wrong == "ours":
+            instance = replace(instance, last_dirty_timestamp=instance.last_dirty_timestamp + 600_000)
+        else:
+            instance = replace(instance, registered=instance.registered + 600_000)
+        world.registry.put(instance)
     for _ in range(3):
         report = world.run()
         assert report.held is not None
