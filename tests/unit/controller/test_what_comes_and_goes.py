@@ -195,6 +195,20 @@ def test_held_removals_stay_reported_while_eureka_cannot_be_read(daemon: Daemon)
     assert told == {"TooManyRemovals": len(APPS)}
 
 
+def test_a_summary_for_another_reason_is_of_the_last_pass(daemon: Daemon) -> None:
+    """Removals were held while renewals failed. When the pods are back, Ready says so at once."""
+    for name in APPS:
+        daemon.world.cluster.apply(piece(endpoint(APPS[name], ready=False), service=name))
+    renewals(daemon.world, True)
+    daemon.passes(1)
+    assert (daemon.reason(), daemon.reason("Ready")) == ("PartlyFailed", "TooManyRemovals")
+    for name in APPS:
+        daemon.world.cluster.apply(piece(endpoint(APPS[name]), service=name))
+    renewals(daemon.world, False)
+    daemon.passes(1)
+    assert (daemon.reason(), daemon.reason("Ready")) == ("PartlyFailed", "InSync")
+
+
 def test_a_process_without_memory_believes_its_pass() -> None:
     """A single pass cannot know whether the failure comes back, and a person may wait for its status."""
     world = FakeWorld()
