@@ -16,7 +16,7 @@ from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.values import dataclass
@@ -62,7 +62,7 @@ class Tally:
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None  # the first hold with some of its removals
-    awaited: Hold | None = None  # the first such hold that awaits confirmation
+    awaited: Hold | None = None  # what a later pass can confirm, although another hold may have it now
     confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
 
     @property
@@ -127,7 +127,9 @@ def tallies(
             tally = of(removal.syncer)
             tally.held.append(removal)
             tally.hold = tally.hold or hold
-            tally.awaited = tally.awaited or (hold if hold.mark else None)
+    for hold in held.awaited if held else ():
+        tally = of(hold.syncer)
+        tally.awaited = tally.awaited or hold
     for removal in result.confirmed:
         of(removal.syncer).confirmed.append(removal)
     for claim in desired.claims.values():
@@ -183,12 +185,23 @@ def conditions(
     if lost := result.lost.get(claim.syncer.ref):
         ready = _last_instance_lost(lost, ready)
     ready = with_ignored(ready)
+    if isinstance(result.registry, Unknown):  # what was known before is the best that is known
+        conflict, held = _as_before(claim, "Conflict", conflict), _as_before(claim, "RemovalHeld", held)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
     """Return Ready for an app that callers do not find any more; its own reason becomes the cause."""
     return Aspect(False, LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
+
+
+def _as_before(claim: Claim, type_: str, now: Aspect) -> Aspect:
+    """Return the condition that the syncer has; without one, what this pass found."""
+    status = claim.syncer.status
+    before = status.condition(type_) if status else None
+    if before is None or now.value:
+        return now
+    return Aspect(before.status is ConditionStatus.TRUE, before.reason, before.message)
 
 
 def _conflict(tally: Tally) -> Aspect:

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.leases import in_turn
-from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, events_of, statuses, worth_writing
+from eurekube_sync.apply.status import EarlierStatuses, Recoveries, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace
@@ -71,11 +71,15 @@ class Write:
 
 
 def unsettled(
-    result: PassResult, *, words: bool, earlier: EarlierStatuses | None = None
+    result: PassResult,
+    *,
+    words: bool,
+    earlier: EarlierStatuses | None = None,
+    recoveries: Recoveries | None = None,
 ) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
     """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed or not. With
     `words`, a failure that continues is reported in its latest words. `earlier` keeps what the previous pass
-    computed."""
+    computed, `recoveries` the outages that this process saw."""
     claims, waiting = result.desired.claims, {}
     finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
@@ -94,7 +98,7 @@ def unsettled(
                 waiting[ref] = why
             else:
                 finished[ref] = Write(syncer=claim.syncer)
-    due = statuses(result, waiting, earlier=earlier)
+    due = statuses(result, waiting, earlier=earlier, recoveries=recoveries)
     others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
     afterwards = ((claims[ref].syncer, status) for ref, status in others.items())
     changed = [(one, status) for one, status in afterwards if worth_writing(one.status, status, words=words)]

@@ -36,6 +36,10 @@ REWORDED_SECONDS = 300.0
 """A failure that continues is reported in its latest words once in each such period of the wall clock ..."""
 FIRST_PART_SECONDS = 60.0  # ... and by a new process only in the first part of the period.
 
+GOOD_PASSES = 3
+"""An outage is over after so many good passes in a row, so that one that comes and goes is told once. Without a
+failure in its own memory, such as in its first pass, a process believes the pass."""
+
 MOST_GOOD_NEWS = 100
 """Events of one pass that are no warnings. When thousands of syncers register first, an event each would be a third
 write of each syncer, and clients of the API are limited. The condition says the same."""
@@ -46,6 +50,35 @@ _LONGEST_MESSAGE = 1000
 """The CRD allows 1,024 characters in an error. The command that releases removals comes last in its condition."""
 _PATIENCE = frozenset({"AddressPending"})  # reasons that end by themselves
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+
+
+@dataclass(slots=True)
+class Recoveries:
+    """The outages that this process saw, until each has stayed away."""
+
+    good: Mapping[SyncerRef, int] = field(default_factory=dict)  # good passes in a row, before this one
+    _now: dict[SyncerRef, int] = field(default_factory=dict)  # the same with this pass
+
+    def settled(self, claim: Claim, status: SyncerStatus) -> SyncerStatus:
+        """Return the status, which tells of an outage until it has stayed away. Only its conditions and their errors
+        are from before; all numbers are of this pass. Asked twice in a pass, it gives the same."""
+        ref, before = claim.syncer.ref, claim.syncer.status
+        if _in_outage(status):
+            self._now[ref] = 0
+            return status
+        if ref not in self.good or before is None or not isinstance(claim, Serving):
+            return status
+        # A person who changed the spec sees at once what came of it.
+        changed = before.observed_generation != status.observed_generation
+        good = self.good[ref] + 1
+        if changed or good >= GOOD_PASSES or not _in_outage(before):
+            return status
+        self._now[ref] = good
+        return _still_in_outage(claim, before, status)
+
+    def end_of_pass(self) -> None:
+        """Count this pass."""
+        self.good, self._now = self._now, {}
 
 
 @dataclass(slots=True)
@@ -67,11 +100,15 @@ class EarlierStatuses:
 
 
 def statuses(
-    result: PassResult, waiting: Mapping[SyncerRef, str], *, earlier: EarlierStatuses | None = None
+    result: PassResult,
+    waiting: Mapping[SyncerRef, str],
+    *,
+    earlier: EarlierStatuses | None = None,
+    recoveries: Recoveries | None = None,
 ) -> dict[SyncerRef, SyncerStatus]:
     """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the previous pass's
-    result."""
-    earlier = earlier or EarlierStatuses()
+    result, `recoveries` the outages."""
+    earlier, recoveries = earlier or EarlierStatuses(), recoveries or Recoveries()
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
     found: dict[SyncerRef, SyncerStatus] = {}
@@ -84,11 +121,35 @@ def statuses(
         if before is not None and calm and earlier.steady.get(ref) == basis:
             steady[ref], found[ref] = basis, before
             continue
-        found[ref] = _status(claim, tally, result, release, waiting.get(ref, ""))
-        if calm and _is_steady(claim, found[ref]):
+        status = _status(claim, tally, result, release, waiting.get(ref, ""))
+        found[ref] = recoveries.settled(claim, status)
+        if calm and not _in_outage(found[ref]) and _is_steady(claim, found[ref]):
             steady[ref] = basis
     earlier.steady = steady
     return found
+
+
+def _in_outage(status: SyncerStatus) -> bool:
+    """Say whether a source could not be read, or calls failed."""
+    synced = status.condition("Synced")
+    return synced is not None and (synced.status is ConditionStatus.UNKNOWN or synced.reason == PARTLY_FAILED)
+
+
+def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
+    """Return the status of a good pass with the conditions that tell of the outage."""
+    synced, ready = before.condition("Synced"), before.condition("Ready")
+    assert synced is not None  # it tells of the outage
+    kept = {"Synced": synced}
+    if ready is not None and ready.reason == synced.reason:
+        kept["Ready"] = ready
+    # A gate opens if Eureka could not be read for some time, and that time begins anew.
+    gated = claim.conduct.readiness_gate
+    return replace(
+        after,
+        conditions=tuple(kept.get(condition.type, condition) for condition in after.conditions),
+        errors=before.errors if synced.reason == PARTLY_FAILED else after.errors,
+        eureka_unknown_since=None if gated else before.eureka_unknown_since,
+    )
 
 
 def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
@@ -203,7 +264,8 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
         same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
         return awaited.mark, since if same else now
     if tally.confirmed:
-        return mark_of(tally.confirmed), since if known else now
+        # As dead, because that is confirmed for each kind of wait.
+        return mark_of(tally.confirmed, dead=True), since if known else now
     return "", None
 
 

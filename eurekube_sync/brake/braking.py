@@ -1,17 +1,17 @@
-"""The tests of the brake in their order: which removals of a plan are held."""
+"""The rules of the brake in their order: which removals of a plan are held."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import by_syncer, parted, seen_before, unconfirmed
+from eurekube_sync.brake.confirm import parted, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
-from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
+from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
@@ -25,6 +25,10 @@ from eurekube_sync.plan.value import Plan
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
 
+_ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.DRAINED, Grounds.OVER_LIMIT})
+"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds them. Deletions have a
+limit of their own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Braked:
@@ -37,66 +41,132 @@ class Braked:
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """Replace each removal that has to wait by a renewal. Not weighed are removals that a person released by
-    annotation, of dead pods that an earlier pass saw dead, and of pods that are registered under another app. The
-    others are held, test by test: if their syncers may have been deleted with an earlier CRD; if the whole pass, or one
-    app, loses too much; if a syncer loses more than its own limit; and, for confirmation, if an app loses its last
-    instance. Dead pods are removed although others are held, but wait for confirmation if they alone are too many."""
+    """Return the plan with a renewal in place of each removal that has to wait.
+
+    | removal | waits |
+    |---|---|
+    | released by annotation; of a pod that an earlier pass saw dead, or that is registered under another app | never |
+    | of an instance older than the CRD, whose syncer is missing | for a person |
+    | too much; apps emptied; too many apps deleted: see `too_much` | for a person |
+    | the same, of dead pods that alone are too many | for a second pass that sees them dead |
+    | the last of an app, without evidence | for a second pass |
+    | at an address that another pod has | never |
+
+    What a person approved is weighed like the rest, and then not held."""
     planned = plan.removals
     if not planned:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
-    # A dead pod whose address another pod has never waits.
-    confirmed = seen_before((one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED), brake)
-    unweighed = confirmed | {one.key for one in planned if one.syncer in brake.freed}
-    up = (key for key, one in observed.ours.items() if one.status is InstanceStatus.UP)
-    registered = frozenset(key for key in up if key not in unweighed)
-    elsewhere = moved(plan, observed, registered)
-    unread = frozenset(observed.unread) & registered
-    scales = Scales(plan=plan, registered=registered, unread=unread, unweighed=unweighed, moved=elsewhere, dead=gone)
-    rest = [one for one in planned if one.key not in unweighed]
-    swept = [one for one in rest if one.grounds is Grounds.SWEPT]
-    weighed = [one for one in rest if one.grounds is not Grounds.SWEPT and one.key not in elsewhere]
+    confirmed = _seen_dead(planned, gone, brake)
+    unweighed = set(confirmed)
+    for removal in planned:
+        if removal.syncer in brake.freed:
+            unweighed.add(removal.key)
+    scales = _scales(plan, observed, gone, unweighed)
+    swept, weighed = _to_weigh(planned, scales)
 
-    holds: list[Hold] = []
-    if swept:
-        first, *more = sorted({str(one.syncer) for one in swept})
-        owners = f"{first} and of {counted(len(more), 'more syncer')}" if more else first
-        are = one_or_more(len(swept), "is", "are")
-        their = "the syncers" if more else "the syncer"
-        why = (
-            f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
-            f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
-        )
-        holds.append(_hold(why, swept, HoldReason.CRD_INSTALLED))
-    holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
-    holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
-    holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in parted(holds, gone, brake)]
-    left = _left(weighed, holds)
-    emptied = scales.emptied(left)
-    unexplained = (one for one in left if not one.grounds.positive and one.grounds not in _AT_ONCE)
-    last = [one for one in unexplained if one.key.app in emptied]
-    confirmed |= (seen := seen_before(last, brake))
+    holds = _of_an_earlier_crd(swept)
+    holds += _too_much_of_all_or_of_the_dead(scales, weighed, brake.limits)
+    holds = parted(holds, gone, brake)
+    holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in holds]
+    last = _unexplained_last(scales, _left(weighed, holds))
+    seen = seen_before(last, brake)
     holds += unconfirmed(last, seen, brake)
 
-    found = held_of(holds)  # a removal that two tests hold counts once, as in the plan id that is reported
-    meant = released_by(brake.approval, planned, found.removals if found else ())
-    approved = meant | (brake.approved & {one.key for one in planned})
-    held = held_of(hold.without(approved) for hold in holds)
-    return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed)
+    approved = _approved(planned, holds, brake)
+    holds = [hold.without(approved) for hold in holds]
+    held = held_of(holds, _seen_now(scales, weighed, holds, brake))
+    return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
 
 
-def _twice(
-    test: Callable[[Collection[Removal]], Iterable[Hold]], removals: Collection[Removal], gone: Collection[InstanceKey]
-) -> Iterator[Hold]:
+def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake: Brake) -> frozenset[InstanceKey]:
+    """Return the removals whose pods an earlier pass saw dead."""
+    known = []
+    for removal in planned:
+        # One whose address another pod has never waits.
+        if removal.key in gone and removal.grounds is not Grounds.REPLACED:
+            known.append(removal)
+    return seen_before(known, brake, dead=True)
+
+
+def _scales(plan: Plan, observed: Observed, gone: frozenset[InstanceKey], unweighed: Collection[InstanceKey]) -> Scales:
+    registered = set()
+    for key, instance in observed.ours.items():
+        if instance.status is InstanceStatus.UP and key not in unweighed:
+            registered.add(key)
+    return Scales(
+        plan=plan,
+        registered=frozenset(registered),
+        unread=frozenset(observed.unread) & registered,
+        unweighed=frozenset(unweighed),
+        moved=moved(plan, observed, registered),
+        dead=gone,
+    )
+
+
+def _to_weigh(planned: Iterable[Removal], scales: Scales) -> tuple[list[Removal], list[Removal]]:
+    """Return the removals from before the CRD, and those that the three rules weigh."""
+    swept, weighed = [], []
+    for removal in planned:
+        if removal.key in scales.unweighed:
+            continue
+        if removal.grounds is Grounds.SWEPT:
+            swept.append(removal)
+        elif removal.key not in scales.moved:
+            weighed.append(removal)
+    return swept, weighed
+
+
+def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
+    """Hold all instances whose syncers may have been deleted with an earlier CRD."""
+    if not swept:
+        return []
+    first, *more = sorted({str(removal.syncer) for removal in swept})
+    owners, their = first, "the syncer"
+    if more:
+        owners, their = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
+    are = one_or_more(len(swept), "is", "are")
+    why = (
+        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
+        f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
+    )
+    return [_hold(why, swept, HoldReason.CRD_INSTALLED)]
+
+
+def _too_much_of_all_or_of_the_dead(scales: Scales, weighed: Collection[Removal], limits: BrakeLimits) -> list[Hold]:
     """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
-    yield from (hold.without(gone) for hold in test(removals))
-    yield from test([one for one in removals if one.key in gone])
+    of_dead = [removal for removal in weighed if removal.key in scales.dead]
+    living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
+    return [*living, *too_much(scales, of_dead, limits)]
+
+
+def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
+    """Return the removals that a person approved, in this pass or earlier in it."""
+    found = held_of(holds)  # a removal that two rules hold counts once, as in the plan id that is reported
+    meant = released_by(brake.approval, planned, found.removals if found else ())
+    return meant | (brake.approved & {removal.key for removal in planned})
+
+
+def _seen_now(scales: Scales, weighed: Collection[Removal], holds: Iterable[Hold], brake: Brake) -> list[Hold]:
+    """Return what a second pass can confirm, although a larger hold has it in this one."""
+    held = {removal.key for hold in holds for removal in hold.removals}
+    seen = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
+    return to_confirm(seen, brake)
+
+
+def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
+    """Return the removals that need a second look: without evidence, of apps that would lose their last instance."""
+    emptied = scales.emptied(removals)
+    return [
+        removal
+        for removal in removals
+        if removal.key.app in emptied and not removal.grounds.positive and removal.grounds not in _AT_ONCE
+    ]
 
 
 def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
-    waiting = {one.key for hold in holds for one in hold.removals}
-    return [one for one in removals if one.key not in waiting]
+    waiting = {removal.key for hold in holds for removal in hold.removals}
+    return [removal for removal in removals if removal.key not in waiting]
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
@@ -162,13 +232,6 @@ def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -
     return frozenset(key for key, pod in pods.items() if pod in served)
 
 
-def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
-    """Say whether every syncer that loses an instance gains one: then its app got another name."""
-    losing = {one.syncer for one in removals}
-    gaining = {action.syncer for action in plan.actions if brings_up(action)}
-    return losing <= gaining
-
-
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
     """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
     uid = pod_uid_of(instance)
@@ -198,65 +261,69 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold what is too much for the whole pass, or for one app. Deletions by a person have limits of their own."""
+    """Hold what is too much for one pass, by three rules.
+
+    | rule | holds | counts |
+    |---|---|---|
+    | too much | more than 30 % and more than 10, of all or of one app | removals without evidence |
+    | emptied | more than 5 % of our apps and more than one | all that may serve, but what a person asked for |
+    | deleted | more than 20 % of our apps and more than 10 | those of deleted syncers that may serve |
+    """
+    yield from _over_the_share(scales, removals, limits)
+    emptied = scales.emptied(removals)
+    # A dead pod serves nobody: it empties no app.
+    serving = []
+    for removal in removals:
+        if removal.key.app in emptied and removal.key not in scales.dead:
+            serving.append(removal)
+    yield from _emptied(scales, serving, emptied, limits)
+    yield from _deleted(scales, serving, limits)
+
+
+def _over_the_share(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+    """Hold what is too much of all our instances, or of one app. Dead pods count."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
-    total, apps = len(scales.registered), len(scales.now)
-    left_up = counted(total, "UP instance")
-    losing = [one for one in removals if one.key.app in net]
-    unexplained = doubted.total()
-    if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
-        why = f"this installation would lose {unexplained} of its {left_up}, more than {limits.loss_percent:g} %"
-        yield _hold(why, [one for one in losing if not _asked_for(one)])
+    unexplained = [removal for removal in removals if removal.key.app in net and not removal.grounds.positive]
+    than = f"more than {limits.loss_percent:g} %"
+
+    # too much of all
+    total, lost = len(scales.registered), doubted.total()
+    if lost > limits.loss_floor and lost * 100 > limits.loss_percent * total:
+        why = f"this installation would lose {lost} of its {counted(total, 'UP instance')}, {than}"
+        yield _hold(why, unexplained)
+
+    # too much of one app, which another team's many instances must not hide
     by_app: dict[str, list[Removal]] = {}
-    for removal in losing:
+    for removal in unexplained:
         by_app.setdefault(removal.key.app, []).append(removal)
     for app, lost in sorted(doubted.items()):
-        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
-            of_app = f"app {app} would lose {lost} of its {counted(scales.now[app], 'UP instance')}"
-            why = f"{of_app}, more than {limits.loss_percent:g} %"
-            yield _hold(why, [one for one in by_app.get(app, ()) if not one.grounds.positive])
-    if net.total() > limits.loss_ceiling:
-        why = f"this installation would lose {net.total()} of its {left_up}, more than {limits.loss_ceiling:g} at once"
-        yield _hold(why, losing)
-
-    emptied = scales.emptied(removals)
-    last = [one for one in removals if one.key.app in emptied]
-    serving = [one for one in last if one.key not in scales.dead]
-    unasked = [one for one in serving if not _asked_for(one)]
-    losing_apps = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
-    if len(losing_apps) > max(limits.apps_floor, apps * limits.apps_percent / 100):
-        yield _hold(_last_ones(len(losing_apps), apps), unasked)
-    deleted = [one for one in serving if _asked_for(one)]
-    losing_apps = {one.key.app for one in deleted}
-    if len(losing_apps) > limits.deleted_floor and len(losing_apps) * 100 > limits.deleted_percent * apps:
-        yield _hold(f"{_last_ones(len(losing_apps), apps)}, because their syncers are being deleted", deleted)
-    # A person may delete all syncers; nothing else may remove the last instance of every app.
-    unasked = [one for one in last if not _asked_for(one)]
-    if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
-        yield _hold(f"this installation would lose all that it has: {left_up}", unasked)
+        total = scales.now[app]
+        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * total:
+            why = f"app {app} would lose {lost} of its {counted(total, 'UP instance')}, {than}"
+            yield _hold(why, by_app.get(app, ()))
 
 
-def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
-    """Hold the removals of each syncer that would lose more than its `maxRemovalPercent`. Removals with evidence do not
-    count, as above, or a syncer with a limit could never be deleted."""
-    own = by_syncer(one for one in removals if one.syncer in limits)
-    actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
-    for action in scales.plan.actions:
-        if action.syncer in own:
-            actions[action.syncer].append(action)
-    for syncer, limit in sorted((syncer, limits[syncer]) for syncer in own):
-        registered = sum(action.key in scales.registered for action in actions[syncer])
-        unread = [action.key for action in actions[syncer] if action.key in scales.unread]
-        gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
-        loss = loss_of(own[syncer], unread, gained)[1].total()
-        if loss * 100 > limit * registered:
-            lost = f"{syncer} would lose {loss} of its {counted(registered, 'UP instance')}"
-            why = f"{lost}, more than its maxRemovalPercent of {limit} %"
-            yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
+def _emptied(
+    scales: Scales, serving: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
+) -> Iterator[Hold]:
+    """Hold the last instances of several apps, unless a person asked for them. One app alone waits for a second pass
+    instead: see `confirm`. An unread instance may be the last that is left of its app."""
+    unasked = [removal for removal in serving if removal.grounds not in _ASKED_FOR]
+    apps = {removal.key.app for removal in unasked}
+    apps.update(key.app for key in scales.unread if key.app in emptied)
+    total = len(scales.now)
+    if len(apps) > max(limits.apps_floor, total * limits.apps_percent / 100):
+        yield _hold(_last_ones(len(apps), total), unasked)
 
 
-def _asked_for(one: Removal) -> bool:
-    return one.grounds is Grounds.SYNCER_DELETED
+def _deleted(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+    """Hold the last instances of many apps whose syncers are being deleted: a team's namespace may go, but not
+    everything."""
+    deleted = [removal for removal in serving if removal.grounds is Grounds.SYNCER_DELETED]
+    apps = {removal.key.app for removal in deleted}
+    total = len(scales.now)
+    if len(apps) > limits.deleted_floor and len(apps) * 100 > limits.deleted_percent * total:
+        yield _hold(f"{_last_ones(len(apps), total)}, because their syncers are being deleted", deleted)
 
 
 def _last_ones(number: int, apps: int) -> str:
@@ -264,4 +331,6 @@ def _last_ones(number: int, apps: int) -> str:
 
 
 def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
-    return Hold(reason=reason, why=why, removals=tuple(one for one in removals if one.grounds is not Grounds.REPLACED))
+    # At another pod's address callers would reach another app: nothing holds such an instance.
+    kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]
+    return Hold(reason=reason, why=why, removals=tuple(kept))

@@ -1,9 +1,11 @@
 """Confirmation: removals that a second pass has to see as well, some time after the first. These are the last instances
 of an app, removed without evidence, and dead pods among too many removals.
 
-A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not see
-the removal again forgets it, here and in the status; a pass that confirms it, and whose call fails, does not. An orphan
-has no status, so only a process that makes a second pass can confirm it."""
+A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not plan
+the removal again forgets it, here and in the status. A pass that plans it sees it, whatever else holds it then: else an
+app that comes and goes would keep another app's dead pods UP, because each larger hold would begin their wait anew. A
+pass that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only a process that
+makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 
-from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason
+from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason, seen_as
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
@@ -19,14 +21,18 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 
 
-def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
+def seen_before(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> frozenset[InstanceKey]:
     """Return the removals that a pass saw long enough ago: by their keys in this process, or by a syncer's mark in its
-    status."""
-    found: set[InstanceKey] = set()
+    status. With `dead`, that pass has to have seen their pods dead; else it may have."""
+    seen: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
-        together = _seen(brake, syncer, mark_of(own))
-        found.update(one.key for one in own if together or _seen(brake, syncer, str(one.key)))
-    return frozenset(found)
+        for as_dead in (True,) if dead else (True, False):
+            if _seen(brake, syncer, mark_of(own, dead=as_dead)):
+                seen.update(removal.key for removal in own)
+            for removal in own:
+                if _seen(brake, syncer, seen_as(removal, dead=as_dead)):
+                    seen.add(removal.key)
+    return frozenset(seen)
 
 
 def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
@@ -40,7 +46,8 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
         gone = f"{len(own)} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
-        kept.append(_awaiting(syncer, tuple(own), f"{waiting[own[0].key][0]}; of these, {gone}", brake))
+        why = f"{waiting[own[0].key][0]}; of these, {gone}"
+        kept.append(_awaiting(syncer, tuple(own), why, brake, dead=True))
     return kept
 
 
@@ -56,9 +63,16 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
             yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
 
 
-def mark_of(removals: Iterable[Removal]) -> str:
-    """Return a checksum that is equal for the same instances."""
-    return hashlib.sha256("\n".join(sorted(str(one.key) for one in removals)).encode()).hexdigest()[:12]
+def to_confirm(removals: Iterable[Removal], brake: Brake) -> list[Hold]:
+    """Return one hold for each syncer's removals, whether they were seen before or not. They hold nothing: a later pass
+    has to know that this one planned them."""
+    return [_awaiting(syncer, tuple(own), "", brake) for syncer, own in sorted(by_syncer(removals).items())]
+
+
+def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:
+    """Return a checksum that is equal for the same instances; with `dead`, another one."""
+    lines = sorted(seen_as(removal, dead=dead) for removal in removals)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
@@ -73,15 +87,15 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
-    mark, within, reason = mark_of(own), brake.confirm_within, HoldReason.AWAITING_CONFIRMATION
-    after = brake.limits.confirm_after
+def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False) -> Hold:
+    mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
+    after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
         wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
     first = (syncer, mark) not in brake.seen
-    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, first=first)
+    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, dead=dead, first=first)
 
 
 Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark
@@ -112,10 +126,13 @@ class Sightings:
         return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
-        """Remember the removals that await confirmation, and the `confirmed` ones that failed; forget all others."""
-        awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
+        """Remember the removals that a later pass can confirm, and the `confirmed` ones that failed; forget all
+        others."""
+        awaited = [seen for hold in held.awaited for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
-        self._first |= {(one.syncer, str(one.key)): -inf for one in confirmed}
+        for removal in confirmed:
+            # It may have been confirmed as dead, and is not to wait again.
+            self._first[removal.syncer, seen_as(removal, dead=True)] = -inf
         self._looked = monotonic
 
     def nothing_seen(self) -> None:

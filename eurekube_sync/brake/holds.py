@@ -23,7 +23,6 @@ class BrakeLimits:
     loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
     loss_floor: float = 10  # ... and more than this many of all ...
     app_loss_floor: float = 10  # ... or of one app, without positive evidence
-    loss_ceiling: float = 500  # more than this many, whatever the evidence
     apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
     apps_floor: float = 1  # ... or this many, whichever is more
     deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
@@ -38,7 +37,6 @@ class Brake:
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)  # `maxRemovalPercent` of those that have one
     freed: frozenset[SyncerRef] = frozenset()  # released by annotation: their removals are neither counted nor held
     approval: Approval | None = None
     approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass: counted, but not held
@@ -52,10 +50,15 @@ class HoldReason(StrEnum):
     """Why removals are held: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"  # the syncer's own limit
     CRD_INSTALLED = "CRDInstalled"  # the syncers may have been deleted with an earlier CRD, and may be created again
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
     """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""
+
+
+def seen_as(removal: Removal, *, dead: bool) -> str:
+    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than that it
+    was unready: only that lets it go among too many."""
+    return f"gone {removal.key}" if dead else str(removal.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class Hold:
     removals: tuple[Removal, ...]
     syncer: SyncerRef | None = None  # None where the removals may be of several syncers
     mark: str = ""  # of removals that await confirmation: equal marks are the same removals
+    dead: bool = False  # it awaits a second pass that sees its pods dead
     first: bool = False  # no earlier pass saw it, or too long ago: its wait begins
 
     @property
@@ -80,7 +84,8 @@ class Hold:
         """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
         if self.syncer is None or not self.mark:
             return ()
-        return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.removals)))
+        alone = [seen_as(removal, dead=self.dead) for removal in self.removals]
+        return tuple((self.syncer, mark) for mark in (self.mark, *alone))
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
         return replace(self, removals=tuple(one for one in self.removals if one.key not in keys))
@@ -92,6 +97,7 @@ class Held:
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
+    awaited: tuple[Hold, ...] = ()  # what a second pass can confirm, although another hold may have it in this pass
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -109,16 +115,31 @@ class Held:
         return "; ".join([*numbered, *more])
 
 
-def held_of(holds: Iterable[Hold]) -> Held | None:
-    """Combine the holds; None without any removal. A removal of two holds stays in the first."""
+def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
+    """Combine the holds; None without any removal. A removal of two holds stays in the first.
+    `awaited` would await confirmation if no other hold had them; the holds that do need not be
+    given again."""
     taken: set[InstanceKey] = set()
     kept = []
     for hold in holds:
         own = hold.without(taken)
-        taken.update(one.key for one in own.removals)
-        kept += [own] if own.removals else []
-    plan_id = removal_id(one for hold in kept for one in hold.removals)
-    return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
+        taken.update(removal.key for removal in own.removals)
+        if own.removals:
+            kept.append(own)
+    if not kept:
+        return None
+    # What awaits in this pass comes first: the status of a syncer has place for one mark.
+    to_confirm = [hold for hold in (*kept, *awaited) if hold.mark and hold.removals]
+    plan_id = removal_id(removal for hold in kept for removal in hold.removals)
+    return Held(plan_id=plan_id, holds=tuple(kept), awaited=tuple(to_confirm))
+
+
+def held_together(*parts: Held | None) -> Held | None:
+    """Combine what a pass held at different times; None if it held nothing."""
+    known = [part for part in parts if part is not None]
+    holds = [hold for part in known for hold in part.holds]
+    awaited = [hold for part in known for hold in part.awaited]
+    return held_of(holds, awaited)
 
 
 _UNEXPLAINED = (Grounds.ABSENCE, Grounds.POD_GONE, Grounds.ORPHANED, Grounds.SWEPT)

@@ -10,6 +10,7 @@ from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.leases import chunks
+from eurekube_sync.apply.status import GOOD_PASSES
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.controller.steps import applier_of
@@ -45,26 +46,45 @@ class Change(NamedTuple):
     sentence: str
 
 
+@dataclass(slots=True)
+class _Outage:
+    """A source that fails, or that failed and may fail again."""
+
+    since: float  # Unix seconds
+    told: set[str]  # the causes that were reported: each once in an outage
+    good: int = 0  # passes in a row that used it without a failure
+    over: float = 0.0  # when the first of these began
+
+
 class Outages:
-    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A source that a pass
-    did not use keeps its state."""
+    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A source that fails
+    again within its next good passes has one outage, and is reported once. A source that a pass did not use keeps its
+    state."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[float, str]] = {}  # since when, and for which cause
+        self._known: dict[str, _Outage] = {}
 
     def note(self, report: PassReport) -> list[Change]:
         """Gives what changed with this pass."""
-        found = dict(_troubles(report))
+        troubles = dict(_troubles(report))
         changes: list[Change] = []
-        for source, (cause, sentence) in found.items():
-            since, before = self._known.get(source, (report.at, None))
-            if before != cause:
+        for source, (cause, sentence) in troubles.items():
+            outage = self._known.setdefault(source, _Outage(since=report.at, told=set()))
+            outage.good = 0
+            if cause not in outage.told:
+                outage.told.add(cause)
                 changes.append(Change(began=True, sentence=sentence))
-            self._known[source] = (since, cause)
-        for source in [one for one in self._known if one not in found and _asked(report, one)]:
-            lasted = duration(max(0, round(report.at - self._known.pop(source)[0])))
-            again = _AGAIN.get(source, f"{source}: the reported trouble is over")  # that list may no longer be needed
-            changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
+        for source, outage in list(self._known.items()):
+            if source in troubles or not _asked(report, source):
+                continue
+            outage.good += 1
+            if outage.good == 1:
+                outage.over = report.at
+            if outage.good >= GOOD_PASSES:
+                del self._known[source]
+                lasted = duration(max(0, round(outage.over - outage.since)))
+                again = _AGAIN.get(source, f"{source}: the reported trouble is over")  # it may no longer be needed
+                changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
         return changes
 
 

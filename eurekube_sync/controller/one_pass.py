@@ -8,7 +8,7 @@ from dataclasses import field
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.lost import Lost
-from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
+from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses, Recoveries
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
@@ -42,6 +42,7 @@ class Memory:
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     first_pass: bool = True  # nothing is remembered yet but what the statuses of syncers say
+    recoveries: Recoveries = field(default_factory=Recoveries)
     rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares

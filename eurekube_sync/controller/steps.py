@@ -12,10 +12,10 @@ from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, uns
 from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
-from eurekube_sync.brake.holds import Brake, held_of
+from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
@@ -141,18 +141,13 @@ def _braked(drafted: tuple[Desired, Plan], observed: Observed, last_up: frozense
 
 
 def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
-    """Makes the brake from the limits of the installation and of the syncers, and from what a person released."""
+    """Makes the brake from the limits of the installation, and from what a person released."""
     settings, claims = given.settings, desired.claims
     # Passes that are further apart than this let leases expire.
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
     return Brake(
         limits=settings.brake,
-        syncer_limits={
-            ref: claim.max_removal_percent
-            for ref, claim in claims.items()
-            if isinstance(claim, Serving) and claim.max_removal_percent is not None
-        },
         freed=frozenset(ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)),
         approval=approval,
         seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),
@@ -225,7 +220,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         removals = removals_left(plan, desired, report.registry.data, done, brake)
         outcomes = Outcomes.of([*done, *applier.remove(removals.actions, removals.kept_back)])
         plan, confirmed = removals.plan, confirmed | removals.confirmed
-        held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
+        held = held_together(held, removals.held)
     outcomes = renew_the_rest(applier, outcomes)
     failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
     again = tuple(action for action in failed if isinstance(action, Update | Cancel))
@@ -306,4 +301,7 @@ def statuses_due(
         expires_after=2 * settings.lease.duration,
         lost=report.lost,
     )
-    return unsettled(result, words=memory.rewording.due(now), earlier=memory.statuses)
+    words = memory.rewording.due(now)
+    due = unsettled(result, words=words, earlier=memory.statuses, recoveries=memory.recoveries)
+    memory.recoveries.end_of_pass()
+    return due

@@ -129,7 +129,6 @@ class Serving:
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
     vip_address: str = ""
-    max_removal_percent: int | None = None
     warnings: tuple[str, ...] = ()
     port_warnings: tuple[str, ...] = ()  # those among them that are about ports and slices
     conduct: Conduct = Conduct()

@@ -262,7 +262,6 @@ def _serve(
         services=tuple(sorted(service.name for service in services)),
         apps=apps,
         vip_address=vip_address,
-        max_removal_percent=spec.max_removal_percent,
         warnings=builder.warnings(vip_address),
         port_warnings=builder.port_warnings,
         conduct=spec,

@@ -104,7 +104,6 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
     service: At = At()
     limit: Any = None
-    max_removal_percent: int | None = None  # of its UP instances in one pass; with evidence there is no limit
 
 
 _SPEC = msgspec.json.Decoder(Spec)  # for its type, which is built now
@@ -262,9 +261,6 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
             wrong.add(("paths", name), f"{path!r} is not a path: it begins with a slash and has no spaces")
     if paths.management_port is not None and not 1 <= paths.management_port <= 65535:
         wrong.add(("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535")
-    percent = spec.max_removal_percent
-    if percent is not None and not 0 <= percent <= 100:
-        wrong.add(("maxRemovalPercent",), f"{percent} is not a whole number in 0..100")
 
 
 def _check_metadata(spec: Spec, wrong: Faults) -> None:

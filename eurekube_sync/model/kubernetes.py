@@ -55,7 +55,7 @@ class SyncerStatus:
     errors: tuple[str, ...] = ()  # a sample
     unconfirmed_removal: str = ""  # identifies the removal that a second pass has to confirm
     unconfirmed_since: int | None = None  # when a pass first wanted that removal, in Unix seconds; None: none waits
-    eureka_unknown_since: int | None = None  # Unix seconds; None: the last pass could read Eureka
+    eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
     def condition(self, type_: str) -> Condition | None:
         return next((c for c in self.conditions if c.type == type_), None)

@@ -187,8 +187,9 @@ class Cluster(Protocol):
         gone, or if another Pod has its name."""
 
     def crd_live(self) -> Source[float]:
-        """Return when the CRD was created, in Unix seconds. Unknown(CRD_TERMINATING) while the CRD is being deleted:
-        then each of its objects is listed as deleted, although nobody deleted that object."""
+        """Return when the CRD was created, in Unix seconds; of our clock, if that is ahead of the server's.
+        Unknown(CRD_TERMINATING) while the CRD is being deleted: then each of its objects is listed as deleted, although
+        nobody deleted that object."""
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """Whether the namespace exists, for a more precise message."""

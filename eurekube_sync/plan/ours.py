@@ -109,11 +109,20 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
-            if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # the syncer may be restored, and want it
+            if _written_before(instance, desired.crd_installed):  # the syncer may be restored, and want it
                 return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
             return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
+
+
+def _written_before(instance: ObservedInstance, moment: float) -> bool:
+    """Say whether the instance may have been written before a moment in Unix seconds. Our clock and Eureka's both tell
+    when; the earlier counts, because a clock that was wrong at that time may be right now."""
+    written = instance.last_dirty_timestamp
+    if instance.registered:
+        written = min(written, instance.registered)
+    return written < moment * 1000
 
 
 def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired) -> Action:

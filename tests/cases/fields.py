@@ -15,8 +15,6 @@ from typing import Any, cast
 
 import yaml
 
-from eurekube_sync.brake.braking import apply_brake
-from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
@@ -50,8 +48,6 @@ _STANDARD: Json = {
     "endpoints": [],
     "slices": [],
 }
-_NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=1000, apps_percent=100, apps_floor=1000, confirm_after=0)
-"""A syncer's own brake alone."""
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
 
@@ -250,14 +246,9 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
 
 def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
     plan = plan_for(desired, registry, ())
-    serving = [claim for claim in desired.claims.values() if isinstance(claim, Serving)]
-    limits = {c.syncer.ref: c.max_removal_percent for c in serving if c.max_removal_percent is not None}
-    braked = apply_brake(plan, registry, Brake(limits=_NO_BRAKE, syncer_limits=limits))
     found: dict[str, list[str]] = {}
-    for action in braked.plan.actions:
+    for action in plan.actions:
         found.setdefault(type(action).__name__.lower(), []).append(_place(action.key))
-    for hold in braked.held.holds if braked.held else ():
-        found.setdefault("held", []).extend(_place(removal.key) for removal in hold.removals)
     return found
 
 

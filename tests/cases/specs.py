@@ -64,7 +64,6 @@ _VALID = st.fixed_dictionaries(
         "limit": st.one_of(st.integers(0, 1000), _PERCENT, st.fixed_dictionaries({"share": _PERCENT})),
         "policy": st.sampled_from(["Sync", "UpsertOnly", "CreateOnly"]),
         "suspend": st.booleans(),
-        "maxRemovalPercent": st.integers(0, 100),
         "readinessGate": st.booleans(),
     },
 )

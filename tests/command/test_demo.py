@@ -249,7 +249,7 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     ended = settled.command("crd")
     assert ended.code == ExitCode.OK
     assert "name: eurekasyncers.eurekube.io" in ended.out
-    for field in ("readinessGate", "maxRemovalPercent"):
+    for field in ("readinessGate", "onDuplicate"):
         assert f"{field}:" in ended.out
     again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
     assert "1 other object skipped" in again.out

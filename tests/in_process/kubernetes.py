@@ -37,6 +37,7 @@ class InProcessConnection:
             status=response.status,
             body=response.body,
             retry_after=response.headers.get("Retry-After", ""),
+            date=response.headers.get("Date", ""),
             secrets=secrets,
         )
 

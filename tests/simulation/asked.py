@@ -65,7 +65,6 @@ class Asked:
     policy: str = SYNC
     suspend: bool = False
     on_duplicate: str = "Skip"
-    max_removal_percent: int | None = None
     readiness_gate: bool = False
     version: str = ""
     """The field `metadata`."""
@@ -82,7 +81,6 @@ class Asked:
             "policy": _said(self.policy, SYNC),
             "suspend": self.suspend or None,
             "onDuplicate": _said(self.on_duplicate, "Skip"),
-            "maxRemovalPercent": self.max_removal_percent,
             "readinessGate": self.readiness_gate or None,
             "metadata": {"version": self.version} if self.version else None,
         }
@@ -110,7 +108,6 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
         policy=spec.get("policy", SYNC),
         suspend=spec.get("suspend", False),
         on_duplicate=spec.get("onDuplicate", "Skip"),
-        max_removal_percent=spec.get("maxRemovalPercent"),
         readiness_gate=spec.get("readinessGate", False),
         version=spec.get("metadata", {}).get("version", ""),
     )

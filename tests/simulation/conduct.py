@@ -3,8 +3,6 @@
 policy      an instance that its policy never cancels is not cancelled, and has a mark of the policy for the time when
             its syncer is gone; CreateOnly changes nothing but UP, DOWN and our own marks
 suspended   while a syncer is suspended its instances stay as they are, and it gets no more than it had
-own brake   no pass removes more of a syncer, without evidence, than its maxRemovalPercent; an instance that another
-            pass saw dead is no loss
 open gate   a readiness gate that is open stays open
 gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod gets no instance on
             purpose, or when Eureka could not be read for five minutes; then it must open
@@ -18,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tests.embedded.instances import InstanceInfo, Listed
 
 from .asked import CREATE_ONLY, SYNC
-from .troubles import Call
 from .truth import Ref, SyncerTruth, Truth
 from .view import OUT, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key
@@ -145,49 +142,6 @@ class Conduct:
             return
         if _content(was[0]) != _content(now):
             raise Violation("policy", f"{key} was changed beside its status, and the policy is {policy}")
-
-    # --- The syncer's own brake --------------------------------------------------------------------------------------
-
-    def judge_own_brake(
-        self,
-        view: PassView,
-        ref: Ref,
-        state: State,
-        lost: Mapping[Key, float],
-        *,
-        released: bool,
-        no_loss: Callable[[PassView, Key], bool],
-    ) -> None:
-        """Judges a removal by a pass; `state` is what is registered now. `no_loss` says which removals callers do not
-        feel."""
-        syncer = self._living(ref)
-        most = syncer.asked.max_removal_percent if syncer else None
-        if (
-            syncer is None
-            or most is None
-            or syncer.since["max_removal_percent"] > view.specs
-            or released
-            or self._truth.drained
-            or not syncer.served  # of one that cannot be served only goes what has surely lost its pod
-        ):
-            return
-        slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
-        taken = Counter(
-            one.app
-            for one, whose in view.taken.items()
-            if whose == ref
-            and not self._truth.terminated_since(one, slices)
-            and syncer.asked.limit is None
-            and not no_loss(view, one)
-        )
-        brought = Counter(one.app for one in view.brought if one in state and syncer_of(state[one][0]) == ref)
-        net = sum(max(0, count - brought[app]) for app, count in taken.items())
-        others = [one for one, when in lost.items() if when > view.begun - 60 and one not in view.taken]
-        stood = len(set(self._up_of(ref, state)) | {one for one, whose in view.taken.items() if whose == ref})
-        stood += len(others)
-        self.reached["a removal under an own brake"] += 1
-        if net * 100 > most * stood:
-            raise Violation("own brake", f"{net} of {stood} of {named(ref)} went in one pass, more than {most} %")
 
     # --- Gates -------------------------------------------------------------------------------------------------------
 

@@ -32,11 +32,10 @@ class Evidence:
 
     def of(self, view: PassView, key: Key) -> bool:
         """Whether there may be evidence for what the pass removed."""
-        ref = view.taken[key]
         slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
-        return (
-            self._truth.world.drains
-            or ref in self._wished
-            or self._until.get(ref, -1.0) >= view.specs
-            or self._truth.terminated_since(key, slices)
-        )
+        return self.asked_for(view, key) or self._truth.terminated_since(key, slices)
+
+    def asked_for(self, view: PassView, key: Key) -> bool:
+        """Whether a person may have asked for it: by a drain, a limit or a deletion."""
+        ref = view.taken[key]
+        return self._truth.world.drains or ref in self._wished or self._until.get(ref, -1.0) >= view.specs

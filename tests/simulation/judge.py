@@ -312,10 +312,6 @@ class Judge:
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])
-        released = self.losses.released(view, key)
-        self.conduct.judge_own_brake(
-            view, ref, now, self.limits.lost_up, released=released, no_loss=self.losses.is_no_loss
-        )
 
     def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
         """Since when it must not be removed. If its syncer is not served, it stays as long as its pod, unless another

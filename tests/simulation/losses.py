@@ -3,9 +3,8 @@
 emptied     on no server an app of ours loses its last instance while an instance to be added is missing; nor does a
             syncer while one of its pods should move to another name. A limit adds none if instances that a person put
             out of service have all its places
-brake       without a person's wish, no pass removes the last UP instance that may serve of more than one app and 5 % of
-            them; by deletions, not of more than ten apps and 20 % of them; nor, without deletions, all UP instances,
-            unless another pass saw before that their pods are dead
+brake       no pass removes the last UP instance that may serve of more than one app and 5 % of them, unless a person
+            asked for it by a drain or a limit; by deletions, not of more than ten apps and 20 % of them
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .crowds import FLOOR
-from .truth import Ref, Since
+from .truth import Since
 from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
 from .world import Key, is_shelf
 
@@ -62,8 +61,6 @@ class Losses:
             self._judge_moved(view, key, ups_now)
         if len(view.taken) + len(view.gave_way) > FLOOR:
             self._judge_size(view)
-        if view.taken and ups_before and not ups_now and not view.gave_way and not self._gone_elsewhere(now, None):
-            self._judge_all_gone(view)
 
     def _judge_size(self, view: PassView) -> None:
         judge = self._judge
@@ -116,10 +113,10 @@ class Losses:
         """Whether another server lacks it already. Only the server where it went first is judged."""
         return sum(is_up(state.get(key)) for state in self._judge.known) < len(self._judge.known) - 1
 
-    def _gone_elsewhere(self, now: State, app: str | None) -> bool:
-        """Whether another server has no UP instance of the app, or of any app, already."""
+    def _gone_elsewhere(self, now: State, app: str) -> bool:
+        """Whether another server has no UP instance of the app already."""
         return any(
-            not any(is_up(state[key]) and app in (None, key.app) for key in self._judge.ours_of(state))
+            not any(is_up(state[key]) and key.app == app for key in self._judge.ours_of(state))
             for state in self._judge.known
             if state is not now
         )
@@ -169,8 +166,12 @@ class Losses:
             self._judge.reached["an app of dead pods that went to nothing"] += 1
             return
         apps = len(left | {key.app for key in view.taken} | {app})
-        deleted = bool(lost) and all(self._judge.evidence.deleted(view, view.taken[key]) for key in lost)
-        if deleted:
+        evidence = self._judge.evidence
+        deleted = any(evidence.deleted(view, view.taken[key]) for key in lost)
+        if lost and all(evidence.asked_for(view, key) for key in lost):
+            if not deleted:
+                self._judge.reached["an app that went to nothing by a drain or a limit"] += 1
+                return
             view.emptied_by_deletion.add(app)
             count = len(view.emptied_by_deletion)
             if count > 1:
@@ -181,21 +182,6 @@ class Losses:
         view.emptied.add(app)
         if len(view.emptied) > 1 and len(view.emptied) * 20 > apps:
             raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
-
-    def _judge_all_gone(self, view: PassView) -> None:
-        """Judges that this pass left no UP instance of ours."""
-        others = any(
-            when > view.begun - _LIST_IS_OLD and key not in view.taken
-            for key, when in self._judge.limits.lost_up.items()
-        )
-        wished = all(self._is_wished(view, key, ref) for key, ref in view.taken.items())
-        if not others and not wished:
-            raise Violation("brake", f"one pass took all that was UP: {', '.join(map(str, sorted(view.taken)))}")
-
-    def _is_wished(self, view: PassView, key: Key, ref: Ref) -> bool:
-        syncer = self._judge.truth.syncers.get(ref)
-        wished = is_shelf(ref[1]) or (syncer is not None and syncer.deleting)
-        return wished or self.released(view, key) or self.is_no_loss(view, key)
 
     def released(self, view: PassView, key: Key) -> bool:
         """Whether a person may have released this removal."""

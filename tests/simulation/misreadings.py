@@ -244,11 +244,6 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),),
         ),
         Defect(
-            name="maxRemovalPercent is not read",
-            about="own brakes",
-            patches=_misread(lambda spec: msgspec.structs.replace(spec, max_removal_percent=None)),
-        ),
-        Defect(
             name="a Service without a ready endpoint is UP",
             about="services",
             patches=((_Behind, "serves", lambda self, service, place: True),),

@@ -25,11 +25,15 @@ _LOSS_OF = loss_of
 
 
 def _of_any_size(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    return _TOO_MUCH(scales, removals, replace(limits, loss_percent=100, loss_ceiling=10**9))
+    return _TOO_MUCH(scales, removals, replace(limits, loss_percent=100))
 
 
 def _of_any_app(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
     return _TOO_MUCH(scales, removals, replace(limits, app_loss_floor=10**9))
+
+
+def _any_number_of_apps(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, removals, replace(limits, apps_floor=10**9))
 
 
 def _any_deletion(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
@@ -49,7 +53,7 @@ def _nothing_waits(*weighed: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _at_the_first_look(removals: Collection[Removal], brake: Any) -> frozenset[InstanceKey]:
+def _at_the_first_look(removals: Collection[Removal], brake: Any, **how: bool) -> frozenset[InstanceKey]:
     return frozenset(one.key for one in removals)
 
 
@@ -78,9 +82,9 @@ def misweighings() -> tuple[Defect, ...]:
     wrong: Callable[..., Any] = _nothing
     return (
         Defect(
-            name="all that we own may go",
-            about="held",
-            patches=((braking, "renamed", lambda removals, plan: True),),
+            name="any number of apps may go to nothing",
+            about="teams",
+            patches=((braking, "too_much", _any_number_of_apps),),
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
         Defect(name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)),

@@ -13,7 +13,8 @@ from .view import PassView, Violation
 _SETTLED = 60.0
 """Seconds after which all writes have arrived: as old as Eureka's lists may be, and more than the 20 s to a second
 look."""
-_GOOD_PASSES = 2
+_GOOD_PASSES = 3
+"""Passes after which a status no longer tells of an outage: the third may write that."""
 
 
 class Steady:

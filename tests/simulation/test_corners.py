@@ -27,7 +27,6 @@ GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
 UPSERTING = Asked(policy=UPSERT_ONLY)
-HOLDING = Asked(max_removal_percent=0)
 LEAVING_ONE_TO_EXPIRE = (
     *setting("rating", "cart"),
     e.SyncerApplied(at=0, name="rating", app="rating", asked=UPSERTING),
@@ -320,17 +319,6 @@ CORNERS: dict[str, Story] = {
             )
         ),
         ends=150,
-    ),
-    "a syncer gets new metadata while its instance is held that is to give way": replace(
-        plain(
-            (
-                *setting("rating", "cart"),
-                e.SyncerApplied(at=0, name="rating", app="rating", asked=HOLDING),
-                e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
-                e.SyncerApplied(at=75, name="rating", app="rating", asked=replace(HOLDING, version="2")),
-            )
-        ),
-        ends=110,
     ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (

@@ -44,8 +44,6 @@ def _with(chance: random.Random, asked: Asked) -> Asked:
             return replace(asked, terminating="KeepWhileServing")
         case "on_duplicate":
             return replace(asked, on_duplicate="Warn")
-        case "max_removal_percent":
-            return replace(asked, max_removal_percent=chance.choice((0, 30, 50, 60)))
         case "mode":
             return replace(asked, mode="service")
     return replace(asked, version=str(chance.randint(0, 2)))
@@ -53,7 +51,7 @@ def _with(chance: random.Random, asked: Asked) -> Asked:
 
 _FIELDS = (
     *("limit", "limit", "limit", "policy", "policy", "suspend", "suspend"),
-    *("not_ready", "terminating", "on_duplicate", "max_removal_percent", "mode", "version"),
+    *("not_ready", "terminating", "on_duplicate", "mode", "version"),
 )
 
 
@@ -237,17 +235,6 @@ def _abandoned(here: Stretch) -> list[e.Event]:
     return found
 
 
-def _own_brakes(here: Stretch) -> list[e.Event]:
-    """A syncer with a brake of its own, whose pods turn unready one after the other or at once."""
-    app, at = here.app(), here.time(before=10)
-    asked = Asked(max_removal_percent=here.chance.choice((0, 30, 50, 60)))
-    turns = [
-        e.PodTurns(at=round(at + here.chance.choice((0.0, 0.0, 12.0)), 1), app=app, number=n, ready=False)
-        for n in range(here.chance.randint(1, 3))
-    ]
-    return [*here.pods(app, 0.0), e.SyncerApplied(at=0.5, name=app, app=app, asked=asked), *turns]
-
-
 def _last_breaths(here: Stretch) -> list[e.Event]:
     """Pods that serve until their end, because their syncer asks for that."""
     app = here.app()
@@ -280,7 +267,6 @@ THEMES: Mapping[str, Callable[[Stretch], list[e.Event]]] = {
     "gates": _gates,
     "duplicates": _duplicates,
     "abandoned": _abandoned,
-    "own brakes": _own_brakes,
     "last breaths": _last_breaths,
     "services": _services,
 }

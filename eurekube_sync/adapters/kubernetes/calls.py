@@ -152,8 +152,10 @@ class Calls:
     def read_object(self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
         """Return what `read` makes of the answer's body; `absent` for a 404."""
         answer = self.read_one(path)
-        if isinstance(answer, Unknown):
-            return answer
+        return answer if isinstance(answer, Unknown) else self.object_in(answer, read, what, absent=absent)
+
+    def object_in(self, answer: Answer, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
+        """Return what `read` makes of this answer's body; `absent` for a 404."""
         try:
             return absent if answer.status == 404 else Complete(data=read(answer.body))
         except UNREADABLE as error:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from msgspec.json import Decoder
 
+from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import calls, objects, syncers
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Kind
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
@@ -72,6 +73,7 @@ class KubernetesCluster:
     ) -> None:
         bounds = limit or TimeLimit(clock)
         self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
+        self._clock = clock
         self._endpoints_source = endpoints_source
         self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}  # version with our finalizer, by UID and listed version
@@ -166,8 +168,11 @@ class KubernetesCluster:
         return Complete(data=(found.data.read(),))
 
     def crd_live(self) -> Source[float]:
-        what = "the CustomResourceDefinition"
-        found = self._calls.read_object(DEFINITION, _DEFINITION.decode, what, absent=CRD_MISSING)
+        what, begun = "the CustomResourceDefinition", self._clock.now()
+        answer = self._calls.read_one(DEFINITION)
+        if isinstance(answer, Unknown):
+            return answer
+        found = self._calls.object_in(answer, _DEFINITION.decode, what, absent=CRD_MISSING)
         if isinstance(found, Unknown):
             return found
         if found.data.terminating:
@@ -176,7 +181,13 @@ class KubernetesCluster:
         created = found.data.metadata.creation_timestamp
         if created is None:
             return calls.unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
-        return Complete(data=objects.seconds(created))
+        # Instances have times of our clock. If it is ahead of the server's, they look younger than they are, and so
+        # must the CRD. If the server does not tell its time, everything counts as older than the CRD.
+        apart = ahead(answer.date, begun, self._clock.now())
+        if apart is None:
+            return Complete(data=self._clock.now())
+        later = 1 - apart if apart < 0 else 0.0  # the header has whole seconds
+        return Complete(data=objects.seconds(created) + later)
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """Return whether the API knows the Namespace. The Role that we ship does not allow this; a person's may."""

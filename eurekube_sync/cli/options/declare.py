@@ -193,7 +193,6 @@ HELP: Mapping[str, str] = {
     "terminating pod, do not count.",
     "--brake-count": "--brake-percent holds nothing of all our instances if at most this number would be removed, and "
     "nothing of one app if at most this number of its instances would be removed.",
-    "--brake-ceiling": "Hold removals of more than this number of UP instances, whatever their percentage.",
     "--brake-apps-percent": "Hold removals if two or more apps would have no UP instance left, and these are more "
     "than this percentage of our apps.",
     "--listen": "Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "

@@ -73,12 +73,11 @@ kept_lease_option = _lease_duration(
 )
 
 
-def _limits(brake_percent: float, brake_count: float, brake_ceiling: float, brake_apps_percent: float) -> BrakeLimits:
+def _limits(brake_percent: float, brake_count: float, brake_apps_percent: float) -> BrakeLimits:
     return BrakeLimits(
         loss_percent=brake_percent,
         loss_floor=brake_count,
         app_loss_floor=brake_count,
-        loss_ceiling=brake_ceiling,
         apps_percent=brake_apps_percent,
     )
 
@@ -88,7 +87,6 @@ brake_options = group(
     _limits,
     option("--brake-percent", variable=False, type=PERCENT, default=_LIMITS.loss_percent),
     option("--brake-count", variable=False, type=click.IntRange(0), default=_LIMITS.loss_floor),
-    option("--brake-ceiling", variable=False, type=click.IntRange(0), default=_LIMITS.loss_ceiling),
     option("--brake-apps-percent", variable=False, type=PERCENT, default=_LIMITS.apps_percent),
     section=Section.BRAKE,
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from email.utils import formatdate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,6 +72,12 @@ class EmbeddedKubernetes:
         return {}
 
     def handle(self, request: Request) -> Response:
+        """Answer one request, with the time of this server."""
+        response = self._handled(request)
+        date = formatdate(self._now(), usegmt=True)
+        return replace(response, headers={"Date": date, **response.headers})
+
+    def _handled(self, request: Request) -> Response:
         with self._changed:
             before = self.objects.store.revision
             try:

@@ -92,6 +92,25 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert weigh(plan, stands, LIMITS, pods=pods).held is None
 
 
+def test_a_look_at_unready_pods_is_no_look_at_dead_ones() -> None:
+    """All pods of two apps are unready, and held. Then the list lacks them, as after a restored etcd,
+    and so many dead pods wait for a look of their own. A look at dead pods counts for both."""
+    two = [*(down(n, app="a") for n in range(12)), *(down(n, app="b") for n in range(12, 24))]
+    stands = observed(*(stored(instance(n, app="a" if n < 12 else "b")) for n in range(24)))
+    first = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(*range(24)))
+    assert holds(first) == [(HoldReason.TOO_MANY_REMOVALS, 24)]
+    assert first.held is not None
+    seen = {sighting: 20.0 for hold in first.held.awaited for sighting in hold.sightings}
+    assert {syncer for syncer, _ in seen} == {REF}
+    second = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=seen)
+    assert holds(second) == [(HoldReason.AWAITING_CONFIRMATION, 24)]
+    assert weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=later(second)).held is None
+    one = sorted_plan(two[:12])
+    dead_before = weigh(one, stands, SECOND_LOOK, pods=alive(*range(12, 24)))
+    assert holds(dead_before) == [(HoldReason.AWAITING_CONFIRMATION, 12)]
+    assert weigh(one, stands, SECOND_LOOK, seen=later(dead_before), pods=alive(*range(12, 24))).held is None
+
+
 def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
     """From 40 to 5 instances, no pass saw the pods terminate, but the list lacks them. From 10 to 5, the removals are
     done at once."""
@@ -139,23 +158,6 @@ def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
     plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
     braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
-
-
-def test_all_our_instances_are_removed_when_their_pods_are_confirmed_dead() -> None:
-    """The only app was scaled to 0."""
-    plan = sorted_plan([cancel(0, grounds=Grounds.TERMINATING)])
-    first = weigh(plan, apps("rating"), SECOND_LOOK, pods=alive())
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 1)]
-    assert weigh(plan, apps("rating"), SECOND_LOOK, pods=alive(), seen=later(first)).held is None
-
-
-def test_a_syncers_own_limit_does_not_hold_confirmed_dead_pods() -> None:
-    """The limit is half of the syncer's instances, and three of four pods are dead."""
-    stands = observed(*(stored(instance(number)) for number in range(4)))
-    plan = sorted_plan([cancel(number) for number in range(3)])
-    first = weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50})
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 3)]
-    assert weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50}, seen=later(first)).held is None
 
 
 def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:

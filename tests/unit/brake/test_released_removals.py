@@ -1,4 +1,4 @@
-"""Whole passes with held removals: by a confirmation, by a syncer's own limit, or until a person approves."""
+"""Whole passes with held removals: by a confirmation, or until a person approves."""
 
 from __future__ import annotations
 
@@ -272,9 +272,9 @@ def test_a_condition_of_the_future_is_written_anew(world: FakeWorld) -> None:
     assert standing(world) == "DOWN"
 
 
-def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorld) -> None:
-    """All removals were held for ten minutes. When the other app is back, this app's last instance still waits its 20
-    s."""
+def test_a_hold_of_another_kind_counts_as_the_first_look(world: FakeWorld) -> None:
+    """All removals were held for ten minutes. When the other app is back, this app was seen unready
+    by eleven passes."""
     web(world, False)
     world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
     for _ in range(10):
@@ -283,17 +283,8 @@ def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorl
     assert held(world) == ("True", "TooManyRemovals")
     world.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
     world.run()
-    assert (standing(world), held(world)) == ("UP", ("True", "AwaitingConfirmation"))
-    world.later(10)
-    world.run()
-    assert standing(world) == "UP"
-    world.later(11)
-    world.run()
     assert standing(world) == "DOWN"
-    told = [
-        event.reason for event in world.cluster.events if event.syncer == WEB and event.key.startswith("RemovalHeld")
-    ]
-    assert told == ["TooManyRemovals", "AwaitingConfirmation", "NothingHeld"]
+    assert told(world) == ["TooManyRemovals", "NothingHeld"]
 
 
 def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: FakeWorld) -> None:
@@ -335,26 +326,6 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
     world.run()
     assert "SLOW 10.0.0.119:8080" in world.statuses()
     assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
-
-
-def test_removals_over_a_syncers_own_limit_wait_for_a_person(world: FakeWorld) -> None:
-    """Two of three pods become unready. The syncer's own limit holds them without an end. Other syncers are not
-    affected."""
-    world.cluster.apply(syncer("other", selector={"app": "other"}, maxRemovalPercent=50))
-    world.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
-    other = SyncerRef(NS, "other")
-    for _ in range(3):
-        report = world.run()
-        assert held(world, other) == ("True", "MaxRemovalPercent")
-        world.later(60)
-    assert "rating/other would lose 2 of its 3 UP instances, more than its maxRemovalPercent of 50 %" in said(
-        world, other
-    )
-    assert held(world) == ("False", "NothingHeld")
-    assert list(world.statuses().values()).count("UP") == 4
-    assert report.held is not None
-    assert single(world.run(approved=report.held.plan_id)) is ExitCode.OK
-    assert list(world.statuses().values()).count("DOWN") == 2
 
 
 def saved(report: PassReport) -> SavedDryRun:
@@ -439,7 +410,7 @@ def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> 
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
     assert report.held is not None
-    assert report.held.reason == "this installation would lose all that it has: 3 UP instances"
+    assert report.held.reason.startswith("app OTHER would have no UP instance left")
     assert {one.syncer for one in report.held.removals} == {SyncerRef(NS, "other")}
 
 

@@ -177,7 +177,7 @@ def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[
         for result in ended_as
         for one in renewals[1:]
     ]
-    left = removals_left(plan, desired(), stands, ended, Brake(limits=LIMITS, syncer_limits={REF: 30}))
+    left = removals_left(plan, desired(), stands, ended, Brake(limits=replace(LIMITS, loss_floor=0)))
     assert (left.held is not None) is (ended_as[-1] is Result.GONE)
 
 

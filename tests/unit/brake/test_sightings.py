@@ -134,7 +134,7 @@ def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool
 def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
     """Neither is remembered as a whole removal of a syncer."""
     memory = Sightings()
-    sizes = replace(held(A), holds=tuple(replace(one, mark="") for one in held(A).holds))
+    sizes = held_of(replace(hold, mark="") for hold in held(A).holds)
     for one in (held(A, syncer=None), sizes):
         memory.note(one, {}, monotonic=100)
         assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}

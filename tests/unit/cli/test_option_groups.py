@@ -57,6 +57,6 @@ def test_one_number_counts_for_all_and_for_each_app() -> None:
         return brake
 
     assert braked.main([], standalone_mode=False) == BrakeLimits()
-    given = ["--brake-percent=5", "--brake-count=3", "--brake-ceiling=9", "--brake-apps-percent=2"]
-    expected = BrakeLimits(loss_percent=5, loss_floor=3, app_loss_floor=3, loss_ceiling=9, apps_percent=2)
+    given = ["--brake-percent=5", "--brake-count=3", "--brake-apps-percent=2"]
+    expected = BrakeLimits(loss_percent=5, loss_floor=3, app_loss_floor=3, apps_percent=2)
     assert braked.main(given, standalone_mode=False) == expected

@@ -103,13 +103,34 @@ def test_an_instance_written_after_the_new_crd_is_an_orphan_as_usual(written: st
     create(world, *APPS)
     if written == "after":
         world.registry.held[key(5, app="e")] = replace(
-            world.registry.held[key(5, app="e")], last_dirty_timestamp=int(world.clock.now() * 1000)
+            world.registry.held[key(5, app="e")],
+            last_dirty_timestamp=int(world.clock.now() * 1000),
+            registered=int(world.clock.now() * 1000),
         )
     del world.cluster.syncers[SyncerRef(NS, "e")]  # somebody removed its finalizer by hand
     for _ in range(3):
         world.run()
         world.later(15)
     assert ("e" in standing(world)) is (written == "before")
+
+
+@pytest.mark.parametrize("wrong", ["ours", "Eureka's"])
+def test_a_clock_that_was_ahead_makes_no_instance_younger_than_the_crd(wrong: str) -> None:
+    """One clock was ten minutes ahead when the instances were written, and is right again. The CRD
+    was installed again within that time."""
+    world = installed_anew(after=300)
+    for instance in list(world.registry.held.values()):
+        if wrong == "ours":
+            instance = replace(instance, last_dirty_timestamp=instance.last_dirty_timestamp + 600_000)
+        else:
+            instance = replace(instance, registered=instance.registered + 600_000)
+        world.registry.put(instance)
+    for _ in range(3):
+        report = world.run()
+        assert report.held is not None
+        assert {hold.reason for hold in report.held.holds} == {HoldReason.CRD_INSTALLED}
+        assert standing(world) == set(APPS)
+        world.later(30)
 
 
 def test_an_out_of_service_instance_stays_so_until_its_syncer_is_back() -> None:

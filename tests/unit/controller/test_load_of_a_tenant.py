@@ -45,7 +45,7 @@ def world_of(*things: Any, batch: int | None) -> FakeWorld:
     """Two pods of the other tenant and the busy tenant's objects are registered. The brake is off."""
     world = FakeWorld()
     world.registry.batch_size = batch
-    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6, confirm_after=0)
     world.cluster.apply(
         service("pay", labels={"app": "pay"}, namespace=BANK),
         syncer("pay", namespace=BANK, selector={"app": "pay"}),

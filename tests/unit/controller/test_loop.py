@@ -124,7 +124,7 @@ def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
             return super().__call__()
 
     with caplog.at_level(logging.INFO):
-        loop(Outage(world), Schedule(passes=6))
+        loop(Outage(world), Schedule(passes=7))
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", OUTAGE.message),
         ("INFO", "Eureka can be read again, after 1m30s"),

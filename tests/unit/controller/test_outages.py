@@ -57,6 +57,7 @@ def test_an_outage_of_eureka_is_reported_when_it_begins_and_ends(watched: Watche
     watched.world.registry.unreadable = AWAY
     assert watched.passes(5) == [f"+ {EUREKA}"]
     watched.world.registry.unreadable = None
+    assert watched.passes(2) == []
     assert watched.passes(2) == ["- Eureka can be read again, after 2m30s"]
 
 
@@ -69,7 +70,7 @@ def test_another_text_is_the_same_outage_and_another_cause_is_a_new_one(watched:
     watched.world.registry.unreadable = Unknown(cause=Cause.DENIED, message="Eureka refuses this user.")
     assert watched.passes() == ["+ Eureka refuses this user."]
     watched.world.registry.unreadable = None
-    assert watched.passes() == ["- Eureka can be read again, after 2m"]
+    assert watched.passes(3) == ["- Eureka can be read again, after 2m"]
 
 
 def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
@@ -79,9 +80,9 @@ def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
     watched.world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
     assert watched.passes(2) == ["+ Kubernetes API: the connection was refused"]
     watched.world.cluster.uid = Complete(data="11111111-2222-3333-4444-555555555555")
-    assert watched.passes() == ["- the Kubernetes API can be read again, after 1m"]
+    assert watched.passes(3) == ["- the Kubernetes API can be read again, after 1m"]
     watched.world.cluster.unknown.clear()
-    assert watched.passes() == ["- Services: the reported trouble is over, after 2m30s"]
+    assert watched.passes(3) == ["- Services: the reported trouble is over, after 3m30s"]
 
 
 @pytest.mark.parametrize("other", ["other", "0ther"])
@@ -105,7 +106,11 @@ def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
     ]
     world.registry.refuse.clear()
     world.renewals = RenewalLedger(period=1000, slack=0)
-    assert watched.passes() == ["- writes to Eureka work again, after 1m"]
+    assert watched.passes(3) == []
+    world.renewals = RenewalLedger(period=0, slack=0)
+    assert watched.passes(3) == ["- writes to Eureka work again, after 1m"]
+    world.renewals = RenewalLedger(period=1000, slack=0)
+    assert watched.passes() == []
     for number in (1, 2):
         world.registry.refuse[key(number)] = RegistryUnavailable("no answer in time")
     assert watched.passes() == [], "nothing was due"
@@ -125,7 +130,7 @@ def test_a_status_that_cannot_be_written_is_an_outage(watched: Watched, error: E
         return replace(report, cluster_errors=(error,))  # type: ignore[arg-type]
 
     assert watched.passes(2, failing) == [f"+ Kubernetes: {error}"]
-    assert watched.passes() == ["- writes to Kubernetes work again, after 1m"]
+    assert watched.passes(3) == ["- writes to Kubernetes work again, after 1m"]
 
 
 def test_a_conflict_is_no_outage(watched: Watched) -> None:
@@ -142,7 +147,7 @@ def test_an_owner_clash_is_reported(watched: Watched) -> None:
 
     (told,) = watched.passes(3, clash)
     assert told.startswith("+ owner clash: the cluster with UID another uses the same --owner")
-    assert watched.passes() == ["- no owner clash any more, after 1m30s"]
+    assert watched.passes(3) == ["- no owner clash any more, after 1m30s"]
 
     def doubled(report: PassReport) -> PassReport:
         other = OtherOwner(name="typo", ours="prod", registered=2, twice=0, stops_us=True)
@@ -150,4 +155,4 @@ def test_an_owner_clash_is_reported(watched: Watched) -> None:
 
     (told,) = watched.passes(3, doubled)
     assert told.startswith("+ owner clash: 2 instances of this cluster are registered under owner typo")
-    assert watched.passes() == ["- no owner clash any more, after 1m30s"]
+    assert watched.passes(3) == ["- no owner clash any more, after 1m30s"]

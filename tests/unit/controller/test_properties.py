@@ -23,7 +23,7 @@ from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, STATUSES, Scene
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
-NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
+NO_BRAKE = BrakeLimits(loss_percent=100, apps_floor=10**6)
 
 
 def claims_of(scenery: Scenery) -> Desired:

@@ -13,7 +13,7 @@ from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.errors import RegistryDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import Port
-from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import PodRef, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
@@ -457,19 +457,22 @@ def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
 
 
 def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
-    """All pods disappear at once. The removals are held and renewed, with one plan id in each pass, until a person
-    approves."""
+    """The pods of two apps disappear at once, and live. The removals are held and renewed, with one plan id in each
+    pass, until a person approves."""
     world = article()
+    add_app(world, "web", 7)
     world.run()
+    world.cluster.pods[NS] = tuple(PodRef(f"rating-{n}", f"uid-of-rating-{n}") for n in (1, 2, 7))
     pods(world)
+    world.cluster.apply(piece(service="web"))
     ids = set()
     for _ in range(3):
         world.later(40)
         report = world.run()
         assert report.held is not None
         ids.add(report.held.plan_id)
-        assert ours(world) == {A: "UP", B: "UP"}
-        assert world.wire.verbs().count("renew") == 2
+        assert ours(world) == {A: "UP", B: "UP", "WEB 10.0.0.7:8080": "UP"}
+        assert world.wire.verbs().count("renew") == 3
     (plan_id,) = ids
     status = world.cluster.syncers[REF].status
     assert status is not None

@@ -445,15 +445,29 @@ def test_all_that_drains_a_pod_is_marked() -> None:
     assert up_and_down(world)[0] == "DOWN"
 
 
-def test_the_brake_takes_a_drain_as_evidence_and_still_counts_it() -> None:
-    """A drain is exempt from the share of all instances, which an unready pod is not. It is not exempt from the highest
-    number."""
-    world = on_two_nodes()
-    world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
-    drain(world, nodes=("node-a", "node-b"))
-    assert world.run().held is not None
-    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+@pytest.mark.parametrize("how", ["service", "pods", "nodes"])
+def test_a_person_drains_the_only_app(how: str) -> None:
+    """It is all that we own, and a person asked for it, so nothing is held. An unready app waits."""
+    world = FakeWorld()
+    world.drains = ALL
+    world.cluster.apply(service(), on_nodes(), syncer())
     drain(world)
+    world.run()
+    match how:
+        case "service":
+            world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
+        case "pods":
+            drain(world, pods=(1, 2))
+        case _:
+            drain(world, nodes=("node-a", "node-b"))
+    assert world.run().held is None
+    assert up_and_down(world) == ("DOWN", "DOWN")
+
+
+def test_the_brake_takes_a_drain_as_evidence() -> None:
+    """A drain is exempt from the share of all instances, which an unready pod is not."""
+    world = on_two_nodes()
+    world.brake = BrakeLimits(loss_percent=10, loss_floor=0)
     world.cluster.apply(on_nodes(1, 2, ready=(2,)))
     assert world.run().held is not None
     assert up_and_down(world) == ("UP", "UP")

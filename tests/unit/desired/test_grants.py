@@ -23,7 +23,7 @@ def world_of(annotations: Mapping[str, str], *slices: Any, made: Service | None 
     """A syncer of two pods in a Namespace with these annotations. The operator requires grants."""
     world = FakeWorld()
     world.scope = GRANTED
-    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6, confirm_after=0)
     world.cluster.annotations[NS] = annotations
     world.cluster.apply(made or service(), syncer(**spec), *(slices or (piece(endpoint(1), endpoint(2)),)))
     return world

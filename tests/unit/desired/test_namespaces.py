@@ -38,7 +38,7 @@ def world() -> FakeWorld:
     """Services and pods in `shop`, a syncer in `rating`, and an operator who allows it."""
     world = FakeWorld()
     world.scope = ALLOWED
-    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6)
     world.cluster.apply(ACROSS, service(namespace=SHOP), piece(endpoint(1), endpoint(2), namespace=SHOP))
     return world
 

@@ -24,7 +24,7 @@ from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, Scenery, sceneries
 
 TEAM_A, TEAM_B = parse_selector("team=a"), parse_selector("team=b")
-NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
+NO_BRAKE = BrakeLimits(loss_percent=100, apps_floor=10**6)
 
 
 def labelled(one: SyncerObject, **labels: str) -> SyncerObject:

@@ -103,7 +103,6 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
         ({"selector": {"matchExpressions": [None]}}, "spec.selector.matchExpressions[0] must be a mapping, not null"),
         ({"suspend": "yes"}, 'spec.suspend must be true or false, not "yes", which is a string'),
         ({"port": 80.5}, "spec.port must be a whole number or a string, not 80.5"),
-        ({"maxRemovalPercent": 12.5}, "spec.maxRemovalPercent must be a whole number, not 12.5"),
         ({"paths": {"managementPort": 8081.5}}, "spec.paths.managementPort must be a whole number, not 8081.5"),
         ({"port": [80]}, "spec.port must be a whole number or a string, not [80]"),
         ({"notReady": "Perhaps"}, 'spec.notReady must be Cancel or Down, not "Perhaps"'),
@@ -383,18 +382,3 @@ def test_the_address_of_a_service_is_set_or_follows_from_its_type() -> None:
     assert (spec.secure_port, spec.service.hostname) == ("https", None)
     assert parse(syncer(mode="service", service={"hostname": "a.b"})).service.hostname == "a.b"
     assert parse(syncer(mode="service", service={"address": "NodePort"})).service.address == "NodePort"
-
-
-@pytest.mark.parametrize(("given", "expected"), [(None, None), (0, 0), (50, 50), (100.0, 100)])
-def test_a_syncers_own_removal_limit_is_a_whole_number_of_percent(given: float | None, expected: int | None) -> None:
-    """For the API server 100.0 is 100, and it stores the value as it came."""
-    assert parse(syncer(maxRemovalPercent=given)).max_removal_percent == expected
-
-
-@pytest.mark.parametrize("given", [-1, 101])
-def test_another_removal_limit_is_refused(given: int) -> None:
-    """An older CRD may have let it in."""
-    assert refused(maxRemovalPercent=given) == (
-        "InvalidSpec",
-        f"spec.maxRemovalPercent: {given!r} is not a whole number in 0..100",
-    )

@@ -37,7 +37,7 @@ OLD = 1.0
 def bank() -> FakeWorld:
     """Three registered, ready pods of one namespace. The brake is off, so it does not keep them."""
     world = FakeWorld()
-    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6, confirm_after=0)
     world.cluster.apply(service(namespace=BANK), pods(*PODS), syncer(namespace=BANK))
     world.run()
     assert standing(world, BANK) == set(PODS)
@@ -269,7 +269,7 @@ WRITTEN = {
 def serving(found: Service, kind: str, *rest: Any, **spec: Any) -> FakeWorld:
     """A world in which that Service is the instance."""
     world = FakeWorld()
-    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6, confirm_after=0)
     world.cluster.nodes = Complete(data=(Node(name="n", internal=("10.0.0.1",)),))
     asked = syncer(namespace=BANK, mode="service", service={"address": kind}, **spec)
     world.cluster.apply(found, piece(endpoint(50), namespace=BANK), asked, *rest)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.status import Recoveries
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
@@ -627,6 +628,8 @@ class FakeWorld:
         """The same."""
         self.last_seen: LastSeen | None = None
         """The same."""
+        self.recoveries: Recoveries | None = None
+        """The same."""
         self.rewording: Schedule | None = None
         """By default every pass writes the latest text of a failure."""
         self.time_limit = TimeLimit(self.clock)
@@ -657,6 +660,7 @@ class FakeWorld:
                 own_writes=self.own_writes or OwnWrites(seconds=0),
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
+                recoveries=self.recoveries or Recoveries(),
                 rewording=self.rewording or _Always(1),
             ),
             time_limit=self.time_limit,

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from tests.unit.adapters.kubernetes.world import World, answer
+from tests.unit.adapters.kubernetes.world import START, CountingClock, Half, World, answer
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 EMPTY = {"kind": "ServiceList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
@@ -270,10 +271,26 @@ def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
 
 def test_a_crd_says_when_it_was_created(world: World) -> None:
     """The time is in Unix seconds. An API server never sends a CRD without it."""
-    scripted(world, answer(200, {"metadata": {"name": "x", "creationTimestamp": "2026-01-02T03:04:05Z"}}))
+    crd = {"metadata": {"name": "x", "creationTimestamp": "2026-01-02T03:04:05Z"}}
+    scripted(world, answer(200, crd, Date="Fri, 02 Jan 2026 03:04:05 GMT"))
     assert world.cluster.crd_live() == Complete(data=1767323045.0)
     scripted(world, answer(200, {"metadata": {"name": "eurekasyncers.eurekube.io"}}))
     assert cause(world.cluster.crd_live()) is Cause.UNUSABLE
+
+
+@pytest.mark.parametrize(("ours", "later"), [(0, 0), (600, 600), (1, 0), (-600, 0)])
+def test_the_age_of_a_crd_is_told_by_a_clock_of_ours_that_is_ahead(world: World, ours: float, later: float) -> None:
+    """Instances have times of our clock. A clock that is behind makes them only older."""
+    clock = CountingClock(time=world.clock.now() + ours)
+    cluster = KubernetesCluster(world.connection, clock=clock, random=Half())
+    assert cluster.crd_live() == Complete(data=START + later)
+
+
+def test_a_crd_of_a_server_that_tells_no_time_counts_as_new(world: World) -> None:
+    """Then each instance is older, and none is removed as an orphan."""
+    crd = {"metadata": {"name": "x", "creationTimestamp": "2025-01-02T03:04:05Z"}}
+    scripted(world, answer(200, crd))
+    assert world.cluster.crd_live() == Complete(data=world.clock.now())
 
 
 def test_a_denied_crd_is_unknown(world: World) -> None:
