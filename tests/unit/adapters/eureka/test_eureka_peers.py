@@ -468,8 +468,10 @@ class TestGhosts:
         assert "cancel" not in pair.one.calls + pair.two.calls
 
     def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
-        """The owner is checked on each peer separately."""
+        """The owner is checked on each peer separately. The pause is longer than a replication takes; right after a
+        registration, the other peer would not be called at all."""
         pair.one.others = []
+        pair.clock.sleep(REPLICATION_SECONDS + 1)
         pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == (OURS - {key(1)}, OURS)
