@@ -260,12 +260,13 @@ def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
         piece(endpoint(7), service="ports"),
     )
 
-    def node_ports(*, drained: bool, ready: bool) -> dict[str, str]:
-        nodes = [
-            Node(name=name, internal=(f"10.1.0.{number}",), drained=drained and number == 1)
-            for number, name in enumerate(("node-a", "node-b"), 1)
-        ]
-        world.cluster.nodes = Complete(data=tuple(nodes))
+    def node_ports(*, drained: bool, ready: bool, node_a: bool = True) -> dict[str, str]:
+        world.cluster.nodes = Complete(
+            data=(
+                Node(name="node-a", internal=("10.1.0.1",), drained=drained, ready=node_a),
+                Node(name="node-b", internal=("10.1.0.2",)),
+            )
+        )
         world.cluster.apply(piece(endpoint(7, ready=ready), service="ports"))
         for _ in range(2):
             world.later(30)
@@ -276,8 +277,27 @@ def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
     assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
     assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
     assert node_ports(drained=True, ready=False) == {a: "DOWN"}
+    assert node_ports(drained=True, ready=True, node_a=False) == {a: "DOWN", b: "UP"}
     assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
     assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
+
+
+def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
+    """The Service has a ready endpoint, so that is not the reason."""
+    world = on_two_nodes()
+    address, labels = {"address": "NodePort"}, {"app": "ports"}
+    port = ServicePort(name="http", port=80, target=8080, node_port=30080)
+    world.cluster.apply(
+        syncer("ports", selector=labels, mode="service", service=address),
+        service("ports", port, labels=labels, type="NodePort"),
+        piece(endpoint(7), service="ports"),
+    )
+    nodes = [Node(name=name, internal=(host,)) for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))]
+    world.cluster.nodes = Complete(data=tuple(nodes))
+    world.run()
+    world.cluster.nodes = Complete(data=(replace(nodes[0], ready=False), nodes[1]))
+    (update,) = world.run(dry_run=True).plan.of(Update)
+    assert (update.instance.ip_addr, update.why) == ("10.1.0.1", "node node-a is not ready")
 
 
 def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 import pytest
@@ -24,7 +25,7 @@ ANOTHER_CLUSTER = "99999999-2222-3333-4444-555555555555"
 QUESTIONS = [f"{NS}/rating", f"svc/{NS}/rating", "RATING"]
 
 
-def _beside(number: int = 3, **marks: str) -> Asked:
+def _beside(marks: Mapping[str, str], number: int = 3) -> Asked:
     """Two instances of ours, and this many of a syncer of the same name with other marks, which nobody renews."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.fake.run()
@@ -44,7 +45,7 @@ ANOTHERS = [{OWNER: "east", CLUSTER: ANOTHER_CLUSTER}, {OWNER: "east"}]
 @pytest.mark.parametrize("what", QUESTIONS)
 def test_instances_of_another_owner_are_not_counted(marks: dict[str, str], what: str) -> None:
     """Two clusters with two owners may have a syncer of the same name. Their instances say nothing of ours."""
-    asked = _beside(**marks)
+    asked = _beside(marks)
     found = asked.why(what)
     assert (found.outcome, found.up, found.of) == (Outcome.REGISTERED, 2, 2)
     assert "Eureka holds 2 instances of this syncer, 2 UP" in text(found)
@@ -55,7 +56,7 @@ def test_instances_of_another_owner_are_not_counted(marks: dict[str, str], what:
 @pytest.mark.parametrize("marks", ANOTHERS)
 def test_the_rows_count_no_instances_of_another_owner(marks: dict[str, str]) -> None:
     """`status` counts as `explain` does, and the renewals of others are not those of ours."""
-    found = _beside(**marks).overview()
+    found = _beside(marks).overview()
     assert [(row.reason, row.found.up, row.found.of) for row in found.rows] == [("InSync", 2, 2)]
     assert summary(found) == "1 syncer: 1 in sync; 2 instances UP"
     assert found.renewals.oldest == 0
@@ -64,11 +65,18 @@ def test_the_rows_count_no_instances_of_another_owner(marks: dict[str, str]) -> 
 
 def test_instances_of_another_cluster_do_not_stand_in_for_ours() -> None:
     """Ours are lost, and theirs are UP."""
-    asked = _beside(2, **ANOTHERS[0])
+    asked = _beside(ANOTHERS[0], 2)
     for number in (1, 2):
         del asked.fake.registry.held[key(number)]
     found = asked.why()
     assert (found.up, broken(found).reason) == (0, "Expired")
+
+
+def test_another_owner_beside_us_does_not_explain_what_we_lack() -> None:
+    """Our owner has instances, so it is not mistaken. One pod is new."""
+    asked = _beside(ANOTHERS[1])
+    asked.fake.cluster.slices = [piece(*(endpoint(number) for number in (1, 2, 3)))]
+    assert broken(asked.why()).reason == "NotYetRegistered"
 
 
 def test_an_instance_under_our_id_may_be_anothers() -> None:
@@ -85,7 +93,7 @@ def test_an_instance_under_our_id_may_be_anothers() -> None:
 @pytest.mark.parametrize("marks", [ANOTHERS[0], {}])
 def test_a_syncer_that_is_missing_is_not_registered_by_another_cluster(marks: dict[str, str]) -> None:
     """Only our own instances of it are reported beside."""
-    asked = _beside(1, **marks)
+    asked = _beside(marks, 1)
     asked.remove()
     for number in (1, 2):
         del asked.fake.registry.held[key(number)]
@@ -96,14 +104,14 @@ def test_a_syncer_that_is_missing_is_not_registered_by_another_cluster(marks: di
 
 def test_without_a_known_cluster_the_owner_decides() -> None:
     """The UID cannot be read, so our owner's instances are counted, and not those of others."""
-    asked = _beside(**ANOTHERS[0])
+    asked = _beside(ANOTHERS[0])
     asked.fake.cluster.uid = Unknown(cause=Cause.DENIED, message="403: you may not")
     assert (asked.why().up, asked.overview().rows[0].found.up) == (2, 2)
 
 
 def test_without_a_known_owner_the_cluster_decides() -> None:
     """Two owners have instances here, so no one of them is taken for ours. Another cluster's do not count."""
-    asked = _beside(1, **{OWNER: "east"})
+    asked = _beside({OWNER: "east"}, 1)
     ours = asked.fake.registry.held[key(1)]
     for place in (1, 2, 3):
         theirs = InstanceKey("RATING", f"west:{NS}:rating:10.8.0.{place}:8080")

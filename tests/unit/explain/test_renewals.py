@@ -51,6 +51,17 @@ def test_behind_an_old_list_a_silence_is_seen_all_the_same() -> None:
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
 
+def test_one_silent_instance_is_seen_beside_others_that_are_renewed() -> None:
+    """The program renews one instance of the syncer, and cannot renew the other. The one in question is read."""
+    asked = Asked(endpoint(1), endpoint(2))
+    asked.fake.run()
+    asked.fake.later(200)
+    asked.fake.registry.renew(key(2))
+    (row,) = asked.overview().rows
+    assert (row.reason, row.found.outcome) == ("NotRenewed", Outcome.PARTLY)
+    assert row.why.startswith("nobody renewed 10.0.0.1:8080 for 3 min; ")
+
+
 def test_a_renewal_that_cannot_be_read_is_unknown() -> None:
     """It is neither in sync nor silent, and the exit code is not 0."""
     asked = _quiet()

@@ -432,6 +432,32 @@ class TestAnswers:
         assert batches is not None
         assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.CONFLICT]
 
+    def test_a_server_that_cannot_be_read_gets_no_registration(self) -> None:
+        """It lacks the instance as far as its heartbeat says, but a stranger may be there."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        assert site.renew(1) == [Batched.PARTLY]
+        site.servers[1].answers[f"/eureka/apps/{key(1).app}/{key(1).id}"] = Response(status=403)
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        assert "Register" not in site.servers[1].sent()
+
+    def test_a_registration_that_one_server_lost_is_not_done(self) -> None:
+        """It answers the registration with 200, and the heartbeat after it with 404."""
+        site = Site(2).listed()
+        real = site.servers[1].eureka.handle
+
+        def handle(request: Request) -> Response:
+            if b'"Register"' in request.body:
+                return Response(status=200, body=b'{"responseList": [{"statusCode": 200}]}')
+            return real(request)
+
+        site.servers[1].eureka.handle = handle  # type: ignore[method-assign]
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
+
     @pytest.mark.parametrize("code", [200, 403, 429, 500, 503])
     def test_an_id_is_free_only_where_each_server_answers_404(self, code: int) -> None:
         """Any other answer of one server proves nothing, and the id is read by a call of its own."""
