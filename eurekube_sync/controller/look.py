@@ -6,6 +6,7 @@ is not judged, because it weighs all namespaces. Beside the pass it reads Pods, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -61,6 +62,7 @@ class Look:
     selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
     """The selectors of the Services, by namespace."""
     readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)  # uncached, by server
+    eureka_ahead: float = 0.0  # seconds that the clock of the first server that answers is ahead of ours
 
     @property
     def reports(self) -> tuple[PassReport, ...]:
@@ -76,8 +78,35 @@ class Look:
         return found
 
     def marked(self, ref: SyncerRef) -> Sequence[ObservedInstance]:
-        """Gives the instances in Eureka with the mark of this syncer, of any owner and cluster."""
-        return self._by_syncer.get(ref, ())
+        """Gives our instances in Eureka's list that have the mark of this syncer."""
+        return [instance for instance in self._by_syncer.get(ref, ()) if self.is_ours(instance)]
+
+    def owners_beside(self, ref: SyncerRef) -> Sequence[str]:
+        """Gives the other owners in this cluster that have instances of this syncer, by name."""
+        owners = set()
+        for instance in self._by_syncer.get(ref, ()):
+            owner = instance.metadata.get(OWNER, "")
+            if owner not in ("", self.owner) and self._is_of_cluster(instance):
+                owners.add(owner)
+        return sorted(owners)
+
+    def is_ours(self, instance: ObservedInstance) -> bool:
+        """Whether owner **and** cluster match: another cluster may have a syncer of the same name. An owner or a
+        cluster that is not known matches every instance."""
+        return self.owner in ("", instance.metadata.get(OWNER)) and self._is_of_cluster(instance)
+
+    def _is_of_cluster(self, instance: ObservedInstance) -> bool:
+        return isinstance(self.identity, Unknown) or instance.metadata.get(CLUSTER) == self.identity.data
+
+    @property
+    def eureka_time(self) -> float:
+        """The time by Eureka's clock, in Unix seconds."""
+        return self.at + self.eureka_ahead
+
+    def uncached(self, key: InstanceKey) -> Sequence[Reading]:
+        """Gives what the servers that were asked hold under this key, those that answered first."""
+        answers = [readings[key] for readings in self.readings.values() if key in readings]
+        return sorted(answers, key=lambda answer: isinstance(answer, Unknown))
 
 
 def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -> Look:
@@ -123,7 +152,17 @@ def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Loo
 
 def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -> Look:
     """Adds what each Eureka server holds under these keys now."""
-    return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.world.servers.items()})
+    servers = seen.world.servers
+    readings = {address: _read(server, sorted(keys)) for address, server in servers.items()}
+    return replace(found, readings=readings, eureka_ahead=_ahead(servers.values()) if keys else 0.0)
+
+
+def _ahead(servers: Iterable[EurekaServer]) -> float:
+    """Gives by how many seconds the first clock that answers is ahead of ours; 0 if none does."""
+    for server in servers:
+        with suppress(RegistryError):
+            return server.ahead()
+    return 0.0
 
 
 def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:

@@ -14,16 +14,17 @@ from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
 from eurekube_sync.explain.missing import unselected
-from eurekube_sync.explain.registry import is_silent, last_pass_link
+from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
-from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
 
 _ORDER = list(Outcome)
+_MOST_READ = 30  # instances that are read uncached; more would be a load for Eureka
 _WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
 """Reasons whose sentence needs no details."""
 
@@ -47,6 +48,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Renewals:
+    """What uncached reads of a sample of instances show of their renewals (`renewals_to_read`)."""
+
+    oldest: float | None = None  # seconds since the oldest renewal; None if no instance was read
+    read: int = 0  # instances
+    unread: int = 0  # syncers that look old in Eureka's list and are not in the sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """All rows, and the state of the installation."""
 
@@ -54,7 +64,7 @@ class Overview:
     look: Look
     eureka: Unknown | None  # why Eureka could not be read; None if it was read
     last_pass: Link
-    oldest_lease: float | None  # seconds since the oldest renewal of all their instances; None for none, or unknown
+    renewals: Renewals
     unread: tuple[tuple[str, Unknown], ...]  # the unknown sources of Kubernetes
     unselected: tuple[str, ...]  # Services of the named namespaces that no syncer selects, as `namespace/name`
     held: int
@@ -74,23 +84,53 @@ def overview(look: Look) -> Overview:
     """Sum up a look. It needs the Pods of the namespaces of `in_need`."""
     report, rows = look.report, [*_served(look), *_others(look)]
     named = sorted(look.asked.namespaces or ())
-    ages = [
-        look.at - one.renewed
-        for row in rows
-        for one in look.marked(row.syncer.ref)
-        if one.last_renewal and one.status is not InstanceStatus.UNKNOWN
-    ]
     return Overview(
         rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=last_pass_link(look, alone=False),
-        oldest_lease=max(ages, default=None),
+        renewals=_renewals(look),
         unread=tuple(unread(report.view)),
         unselected=tuple(f"{name}/{one}" for name in named for one in unselected(look, name)),
         held=len(report.held.removals) if report.held else 0,
         conflicts=sum(one.conflict for one in report.plan.blocked),
     )
+
+
+def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
+    """Return the instances to read uncached before anything is said of renewals: for each syncer that looks as if
+    nobody renewed it, the instance that the list shows with the oldest renewal. If there are too many, those of the
+    oldest; if there is none, the oldest instance of all."""
+    oldest = _oldest_by_syncer(look)
+    suspects = [instance for instance in oldest if looks_silent(instance, look)]
+    return frozenset(instance.key for instance in (suspects or oldest[:1])[:_MOST_READ])
+
+
+def _oldest_by_syncer(look: Look) -> list[ObservedInstance]:
+    """Return the listed instance of each served syncer that has the oldest renewal, the oldest first."""
+    oldest = []
+    for ref in claims_in(look.report):
+        # Eureka renews no instance whose status is UNKNOWN.
+        listed = [i for i in look.marked(ref) if i.last_renewal and i.status is not InstanceStatus.UNKNOWN]
+        if listed:
+            oldest.append(min(listed, key=_by_renewal))
+    return sorted(oldest, key=_by_renewal)
+
+
+def _by_renewal(instance: ObservedInstance) -> tuple[float, InstanceKey]:
+    return instance.renewed, instance.key
+
+
+def _renewals(look: Look) -> Renewals:
+    ages = []
+    unread = 0
+    for instance in _oldest_by_syncer(look):
+        answers = look.uncached(instance.key)
+        if not answers:
+            unread += looks_silent(instance, look)
+        elif isinstance(answers[0], ObservedInstance):
+            ages.append(max(0.0, look.eureka_time - answers[0].renewed))
+    return Renewals(oldest=max(ages, default=None), read=len(ages), unread=unread)
 
 
 def in_need(look: Look) -> frozenset[str]:
@@ -103,11 +143,23 @@ def _served(look: Look) -> Iterator[Row]:
     report = look.report
     for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
-        renewed = not isinstance(look.listed, Unknown) and not any(is_silent(one, look.at) for one in look.marked(ref))
-        if status is not None and _in_order(claim, status, look) and renewed:
+        if status is not None and _in_order(claim, status, look) and _is_renewed(ref, look):
             yield _by_its_status(claim.syncer, status)
         elif subject := subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look):
             yield _by_its_links(claim.syncer, status, explain(subject, look))
+
+
+def _is_renewed(ref: SyncerRef, look: Look) -> bool:
+    """Whether no instance of the syncer that was read uncached looks as if nobody renewed it. What was not read counts
+    as renewed, because a list proves nothing else."""
+    if isinstance(look.listed, Unknown):
+        return False
+    for instance in look.marked(ref):
+        for answer in look.uncached(instance.key)[:1]:
+            seen = instance if isinstance(answer, Unknown) else answer
+            if seen is None or looks_silent(seen, look):
+                return False
+    return True
 
 
 def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
@@ -195,4 +247,4 @@ def code_of_overview(found: Overview) -> ExitCode:
         return of_cause(Server.KUBERNETES, found.unlisted.cause)
     if found.unread and (found.count(Outcome.UNKNOWN) or not found.rows):
         return of_cause(Server.KUBERNETES, found.unread[0][1].cause)
-    return ExitCode.OK
+    return ExitCode.INCOMPLETE if found.count(Outcome.UNKNOWN) else ExitCode.OK

@@ -10,9 +10,10 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
-from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at
+from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.ownership import CLUSTER, OWNER
+from eurekube_sync.model.kubernetes import LockRecord
+from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
@@ -26,9 +27,10 @@ RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | 
 Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
 
 
-def is_silent(one: ObservedInstance, at: float) -> bool:
-    """Whether nobody has renewed or registered an instance for long; `at` in Unix seconds."""
-    return bool(one.last_renewal) and at - one.renewed > _SILENT
+def looks_silent(instance: ObservedInstance, look: Look) -> bool:
+    """Whether an instance was not renewed for long, as far as it was seen. A renewal that a list shows did happen, but
+    the list may lack later ones (LIST_LAG), so only an uncached read proves that there were none."""
+    return bool(instance.last_renewal) and look.eureka_time - instance.renewed > _SILENT
 
 
 def lease_end(one: ObservedInstance) -> float:
@@ -42,16 +44,29 @@ def keys_to_read(subject: Subject, look: Look) -> frozenset[InstanceKey]:
 
 
 def held_by_eureka(subject: Subject, look: Look) -> Held:
-    """Return each instance as the first server with an uncached answer holds it, or else as the list shows it."""
+    """Return our instances in question that Eureka holds."""
+    return {key: one for key, one in _all_held(subject, look).items() if subject.concerns(key)}
+
+
+def _all_held(subject: Subject, look: Look) -> Held:
+    """Return our instances of the whole syncer: each as the first server with an uncached answer holds it, or else as
+    the dry pass or the list shows it."""
     if isinstance(look.listed, Unknown):
         return {}
-    found: dict[InstanceKey, ObservedInstance] = {}
-    shown = {one.key: one for one in subject.listed}
-    for key in sorted(keys_to_read(subject, look)):
-        answers = [readings[key] for readings in look.readings.values() if key in readings]
-        if one := next((one for one in answers if not isinstance(one, Unknown)), shown.get(key)):
-            found[key] = one
-    return found
+    registry, shown = subject.report.registry, look.marked(subject.ref)
+    if look.owner and isinstance(registry, Complete):
+        # The pass has read again what it would change, so right after a `run` it knows more than the list.
+        observed = registry.data
+        shown = [observed.ours[key] for key in observed.keys_by_syncer.get(subject.ref, ())]
+    found = {instance.key: instance for instance in shown}
+    for key in keys_to_read(subject, look) | found.keys():
+        answers = look.uncached(key)
+        if not answers or isinstance(answers[0], Unknown):
+            continue
+        found.pop(key, None)
+        if answers[0] is not None and look.is_ours(answers[0]):
+            found[key] = answers[0]
+    return dict(sorted(found.items()))
 
 
 def up_in(held: Held) -> int:
@@ -81,7 +96,8 @@ def _details(look: Look, held: Held) -> Iterator[str]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
         parts += [f"by the drain annotation of {_drained_by(one)}"] if DRAINED in one.metadata else []
-        parts += [f"lease {_ends(one, look)}"] if one.last_renewal else []
+        # A list may lack renewals of some minutes, so it does not show when a lease ends.
+        parts += [f"lease {_ends(one, look)}"] if one.last_renewal and _was_read(one.key, look) else []
         elsewhere = []
         for server, readings in look.readings.items() if len(look.readings) > 1 else ():
             match readings.get(key):
@@ -103,30 +119,44 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
     lacking = sorted(up - held.keys()) if look.owner or not held else []
     if lacking:
-        return _under_another_owner(held, look) or _lacking(subject, lacking)
+        return _under_another_owner(subject, look, held) or _lacking(subject, look, lacking)
     other = [one for key, one in held.items() if one.status is not InstanceStatus.UP and (key in up or not look.owner)]
     if other:
         return _with_another_status(other[0], len(other), look)
-    silent = [one for one in held.values() if is_silent(one, look.at)]
-    if not silent:
-        return None
-    ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
-    longest = span(look.at - min(one.renewed for one in silent))
-    text = f"nobody renewed {counted(len(silent), 'instance')} for {longest}; {ends}"
-    return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+    return _not_renewed([instance for instance in held.values() if looks_silent(instance, look)], look)
+
+
+def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
+    """Make a link if an uncached read shows one of these instances, which look old, as old as before. The link is
+    unknown if no server answered. Instances that nobody asked for give none."""
+    silent = [instance for instance in old if _was_read(instance.key, look)]
+    if silent:
+        first = min(silent, key=lambda instance: instance.renewed)
+        whose = f"{observed_at(first)}{and_more(len(silent))}"
+        ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
+        text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
+        return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+    for instance in old:
+        for answer in look.uncached(instance.key):
+            if isinstance(answer, Unknown):
+                text = f"whether its leases are renewed could not be looked at: {answer.message}"
+                return unseen(Part.EUREKA, text)
+    return None
+
+
+def _was_read(key: InstanceKey, look: Look) -> bool:
+    return any(not isinstance(answer, Unknown) for answer in look.uncached(key))
 
 
 def _ends(one: ObservedInstance, look: Look) -> str:
-    left = lease_end(one) - look.at
+    left = lease_end(one) - look.eureka_time
     return f"ends in {span(left)}" if left > 0 else f"ended {span(-left)} ago"
 
 
-def _under_another_owner(held: Held, look: Look) -> Link | None:
+def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | None:
     """Make a link if this cluster's instances of the syncer are registered only under another owner."""
-    cluster = look.identity.data if isinstance(look.identity, Complete) else None
-    ours = [one.metadata for one in held.values() if cluster in (None, one.metadata.get(CLUSTER))]
-    owners = sorted({one[OWNER] for one in ours if OWNER in one})
-    if not owners or look.owner in owners:
+    owners = look.owners_beside(subject.ref)
+    if held or not owners:
         return None
     text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
     cause = f"owner {owners[0]} registers it, not owner {look.owner}"
@@ -134,16 +164,44 @@ def _under_another_owner(held: Held, look: Look) -> Link | None:
     return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
 
 
-def _lacking(subject: Subject, lacking: list[InstanceKey]) -> Link:
-    status, them = subject.claim.syncer.status, one_or_more(len(lacking), "it", "them")
+def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
+    """Explain why Eureka lacks ready instances. Some are lost only if Eureka holds fewer than the last pass left there:
+    a pod that replaces another, or that came with a higher limit, is new to Eureka, whatever the number of the others.
+
+    | Eureka holds fewer than the status says | the pod became ready after the last good pass | reason |
+    |---|---|---|
+    | no | any | NotYetRegistered |
+    | yes | yes | NotYetRegistered |
+    | yes | no, or unknown | Expired |
+    """
+    status = subject.claim.syncer.status
+    if status is not None and len(_all_held(subject, look)) < status.registered:
+        lost = [key for key in lacking if not _is_newer(subject, look, key)]
+        if lost:
+            addresses = some_of([address_of(key) for key in lost])
+            text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
+            why = "no pass renewed the leases in time, or Eureka started again without its list"
+            cause = "the leases expired, or Eureka lost its list"
+            return breaks(Part.EUREKA, "Expired", text, why, cause=cause, fix=RUNS)
     addresses = some_of([address_of(key) for key in lacking])
-    if status is not None and status.up >= len(lacking) and status.observed_generation > 0:
-        text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
-        why = "no pass renewed the leases in time, or Eureka started again without its list"
-        return breaks(Part.EUREKA, "Expired", text, why, cause="the leases expired, or Eureka lost its list", fix=RUNS)
+    them = one_or_more(len(lacking), "it", "them")
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
     return breaks(Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix)
+
+
+def _is_newer(subject: Subject, look: Look, key: InstanceKey) -> bool:
+    """Whether the pod became ready after the last good pass, so that no pass could register it; False if unknown."""
+    beat = look.last_pass.found if look.last_pass else None
+    verdict = subject.verdicts.get(key)
+    if not isinstance(beat, LockRecord) or beat.good is None or not isinstance(verdict, Wanted):
+        return False
+    uid = pod_uid_of(verdict.instance)
+    for pod in read(look.pods.get(subject.namespace)):
+        ready = pod.condition("Ready")
+        if pod.uid == uid and ready is not None and ready.since is not None:
+            return ready.since > beat.good.at
+    return False
 
 
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:

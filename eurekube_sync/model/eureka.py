@@ -57,6 +57,10 @@ class LeaseTimes(NamedTuple):
 RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Eureka's self-preservation expects this interval."""
 OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)  # of our instances, by default of `--lease-duration`
+LIST_LAG = 210.0
+"""Seconds of renewals that a list may lack. A renewal invalidates no cache. So if nothing else changes, the list is
+made anew each 180 s, and readers get it at the next tick of 30 s (ResponseCacheImpl). So the age of a lease is never
+read from a list."""
 CACHE_SECONDS = 45.0  # how old a list of Eureka may be, by default of `--registry-cache`
 DEFAULT_LEASE = LeaseTimes(30, 90)  # a server's default for a lease without times (LeaseInfo)
 

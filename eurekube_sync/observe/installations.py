@@ -14,7 +14,7 @@ from shlex import quote
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.values import dataclass
@@ -75,8 +75,10 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
     theirs: dict[str, list[ObservedInstance]] = {}
     for one in _of_others(observed):
         moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # its syncer came from another class
-        # If nothing in the list is renewed any more, `silent` is small although the owner has ended.
-        ended = bool(one.last_renewal) and now - one.renewed > one.instance.lease.duration
+        # If nothing in the list is renewed any more, `silent` is small although the owner has ended. A list of a quiet
+        # registry looks the same, until it is older than any list can be.
+        unrenewed = now - one.renewed
+        ended = bool(one.last_renewal) and unrenewed > max(one.instance.lease.duration, LIST_LAG + _LATELY)
         if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
             theirs.setdefault(one.metadata[OWNER], []).append(one)
     wanted: dict[Socket, SyncerRef] = {}

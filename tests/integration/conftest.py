@@ -20,10 +20,13 @@ CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD_NAME = "eurekasyncers.eurekube.io"
 
 
+LONGEST = ("test_short_soak.py", "test_quiet_list.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the longest file, so that no worker waits long for another at the end. Its name on the command line
-    would not do this if its folder is named as well."""
-    items.sort(key=lambda item: item.path.name != "test_short_soak.py")
+    """Start with the longest files, so that no worker waits long for another at the end. Their names on the command
+    line would not do this if their folder is named as well."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture

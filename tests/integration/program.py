@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -137,13 +137,13 @@ class Program:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
-        """Start a `run` that goes on. The calls are counted from zero."""
+    def start(self, *options: str, command: str = "run") -> subprocess.Popen[str]:
+        """Start a `run` that goes on, or another command. The calls are counted from zero."""
         kubeconfig = write_kubeconfig(self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token)
         self.kubernetes.clear()
         self.eureka.clear()
         return subprocess.Popen(
-            [Path(sys.executable).with_name("eurekube-sync"), "run", *self.options, *options],
+            [Path(sys.executable).with_name("eurekube-sync"), command, *self.options, *options],
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
                 "EUREKUBE_SYNC_OWNER": self.owner,
@@ -266,7 +266,7 @@ class Registry:
         self.register(app, "nudge", "192.0.2.9")
         requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
-    def register(self, app: str, id_: str, ip: str) -> None:
+    def register(self, app: str, id_: str, ip: str, *, metadata: Mapping[str, str] | None = None) -> None:
         """Register an instance of others, with a long lease."""
         body = {
             "instance": {
@@ -282,7 +282,7 @@ class Registry:
                     "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
                     "name": "MyOwn",
                 },
-                "metadata": {"colour": "blue"},
+                "metadata": metadata or {"colour": "blue"},
             }
         }
         requests.post(f"{self.url}/apps/{app}", json=body, timeout=30).raise_for_status()

@@ -33,7 +33,7 @@ from eurekube_sync.explain.check import code_of_check
 from eurekube_sync.explain.check import everything as all_findings
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
-from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview
+from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview, renewals_to_read
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import What
@@ -98,6 +98,7 @@ def status_command(
 def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
     named = sorted(settings.scope.namespaces or ())
     found = look(seen, settings, named)
+    found = with_readings(seen, found, renewals_to_read(found))
     needed = sorted({*named, *in_need(found)})
     return overview(with_details(seen, found, needed if len(needed) <= _MOST_NAMESPACES else ()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,9 @@ from rich.text import Text
 from eurekube_sync.cli.output.table import Cell, Columns, Line, Next, row_of, rows_table, sign_of
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
-from eurekube_sync.explain.overview import Overview, Row
+from eurekube_sync.explain.overview import Overview, Renewals, Row
 from eurekube_sync.model.actions import Result
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, some_of, span
@@ -113,8 +113,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
     head += [f"Eureka {' or '.join(servers)} {how}"] if servers else []
     parts: list[RenderableType] = [Line("  ".join(head)), Line(found.last_pass.text)]
-    if found.oldest_lease is not None:
-        parts.append(Line(f"oldest renewal: {span(found.oldest_lease)} ago"))
+    parts += [Line(text) for text in _renewals(found.renewals)]
     unread = [*([("Eureka", found.eureka)] if found.eureka else []), *found.unread]
     for name, source in unread:
         parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
@@ -128,6 +127,16 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         text = f"{services} {some_of(names, 10)} {are} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
+
+
+def _renewals(found: Renewals) -> Iterator[str]:
+    """Say how old the renewals are of the instances that were read, and what was not."""
+    if found.oldest is not None:
+        read = f"{counted(found.read, 'instance')} that {one_or_more(found.read, 'was', 'were')} read"
+        yield f"oldest renewal: {span(found.oldest)} ago, of {read}"
+    if found.unread:
+        syncers = counted(found.unread, "more syncer")
+        yield f"renewals of {syncers}: not read. Eureka's list may lack those of the last {span(LIST_LAG)}"
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
@@ -164,6 +173,7 @@ def summary(found: Overview) -> str:
 
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     """Return every syncer, with null for an unknown number."""
+    renewals = found.renewals
     return {
         "summary": summary(found),
         "at": rfc_3339(found.look.at),
@@ -172,7 +182,9 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
             "servers": list(servers),
             "read": found.eureka is None,
             "message": found.eureka.message if found.eureka else None,
-            "oldestRenewalSeconds": round(found.oldest_lease) if found.oldest_lease is not None else None,
+            "oldestRenewalSeconds": round(renewals.oldest) if renewals.oldest is not None else None,
+            "renewalsRead": renewals.read,
+            "renewalsNotRead": renewals.unread,
         },
         "lastPass": found.last_pass.text,
         "syncers": [

@@ -116,6 +116,50 @@ def test_a_holder_stops_before_another_one_may_begin() -> None:
     assert pair.b.held
 
 
+def test_a_slow_read_makes_no_renewal_look_older() -> None:
+    """The answer takes ten seconds. What it shows was so when the read was answered, or later."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.later(LOCK_SECONDS - 1)
+    pair.store.trouble = lambda: pair.later(10)
+    pair.b.attempt()
+    assert (pair.b.held, pair.b.standing()) == (False, HeldBy("a"))
+
+
+def test_a_renewal_during_a_slow_read_is_as_new_as_the_answer() -> None:
+    """The holder renews while the other copy waits for the answer. The next read is not compared with the question."""
+    pair = Pair()
+    pair.a.attempt()
+
+    def renews_meanwhile() -> None:
+        pair.store.trouble = lambda: None
+        pair.later(RENEW_WITHIN - 1)
+        pair.a.attempt()
+
+    pair.store.trouble = renews_meanwhile
+    pair.b.attempt()
+    pair.later(RENEW_WITHIN - 1)
+    pair.b.attempt()
+    assert (pair.a.held, pair.b.held) == (True, False)
+    assert pair.b.standing() == HeldBy("a")
+
+
+@pytest.mark.parametrize("taken_from", ["nobody", "a"])
+def test_a_slow_write_shortens_the_time_of_who_takes_the_lock(taken_from: str) -> None:
+    """The others count from the write, which may have come at once."""
+    pair = Pair()
+    if taken_from == "a":
+        pair.a.attempt()
+        pair.b.attempt()
+        pair.later(LOCK_SECONDS)
+    pair.store.back = lambda: pair.later(RENEW_WITHIN - 2)
+    pair.b.attempt()
+    assert pair.b.held
+    pair.later(2)
+    assert not pair.b.held
+
+
 def test_a_released_lock_is_taken_at_once() -> None:
     """A normal end leaves no copy waiting."""
     pair = Pair()

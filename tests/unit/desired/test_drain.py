@@ -247,6 +247,59 @@ def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
     assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}", "Nodes"]
 
 
+def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
+    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain would be lost. Only
+    the other node's instance goes, and when a pod is ready again it comes back, and the drained one stays DOWN."""
+    world = on_two_nodes()
+    address, labels = {"address": "NodePort"}, {"app": "ports"}
+    world.cluster.apply(
+        syncer("ports", selector=labels, mode="service", notReady="Cancel", service=address),
+        service(
+            "ports", ServicePort(name="http", port=80, target=8080, node_port=30080), labels=labels, type="NodePort"
+        ),
+        piece(endpoint(7), service="ports"),
+    )
+
+    def node_ports(*, drained: bool, ready: bool, node_a: bool = True) -> dict[str, str]:
+        world.cluster.nodes = Complete(
+            data=(
+                Node(name="node-a", internal=("10.1.0.1",), drained=drained, ready=node_a),
+                Node(name="node-b", internal=("10.1.0.2",)),
+            )
+        )
+        world.cluster.apply(piece(endpoint(7, ready=ready), service="ports"))
+        for _ in range(2):
+            world.later(30)
+            world.run()
+        return {name.split()[1]: status for name, status in world.statuses().items() if name.startswith("PORTS")}
+
+    a, b = "10.1.0.1:30080", "10.1.0.2:30080"
+    assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
+    assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
+    assert node_ports(drained=True, ready=False) == {a: "DOWN"}
+    assert node_ports(drained=True, ready=True, node_a=False) == {a: "DOWN", b: "UP"}
+    assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
+    assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
+
+
+def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
+    """The Service has a ready endpoint, so that is not the reason."""
+    world = on_two_nodes()
+    address, labels = {"address": "NodePort"}, {"app": "ports"}
+    port = ServicePort(name="http", port=80, target=8080, node_port=30080)
+    world.cluster.apply(
+        syncer("ports", selector=labels, mode="service", service=address),
+        service("ports", port, labels=labels, type="NodePort"),
+        piece(endpoint(7), service="ports"),
+    )
+    nodes = [Node(name=name, internal=(host,)) for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))]
+    world.cluster.nodes = Complete(data=tuple(nodes))
+    world.run()
+    world.cluster.nodes = Complete(data=(replace(nodes[0], ready=False), nodes[1]))
+    (update,) = world.run(dry_run=True).plan.of(Update)
+    assert (update.instance.ip_addr, update.why) == ("10.1.0.1", "node node-a is not ready")
+
+
 def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:
     """The missing right keeps drained pods DOWN, and nothing else."""
     world = on_two_nodes()

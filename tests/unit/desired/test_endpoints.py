@@ -179,6 +179,7 @@ COPIES = [
     endpoint(),
     endpoint(ready=False, serving=True),
     endpoint(ready=False),
+    endpoint(ready=True, terminating=True),
     endpoint(ready=False, serving=True, terminating=True),
     endpoint(ready=False, serving=False, terminating=True),
 ]
@@ -213,6 +214,19 @@ def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
         (["rating", "rating-headless"], "10.0.0.1"),
         (["rating", "rating-headless"], "10.0.0.2"),
     ]
+
+
+@pytest.mark.parametrize(("better", "worse"), list(itertools.combinations(COPIES, 2)))
+def test_a_pod_behind_two_services_counts_as_the_one_that_lives(better: Endpoint, worse: Endpoint) -> None:
+    """Their slices are written one after the other, so the pod may still terminate, or be unready, in one of them."""
+    for first, second in ((better, worse), (worse, better)):
+        found = [
+            replace(backend(name), endpoint=copy, ready=copy.ready)
+            for name, copy in (("rating", first), ("rating-headless", second))
+        ]
+        (merged,) = one_per_pod(found).values()
+        told, wanted = merged.endpoint, (better.terminating, better.ready, better.serving)
+        assert (told.terminating, merged.ready, told.serving) == wanted
 
 
 def test_a_pod_behind_services_with_different_ports_is_ambiguous() -> None:

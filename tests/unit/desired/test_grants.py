@@ -309,6 +309,8 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
     [
         ({"vipAddress": "payment"}, ""),
         ({"secureVipAddress": "payment"}, ""),
+        ({"vipAddress": "rating,payment"}, ""),
+        ({"secureVipAddress": "rating,payment"}, ""),
         ({"hostName": "ip.evil.example.com"}, ""),
     ],
 )
@@ -330,16 +332,17 @@ def test_a_name_that_is_no_longer_granted_is_not_kept(
 
 @pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
-def test_a_name_that_is_still_granted_is_kept(conduct: dict[str, Any], scope: Scope) -> None:
+@pytest.mark.parametrize("vip", ["payment", "rating,payment"])
+def test_a_name_that_is_still_granted_is_kept(vip: str, conduct: dict[str, Any], scope: Scope) -> None:
     """Without required grants every name is kept."""
-    world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress="payment")
+    world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress=vip)
     world.scope = scope
     world.run()
     if scope is not GRANTED:
         world.cluster.annotations[NS] = {}
     world.cluster.apply(syncer(**conduct))
     world.run()
-    assert {one.instance.vip_address for one in world.registry.held.values()} == {"payment"}
+    assert {one.instance.vip_address for one in world.registry.held.values()} == {vip}
 
 
 def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:

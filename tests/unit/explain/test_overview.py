@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.cli.output.answers import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Outcome
-from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview
+from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need
 from eurekube_sync.model.kubernetes import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked
@@ -21,7 +21,7 @@ DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
 
 def of(asked: Asked) -> Overview:
     """The result of `status`."""
-    return overview(asked.look(f"{NS}/rating"))
+    return asked.overview()
 
 
 def _three() -> Asked:

@@ -12,7 +12,6 @@ from eurekube_sync.desired.scope import ALLOWED_APPS
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.explain.overview import overview
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import (
@@ -165,7 +164,8 @@ def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     assert asked.why("RATING").fix == "eurekube-sync explain 'a; reboot;/b' -n 'a; reboot;'"
     asked.in_scope()
     asked.owner = ""
-    odd = changed(ours, key=InstanceKey("RATING", "a; reboot"), ip_addr="10.0.0.9", metadata={SYNCER: f"{NS}/rating"})
+    marks = {CLUSTER: ours.metadata[CLUSTER], SYNCER: f"{NS}/rating"}
+    odd = changed(ours, key=InstanceKey("RATING", "a; reboot"), ip_addr="10.0.0.9", metadata=marks)
     asked.fake.registry.held = {odd.key: changed(odd, status=InstanceStatus.OUT_OF_SERVICE)}
     assert asked.why().fix == "curl -X DELETE http://eureka-1/eureka/apps/RATING/a%3B%20reboot/status"
 
@@ -275,7 +275,7 @@ def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> Non
     """`status` reports that the namespace does not exist."""
     asked = Asked(endpoint(1))
     asked.in_scope(namespaces=frozenset({"nosuch"}))
-    found = overview(asked.look(f"{NS}/rating"))
+    found = asked.overview()
     assert found.look.report.absent == ("nosuch",)
 
 
@@ -317,7 +317,7 @@ def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
     """All its earlier instances are UP."""
     asked = _not_granted()
     asked.fake.cluster.apply(piece(endpoint(1)))
-    (row,) = overview(asked.look(NS)).rows
+    (row,) = asked.overview().rows
     assert (row.found.outcome, row.reason, row.found.up) == (Outcome.PARTLY, "NotGranted", 1)
 
 
@@ -404,4 +404,4 @@ def test_the_longest_time_without_a_renewal_is_reported() -> None:
         instance = replace(held[one].instance, lease=LeaseTimes(renewal=30, duration=lease))
         stamp = asked.fake.clock.now() + lease - seconds
         held[one] = replace(held[one], instance=instance, last_renewal=int(stamp * 1000))
-    assert "nobody renewed 2 instances for 33 min" in text(asked.why())
+    assert "nobody renewed 10.0.0.1:8080 (and 1 more) for 33 min; the first lease ends in 4 min" in text(asked.why())

@@ -11,6 +11,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.links import Explanation, Link, Mark
 from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.overview import Overview, overview, renewals_to_read
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import parse_what
@@ -71,17 +72,27 @@ class Asked:
         return self.fake.cluster.syncers[SyncerRef(NS, "rating")]
 
     def look(self, what: str) -> Look:
-        seen = LookWorld(
-            world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),  # needs no clock
-            details=cast(ports.Details, self.details),  # only `check` uses the rest
-            locks=lambda _owner, _scope: self.locks,
-        )
-        namespace = parse_what(what).namespace
+        """The look of `explain`."""
+        seen, namespace = self._seen(), parse_what(what).namespace
         named = [namespace] if namespace else sorted(self.fake.scope.namespaces or ())
         found = look(seen, replace(self.fake.settings, owner=self.owner), named)
         found = with_details(seen, found, [namespace or NS])
         about = subjects(parse_what(what), found)
         return with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+
+    def overview(self) -> Overview:
+        """The result of `status`."""
+        seen, named = self._seen(), sorted(self.fake.scope.namespaces or ())
+        found = look(seen, replace(self.fake.settings, owner=self.owner), named)
+        found = with_details(seen, found, [NS])
+        return overview(with_readings(seen, found, renewals_to_read(found)))
+
+    def _seen(self) -> LookWorld:
+        return LookWorld(
+            world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),
+            details=cast(ports.Details, self.details),  # only `check` uses the rest
+            locks=lambda _owner, _scope: self.locks,
+        )
 
     def all(self, what: str = f"{NS}/rating") -> list[Explanation]:
         found = self.look(what)

@@ -16,7 +16,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER
 from eurekube_sync.model.sources import Cause, Unknown
@@ -88,6 +88,27 @@ def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_
         "would register under owner typo. Is --owner typo right? To change the name: eurekube-sync run --owner typo "
         "--former-owner prod. This pass is refused: nothing was done."
     ]
+
+
+@pytest.mark.parametrize("duration", [90, 300])
+def test_an_old_list_does_not_hide_that_the_right_owner_is_at_work(duration: int) -> None:
+    """Nothing changes, so the list lacks the renewals of the last minutes, however short a lease is."""
+    world = article()
+    turn(world, RIGHT, 2)
+    for one in world.registry.held.values():
+        world.registry.put(changed(one, lease=LeaseTimes(30, duration)))
+    _renew_all(world)
+    world.registry.cached_for(LIST_LAG)
+    for _ in range(5):
+        _renew_all(world)
+    report = turn(world, TYPO)
+    assert (code(report), of(world, TYPO)) == (ExitCode.OWNER_CLASH, {})
+
+
+def _renew_all(world: FakeWorld) -> None:
+    world.later(30)
+    for one in list(world.registry.held):
+        world.registry.renew(one)
 
 
 def test_a_typo_takes_no_new_syncer(world: FakeWorld) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from eurekube_sync.model.actions import Change, Renew, Update
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Condition, PodRef
-from eurekube_sync.model.ownership import POD
-from eurekube_sync.observe.eureka import LastSeen
+from eurekube_sync.model.ownership import OWNER, POD
+from eurekube_sync.observe.eureka import LastSeen, Unread
+from eurekube_sync.plan.left_alone import lost
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,
@@ -27,11 +29,15 @@ from tests.unit.worlds.build import (
     REF,
     UP,
     changed,
+    desired,
     endpoint,
     foreign,
+    instance,
     key,
+    observed,
     piece,
     service,
+    stored,
     syncer,
 )
 from tests.unit.worlds.fakes import FakeWorld, When
@@ -468,6 +474,38 @@ def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bo
     world.cluster.apply(syncer())
     world.run()
     assert len(standing(world)) == 3
+
+
+def test_a_persons_status_of_a_suspended_syncer_is_not_made_up_for() -> None:
+    """The process last saw the instance UP, and the spec would change it. If its lease is lost now, nothing registers
+    it again without the status that the person set."""
+    world = suspended(pods=1)
+    world.registry.override(key(1), OUT)
+    world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
+    world.later(40)
+    (renewal,) = (action for action in world.run(dry_run=True).plan.of(Renew) if action.key == key(1))
+    assert (renewal.if_gone, renewal.status) == (None, OUT)
+    world.run()
+    assert standing(world) == {key(1): OUT}
+
+
+def test_only_ready_instances_of_a_suspended_syncer_come_back() -> None:
+    """A pod that is not ready any more was UP when the process last saw it."""
+    for ready in (True, False):
+        wanted = desired([syncer(suspend=True)], [service()], [piece(endpoint(1, ready=ready))])
+        assert lost(wanted, observed(), {key(1)}) == ({key(1)} if ready else set())
+
+
+def test_only_what_is_known_to_be_gone_comes_back_for_a_suspended_syncer() -> None:
+    """Another owner has its id now, or it could not be read. Other syncers register by their plan."""
+    wanted = desired([syncer(suspend=True)], [service()], [piece(endpoint(1))])
+    ours = stored(instance(1))
+    anothers = changed(ours, metadata={**ours.metadata, OWNER: "another"})
+    unread = replace(observed(), unread={key(1): Unread(why="503")})
+    for there in (observed(ours), observed(anothers), unread):
+        assert lost(wanted, there, {key(1)}) == set()
+    active = desired([syncer()], [service()], [piece(endpoint(1))])
+    assert lost(active, observed(), {key(1)}) == set()
 
 
 def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:

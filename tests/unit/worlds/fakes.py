@@ -175,6 +175,8 @@ class Registry:
         """Whether that server was away, and nobody has asked since then what it lacks."""
         self.anothers: set[InstanceKey] = set()
         """Keys under which that server has an instance of others."""
+        self.seconds_ahead = 0.0
+        """How far the server's clock is ahead of ours."""
 
     batch_size_of_all: int | None = None
     """The batch size of every registry that is made from now on."""
@@ -208,6 +210,9 @@ class Registry:
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
         return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
+
+    def ahead(self) -> float:
+        return self.seconds_ahead
 
     def put(self, *instances: ObservedInstance) -> None:
         """These instances are registered already."""
@@ -255,8 +260,8 @@ class Registry:
         new = ObservedInstance(
             instance=replace(instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN),
             last_dirty_timestamp=timestamp,
-            last_renewal=int(self._clock.now() * 1000),
-            registered=int(self._clock.now() * 1000),
+            last_renewal=self._stamp(),
+            registered=self._stamp(),
         )
         if instance.override is not InstanceStatus.UNKNOWN:
             self.overrides.setdefault(instance.key.id, instance.override)
@@ -272,7 +277,7 @@ class Registry:
         if ruled.status is InstanceStatus.UNKNOWN:
             return False
         duration = lease.instance.lease.duration or 90
-        self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
+        self.held[key] = replace(ruled, last_renewal=self._stamp() + 1000 * duration)
         self._expiry[key] = self._clock.now() + 2 * (lease.instance.lease.duration or 90)
         return True
 
@@ -298,6 +303,10 @@ class Registry:
     def _maybe_refuse(self, key: InstanceKey) -> None:
         if key in self.refuse:
             raise self.refuse[key]
+
+    def _stamp(self) -> int:
+        """The time by the server's own clock, in milliseconds."""
+        return int((self._clock.now() + self.seconds_ahead) * 1000)
 
 
 class FakeBatches:

@@ -442,6 +442,68 @@ class TestAnswers:
         assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [expected]
         assert "Register" not in site.servers[1].sent()
 
+    def test_one_server_on_which_a_person_put_it_out_of_service_is_enough(self) -> None:
+        """Of three servers, the first has it UP, the second OUT_OF_SERVICE, and the third lacks it. There it would be
+        UP."""
+        site = Site(3).listed()
+        for server in site.servers[:2]:
+            server.put(1)
+        site.servers[1].handle(out_of_service(1))
+        assert site.renew(1) == [Batched.PARTLY]
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.PARTLY]
+        assert "Register" not in site.servers[2].sent()
+
+    def test_a_stranger_on_one_server_is_a_conflict_whatever_the_others_show(self) -> None:
+        """The second server just lacks it, and the third has another owner's instance in its place."""
+        site = Site(3).listed()
+        site.servers[0].put(1)
+        site.servers[0].handle(out_of_service(1))
+        other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+        site.servers[2].client.register(other, dirty_timestamp=1)
+        assert site.renew(1) == [Batched.PARTLY]
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.CONFLICT]
+
+    def test_a_server_that_cannot_be_read_gets_no_registration(self) -> None:
+        """It lacks the instance as far as its heartbeat says, but a stranger may be there."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        assert site.renew(1) == [Batched.PARTLY]
+        site.servers[1].answers[f"/eureka/apps/{key(1).app}/{key(1).id}"] = Response(status=403)
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        assert "Register" not in site.servers[1].sent()
+
+    def test_a_registration_that_one_server_lost_is_not_done(self) -> None:
+        """It answers the registration with 200, and the heartbeat after it with 404."""
+        site = Site(2).listed()
+        real = site.servers[1].eureka.handle
+
+        def handle(request: Request) -> Response:
+            if b'"Register"' in request.body:
+                return Response(status=200, body=b'{"responseList": [{"statusCode": 200}]}')
+            return real(request)
+
+        site.servers[1].eureka.handle = handle  # type: ignore[method-assign]
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
+
+    @pytest.mark.parametrize("code", [200, 403, 429, 500, 503])
+    def test_an_id_is_free_only_where_each_server_answers_404(self, code: int) -> None:
+        """Any other answer of one server proves nothing, and the id is read by a call of its own."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.absent([key(1)]) == {key(1)}
+        answer = {"responseList": [{"statusCode": code}]}
+        site.servers[1].answers[BATCH] = Response(status=200, body=json.dumps(answer).encode())
+        assert batches.absent([key(1)]) == frozenset()
+
     def test_a_registration_is_sent_to_every_server_and_verified(self) -> None:
         """A server answers 200 even if it rejected the registration. The heartbeat after it is a 404 then."""
         site = Site(2).listed()

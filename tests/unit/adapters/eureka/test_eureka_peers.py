@@ -472,11 +472,20 @@ class TestGhosts:
         assert "cancel" not in pair.one.calls + pair.two.calls
 
     def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
-        """The owner is checked on each peer separately."""
+        """The owner is checked on each peer separately. The pause is longer than a replication takes; right after a
+        registration, the other peer would not be called at all."""
         pair.one.others = []
+        pair.clock.sleep(REPLICATION_SECONDS + 1)
         pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == (OURS - {key(1)}, OURS)
+
+    def test_a_cancel_that_another_peer_no_longer_needs_is_done(self, pair: Pair) -> None:
+        """Replication removed the instance there between the read and the cancel, which is a 404."""
+        pair.one.others = []
+        pair.clock.sleep(REPLICATION_SECONDS + 1)
+        pair.two.cancel = lambda key, *, ours: False  # type: ignore[method-assign]
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
 
     def test_a_cancel_reaches_every_peer_without_replication(self, pair: Pair) -> None:
         """The call cancels on every peer itself, in case replication is cut. A peer that is down is left out."""

@@ -89,6 +89,36 @@ def test_a_pod_of_a_lost_node_is_not_ready_whatever_its_containers_were(
     assert (found.ready, found.registered) == (expected, gate == "True")
 
 
+LOAD_BALANCER, MESH = "cloud.example.com/load-balancer", "mesh.example.com/proxy"
+
+
+@pytest.mark.parametrize(
+    ("true", "unknown", "expected"),
+    [
+        (("ContainersReady", LOAD_BALANCER, MESH), (), True),
+        (("ContainersReady", LOAD_BALANCER, MESH, "Other"), (), True),
+        (("ContainersReady", LOAD_BALANCER), (), False),
+        (("ContainersReady", LOAD_BALANCER), (MESH,), False),
+        (("ContainersReady",), (), False),
+        ((LOAD_BALANCER, MESH), (), False),
+        ((LOAD_BALANCER, MESH), ("ContainersReady",), False),
+        ((), (), False),
+    ],
+)
+def test_a_pod_is_ready_when_its_containers_and_all_its_other_gates_are(
+    true: tuple[str, ...], unknown: tuple[str, ...], expected: bool
+) -> None:
+    """As the kubelet judges it, but for our own gate. A condition that is missing or Unknown is not true."""
+    of_status = {**dict.fromkeys(true, "True"), **dict.fromkeys(unknown, "Unknown")}
+    body: dict[str, Any] = {
+        "metadata": {"name": "rating-1", "namespace": "shop", "uid": "u"},
+        "spec": {"readinessGates": [{"conditionType": one} for one in (LOAD_BALANCER, objects.REGISTERED, MESH)]},
+        "status": {"conditions": [{"type": type_, "status": status} for type_, status in of_status.items()]},
+    }
+    found = msgspec.json.decode(msgspec.json.encode(body), type=objects.ReadinessItem).read()
+    assert (found.ready, found.registered) == (expected, False)
+
+
 def test_an_empty_slice_has_null_lists() -> None:
     """`endpoints: null, ports: null` is an empty slice, not a broken one."""
     found = endpoint_slice(endpoints=None, ports=None)
