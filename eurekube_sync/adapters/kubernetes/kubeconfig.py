@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def context_names(paths: str) -> Sequence[str]:
 def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
     import yaml
 
-    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if _is_file(path)]
     if not found:
         if Path(paths).expanduser().is_dir():
             raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
@@ -66,6 +67,15 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
         yield document
+
+
+def _is_file(path: Path) -> bool:
+    """Raise OSError if the machine refuses the path, such as a name that is too long: from Python 3.14 on,
+    `Path.is_file` returns False for that, and the path would count as one where no file is."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
+        return False
 
 
 def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
