@@ -57,7 +57,7 @@ def test_a_mistyped_option_is_guessed() -> None:
     """By click, whose sentence has quotes from 8.2 on."""
     result = said("run", "--dry-rn")
     assert result.exit_code == ExitCode.USAGE
-    assert re.search(r"--dry-rn\W.* Did you mean '?--dry-run'?\?$", result.output.strip())
+    assert re.search(r"--dry-rn\b.* Did you mean '?--dry-run'?\?$", result.output.strip())
 
 
 def test_all_missing_options_are_reported_at_once() -> None:
