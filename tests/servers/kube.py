@@ -72,11 +72,13 @@ class ApiServer(Server):
     name = "kube-apiserver"
     stop_seconds = 1.0
 
-    def __init__(self, *, etcd_url: str, service_accounts: bool = False, port: int | None = None) -> None:
+    def __init__(
+        self, *, etcd_url: str, service_accounts: bool = False, port: int | None = None, programs: Path | None = None
+    ) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a pod needs its
-        account, and gets a volume with its token."""
+        account, and gets a volume with its token. `programs` is the folder of an older release."""
         self._service_accounts = service_accounts
-        self._program = kubernetes() / "kube-apiserver"
+        self._program = (programs or kubernetes()) / "kube-apiserver"
         super().__init__(port=port)
         self._etcd_url = etcd_url
         self.admin_token = secrets.token_urlsafe(24)
