@@ -172,8 +172,8 @@ def progress_line() -> Iterator[Callable[[object], None]]:
 
     console = Console(stderr=True)
     columns = SpinnerColumn("line"), TextColumn("{task.fields[what]}", markup=False), TimeElapsedColumn()
-    unwatched = not (console.is_terminal and sys.stderr.isatty())
-    line = Progress(*columns, console=console, transient=True, disable=unwatched)
+    watched = console.is_terminal and sys.stderr.isatty()
+    line = Progress(*columns, console=console, transient=True, disable=not watched)
     task = line.add_task("", what="")
 
     def show(what: object) -> None:
@@ -183,7 +183,8 @@ def progress_line() -> Iterator[Callable[[object], None]]:
     try:
         yield show
     finally:
-        line.stop()
+        if watched:  # before 14.3, rich ends even a line that it never showed
+            line.stop()
 
 
 @contextmanager

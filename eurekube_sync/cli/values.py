@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import click
 
@@ -32,7 +32,15 @@ _NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-class Value(click.ParamType[T]):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType
+else:
+
+    class _ParamType(click.ParamType, Generic[T]):  # click's own takes `[T]` from 8.4 on
+        pass
+
+
+class Value(_ParamType[T]):
     """A value that `read` makes of a text. The message of a ValueError of `read` is shown to the user."""
 
     def __init__(self, name: str, read: Callable[[str], T]) -> None:

@@ -10,6 +10,7 @@ from eurekube_sync.manifests.documents import Document, Finding, read_documents
 from eurekube_sync.manifests.validation import findings_of
 
 _TABLE = Path(__file__).parent / "eurekasyncer.yaml"
+RELEASED = Path(__file__).parent / "released"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,16 @@ def syncer_cases() -> list[Case]:
         )
         for row in document.value
     ]
+
+
+def released_cases() -> list[Case]:
+    """What the CRD of each release accepts, by the name of the release and the case: see CONTRIBUTING."""
+    cases = []
+    for file in sorted(RELEASED.glob("*.yaml")):
+        (document,) = read_documents(file.read_text(encoding="utf-8"), file=file.name)
+        for name, manifest in document.value.items():
+            cases.append(Case(name=f"{file.stem}: {name}", manifest=manifest, accepted=True))
+    return cases
 
 
 def validate_object(obj: dict[str, Any]) -> tuple[Finding, ...]:

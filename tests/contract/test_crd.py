@@ -19,10 +19,11 @@ from eurekube_sync.embedded.http import Request
 from eurekube_sync.manifests.crd import crd_text, load_crd
 from eurekube_sync.manifests.documents import Severity, read_documents
 from eurekube_sync.manifests.validation import refusal
-from tests.cases import Case, manifest_of, syncer_cases, validate_object
+from tests.cases import Case, manifest_of, released_cases, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
-from tests.servers.kube import KubernetesServers
+from tests.servers.go_builds import oldest_kubernetes
+from tests.servers.kube import ApiServer, Etcd, KubernetesServers
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -61,14 +62,24 @@ class Api:
         return answer
 
 
+@pytest.fixture(scope="module", params=["newest", "oldest"])
+def server(request: pytest.FixtureRequest) -> Iterator[KubernetesServers | ApiServer]:
+    """The newest Kubernetes, which other tests share, and the oldest that is supported."""
+    if request.param == "newest":
+        yield request.getfixturevalue("kubernetes_servers")
+    else:
+        with Etcd() as etcd, ApiServer(etcd_url=etcd.url, programs=oldest_kubernetes()) as server:
+            yield server
+
+
 @pytest.fixture(scope="module")
-def api(kubernetes_servers: KubernetesServers) -> Iterator[Api]:
+def api(server: KubernetesServers | ApiServer) -> Iterator[Api]:
     """An API server that serves the CRD."""
     with requests.Session() as session:
         session.trust_env = False
-        session.verify = str(kubernetes_servers.ca_file)
-        session.headers["Authorization"] = f"Bearer {kubernetes_servers.admin_token}"
-        api = Api(url=kubernetes_servers.url, session=session)
+        session.verify = str(server.ca_file)
+        session.headers["Authorization"] = f"Bearer {server.admin_token}"
+        api = Api(url=server.url, session=session)
         created = api.call("POST", DEFINITIONS, load_crd(), fieldValidation="Strict")
         assert created.status_code in (201, 409), created.text
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -123,7 +134,7 @@ def test_the_crd_is_accepted_as_it_is(api: Api) -> None:
     assert "NonStructuralSchema" not in conditions(api)
 
 
-@pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*syncer_cases(), *released_cases()], ids=lambda case: case.name)
 def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case) -> None:
     """The API server gives each case of the table the verdict that the table says."""
     answer = api.verdict(case.manifest)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers.cache import BuildError, cached, run_logged
+from tests.servers.pythons import DEBIAN_MIRROR
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
@@ -28,7 +29,6 @@ _DEBOOTSTRAP = (
     "--dpkgopt=path-exclude=/usr/share/man/*",
     '--customize-hook=ln -s /usr/bin/python3 "$1/usr/local/bin/python3"',
 )
-_MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 _CERTIFICATES = Path("/etc/ssl/certs")
 _PIP = Path("/etc/pip.conf")
 _DOCKER = """#!/bin/sh
@@ -72,7 +72,7 @@ def base_archive() -> Path:
     """Return the base as a tar file, made first when the cache lacks it: about a minute. Raises BuildError."""
 
     def build(folder: Path) -> None:
-        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", _MIRROR])
+        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", DEBIAN_MIRROR])
 
     return cached(f"image-base-{_SUITE}", [*_DEBOOTSTRAP], build) / "base.tar"
 

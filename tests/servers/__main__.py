@@ -9,21 +9,25 @@ from types import FrameType
 from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
-from .go_builds import etcd, helm, kubernetes, toxiproxy
+from .go_builds import etcd, helm, kubernetes, oldest_kubernetes, toxiproxy
 from .kube import KubernetesServers
 from .nginx import nginx
 from .process import ServerError
 from .promtool import promtool
+from .pythons import IMAGE, NEWEST, locked_python, python
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,
     "kube": kubernetes,
+    "kube128": oldest_kubernetes,
     "eureka": eureka,
     "toxiproxy": toxiproxy,
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
     "promtool": promtool,
     "nginx": nginx,
+    f"python{IMAGE}": lambda: locked_python(IMAGE),
+    f"python{NEWEST}": lambda: python(NEWEST),
 }
 
 

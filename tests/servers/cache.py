@@ -19,6 +19,7 @@ from filelock import FileLock
 CACHE_VARIABLE = "EUREKUBE_SYNC_TEST_CACHE"
 _PROGRESS_EVERY_SECONDS = 30.0
 _TAIL_LINES = 40
+_UNFINISHED = ".unfinished-"
 
 
 class BuildError(Exception):
@@ -72,6 +73,11 @@ def cached(name: str, inputs: Iterable[str | Path], build: Callable[[Path], None
     return folder
 
 
+def complete_name(folder: Path) -> Path:
+    """Return the name that the folder which `build` fills will have: a program may have to know its own path."""
+    return folder.with_name(folder.name.removeprefix(_UNFINISHED))
+
+
 def _try(lock: FileLock) -> bool:
     try:
         lock.acquire(blocking=False)
@@ -82,7 +88,7 @@ def _try(lock: FileLock) -> bool:
 
 def _build_into(name: str, folder: Path, build: Callable[[Path], None]) -> None:
     started = time.monotonic()
-    unfinished = folder.with_name(f".unfinished-{folder.name}")
+    unfinished = folder.with_name(f"{_UNFINISHED}{folder.name}")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a build that was killed; we hold its lock
     unfinished.mkdir()
     try:

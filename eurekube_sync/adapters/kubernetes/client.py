@@ -15,7 +15,8 @@ from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterConflict
+from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
+from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, EndpointsSource, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
@@ -134,7 +135,7 @@ class KubernetesCluster:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         call = calls.writing("PATCH", path, body, calls.STRATEGIC_MERGE_PATCH)
         answer = self._calls.send(call)
-        another = answer.status == 422 and b"metadata.uid" in answer.body  # "field is immutable" [real 1.36]
+        another = "metadata.uid" in calls.refused_fields(answer)  # it is immutable [real 1.36]
         if answer.status not in (200, 404) and not another:
             raise calls.refusal(call, answer)
 
@@ -205,7 +206,7 @@ class KubernetesCluster:
             if CLEANUP_FINALIZER in current.finalizers:
                 return current
             call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
-            answer = self._calls.expect(call, 200, 404, 409, 422)
+            answer = self._write("finalizer", current, call, 200, 404, 409, 422)
             if answer.status == 200:
                 finalized = _read(call, answer)
                 self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
@@ -219,7 +220,8 @@ class KubernetesCluster:
             if current is None or current.uid != syncer.uid or CLEANUP_FINALIZER not in current.finalizers:
                 return
             left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
-            if self._calls.expect(_finalizers(current, "replace", left), 200, 404, 409, 422).status in (200, 404):
+            call = _finalizers(current, "replace", left)
+            if self._write("finalizer", current, call, 200, 404, 409, 422).status in (200, 404):
                 return
             current = self._read_again(syncer)
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
@@ -230,7 +232,7 @@ class KubernetesCluster:
         for _ in range(_TRIES):
             body = {"metadata": {"resourceVersion": version}, "status": syncers.status_fields(status)}
             call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
-            if self._calls.expect(call, 200, 404, 409).status != 409:
+            if self._write("status", syncer, call, 200, 404, 409).status != 409:
                 return
             now = self._read_again(syncer)
             if now is None:
@@ -241,6 +243,23 @@ class KubernetesCluster:
                 return
             version = now.resource_version
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
+
+    def _write(self, what: str, syncer: model.SyncerObject, call: Call, *statuses: int) -> Answer:
+        """Return an answer with one of these statuses; raise ClusterRejected if the stored spec is refused.
+
+        Before 1.30, Kubernetes checks the whole object at each write, although we write nothing of the spec. So a
+        syncer that a new CRD refuses keeps its finalizer: no other try and no later pass can change that. From 1.30
+        on, what a write leaves as it was is not refused."""
+        answer = self._calls.send(call)
+        refused = calls.refused_fields(answer)
+        in_spec = [f"{field}: {why}" for field, why in refused.items() if _lies_in_spec(field)]
+        if in_spec:
+            fields = excerpt("; ".join(in_spec), most=300, secrets=answer.secrets)
+            mend = f"the {what} of syncer {syncer.ref} cannot be written until somebody mends its spec"
+            raise ClusterRejected(f"{mend}, because the CustomResourceDefinition refuses what is stored: {fields}")
+        if answer.status not in statuses:
+            raise calls.refusal(call, answer)
+        return answer
 
     def record_event(self, event: model.EventRecord, *, at: float) -> None:
         self._events.record(event, at)
@@ -253,6 +272,10 @@ class KubernetesCluster:
 
 def _read(call: Call, answer: Answer) -> model.SyncerObject:
     return calls.decoded(call, answer, _SYNCER, "a EurekaSyncer").read()
+
+
+def _lies_in_spec(field: str) -> bool:
+    return field == "spec" or field.startswith(("spec.", "spec["))
 
 
 def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:

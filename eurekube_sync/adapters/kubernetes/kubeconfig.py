@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,7 +89,7 @@ def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
     named = [Path(name).expanduser() for name in paths.split(os.pathsep)]
     try:
-        found = [path for path in named if path.is_file()]
+        found = [path for path in named if _is_file(path)]
     except OSError as error:  # such as a name that is too long
         raise ConfigurationError(f"the kubeconfig {paths} cannot be read: {first_line(error)}") from error
     if not found:
@@ -114,6 +115,15 @@ def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
         yield path, document
+
+
+def _is_file(path: Path) -> bool:
+    """Raise OSError if the machine refuses the path, such as a name that is too long: from Python 3.14 on,
+    `Path.is_file` returns False for that, and the path would count as one where no file is."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
+        return False
 
 
 def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -327,7 +327,9 @@ def test_disjoint_scopes_never_touch_each_others(
     for scope in scopes:
         world.scope = scope
         world.run()
-        assert world.wire.writes() == []
+        # The event about a syncer that no scope takes is repeated; the adapter counts it, at most every 5 minutes.
+        repeated = [call for call in world.wire.writes() if call.startswith("record_event ")]
+        assert [call for call in world.wire.writes() if call not in repeated] == []
 
 
 def pass_and_check(world: FakeWorld, scope: Scope) -> None:

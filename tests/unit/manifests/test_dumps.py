@@ -72,8 +72,9 @@ REFUSED = {
         "has an item without apiVersion, kind or metadata.name",
     ),
     "a bomb": (BOMB, "aliases make this more than 200000 values"),
-    "deep": ("[" * 5000, "nested deeper than 100 levels"),
-    "deep json": ('{"a":' * 5000, "nested deeper than 100 levels"),
+    "deep": ("[" * 900, "nested deeper than 100 levels"),
+    "deeper": ("[" * 5000, "nest"),  # the libyaml in PyYAML 6.0.4 refuses 1000 levels in its own words
+    "deep json": ('{"a":' * 100_000 + "1" + "}" * 100_000, "nest"),
 }
 
 

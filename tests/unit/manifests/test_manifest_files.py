@@ -123,11 +123,13 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "large.yaml").write_text("#" * 1000)
     monkeypatch.setattr(manifest_files, "MAX_BYTES", 500)
     report = check(tmp_path / "missing.yaml", tmp_path, "a\0b")
+    with pytest.raises(ValueError, match="null") as refused:
+        os.open("a\0b", os.O_RDONLY)
     assert said(report) == [
         "missing.yaml None error cannot be read: No such file or directory",
         "large.yaml None error is larger than 0 MiB",
         "latin.yaml 2 error is not UTF-8 text",
-        "a\0b None error cannot be read: embedded null byte",
+        f"a\0b None error cannot be read: {refused.value}",
     ]
     assert (report.files, report.syncers, report.errors) == (5, 1, 4)
 

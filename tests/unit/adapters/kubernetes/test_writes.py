@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -213,6 +214,47 @@ class TestStatus:
         world.fault = lambda request, number: answer(422, {"kind": "Status", "message": "status.up: Invalid value"})
         with pytest.raises(ClusterRejected, match=r"status\.up: Invalid value"):
             world.cluster.write_status(made, STATUS)
+
+
+def refuses(world: World, *causes: tuple[str, str]) -> None:
+    """Answer each patch as Kubernetes 1.28 does for a stored syncer that the CRD refuses."""
+    message = 'EurekaSyncer.eurekube.io "rating" is invalid'
+    listed = [{"reason": "FieldValueInvalid", "message": why, "field": field} for field, why in causes]
+    details = {"name": "rating", "group": "eurekube.io", "kind": "EurekaSyncer", "causes": listed}
+    status = {"kind": "Status", "message": message, "reason": "Invalid", "details": details, "code": 422}
+    world.fault = lambda request, number: answer(422, status) if request.method == "PATCH" else None
+
+
+class TestStoredSpecThatTheDefinitionRefuses:
+    PATTERN = ("spec.selector.app", "Invalid value: \"rating\": should match '^pay'")
+    RULE = ("spec", 'Invalid value: "object": hostName is not allowed any more')
+    UNCHECKED = ("<nil>", 'Invalid value: "null": some validation rules were not checked')
+
+    @pytest.mark.parametrize("cause", [PATTERN, RULE, ("spec.ports[0]", "Required value")], ids=str)
+    def test_no_write_is_tried_again_and_the_field_is_named(self, world: World, cause: tuple[str, str]) -> None:
+        """Another try would meet the same refusal. Only a person can mend the spec."""
+        bare = world.make_syncer()
+        ours = world.cluster.add_finalizer(world.make_syncer("other"))
+        refuses(world, cause, self.UNCHECKED)
+        before = len(world.requests)
+        named = (
+            f"of syncer shop/[a-z]+ cannot be written until somebody mends its spec, .*: {re.escape(': '.join(cause))}$"
+        )
+        with pytest.raises(ClusterRejected, match=f"the finalizer {named}"):
+            world.cluster.add_finalizer(bare)
+        with pytest.raises(ClusterRejected, match=f"the finalizer {named}"):
+            world.cluster.remove_finalizer(ours)
+        with pytest.raises(ClusterRejected, match=f"the status {named}"):
+            world.cluster.write_status(bare, STATUS)
+        assert world.methods(before) == ["PATCH"] * 3
+
+    @pytest.mark.parametrize("field", ["metadata.finalizers", "specification", "status.spec"])
+    def test_a_refused_field_elsewhere_is_not_taken_for_it(self, world: World, field: str) -> None:
+        """Such as a finalizer of a syncer that is being deleted since: a new read tells that."""
+        made = world.make_syncer()
+        refuses(world, (field, "Forbidden"))
+        with pytest.raises(ClusterConflict, match="3 times"):
+            world.cluster.add_finalizer(made)
 
 
 class TestEvents:

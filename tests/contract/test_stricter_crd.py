@@ -1,0 +1,203 @@
+"""A stored syncer that a stricter CRD refuses: from Kubernetes 1.30 on our writes pass, before none does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import requests
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes.calls import JSON_PATCH
+from eurekube_sync.adapters.kubernetes.client import DEFINITION, KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.model.errors import ClusterRejected
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerStatus
+from eurekube_sync.model.sources import Complete
+from tests.cases import manifest_of
+from tests.servers.go_builds import kubernetes, oldest_kubernetes
+from tests.servers.kube import ApiServer, Etcd
+from tests.servers.world import KubernetesWorld, write_kubeconfig
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+SYNCERS = "/apis/eurekube.io/v1/namespaces/default/eurekasyncers"
+SPEC = {"selector": {"app": "rating"}, "hostName": "ip"}
+STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An API server of its own, because each test changes the CRD of all."""
+
+    world: KubernetesWorld
+    cluster: KubernetesCluster
+
+    def begin(self) -> None:
+        """Have our own CRD, and no syncer."""
+        self._define(load_crd())
+        wait_until(lambda: self.takes(SPEC), "the CRD is not served")
+        mended = {"spec": {"selector": {"app": "pay"}}, "metadata": {"finalizers": None}}
+        for syncer in self.world.request("GET", SYNCERS)["items"]:
+            self.world.request("PATCH", f"{SYNCERS}/{syncer['metadata']['name']}", mended)
+        self.world.request("DELETE", SYNCERS)
+
+    def define(self, stricter: Callable[[dict[str, Any]], None]) -> None:
+        """Have a stricter CRD, and wait until new syncers are judged by it."""
+        definition = deepcopy(load_crd())
+        stricter(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+        self._define(definition)
+        wait_until(lambda: not self.takes(SPEC), "the CRD is not stricter")
+
+    def _define(self, definition: Any) -> None:
+        self.world.request("PATCH", DEFINITION, {"spec": definition["spec"]})  # the list of versions as a whole
+
+    def takes(self, spec: dict[str, Any]) -> bool:
+        """Whether a new syncer may have this spec."""
+        try:
+            self.world.request("POST", f"{SYNCERS}?dryRun=All", manifest_of(spec))
+        except requests.HTTPError:
+            return False
+        return True
+
+    def make(self, name: str, *finalizers: str) -> SyncerObject:
+        """Create a syncer and return it as our client lists it."""
+        manifest = manifest_of(SPEC)
+        manifest["metadata"] = {"name": name, "finalizers": list(finalizers)}
+        self.world.request("POST", SYNCERS, manifest)
+        return self.listed(name)
+
+    def listed(self, name: str) -> SyncerObject:
+        """The syncer as our client lists it."""
+        source = self.cluster.list_syncers(["default"]).of("default")
+        assert isinstance(source, Complete), source
+        (syncer,) = [syncer for syncer in source.data if syncer.name == name]
+        return syncer
+
+
+def started(programs: Path, directory: Path) -> Iterator[Subject]:
+    """An API server with our CRD."""
+    with Etcd() as etcd, ApiServer(etcd_url=etcd.url, programs=programs) as server:
+        reached = {"url": server.url, "token": server.admin_token}
+        kubeconfig = write_kubeconfig(directory / "kubeconfig", **reached, ca_file=server.ca_file)
+        connection = ClientConnection(ConnectionSettings(kubeconfig=str(kubeconfig)), {})
+        subject = Subject(
+            world=KubernetesWorld(server.url, token=server.admin_token, ca_file=server.ca_file),
+            cluster=KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=2),
+        )
+        subject.world.request("POST", DEFINITION.rpartition("/")[0], cast(Any, load_crd()))
+        yield subject
+
+
+@pytest.fixture(scope="module")
+def oldest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    yield from started(oldest_kubernetes(), tmp_path_factory.mktemp("oldest"))
+
+
+@pytest.fixture(scope="module")
+def newest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    yield from started(kubernetes(), tmp_path_factory.mktemp("newest"))
+
+
+@pytest.fixture
+def oldest(oldest_server: Subject) -> Subject:
+    """Kubernetes 1.28, which checks the whole object at each write."""
+    oldest_server.begin()
+    return oldest_server
+
+
+@pytest.fixture
+def newest(newest_server: Subject) -> Subject:
+    """A Kubernetes that lets stand what a write leaves as it was (CRD ratcheting, from 1.30 on)."""
+    newest_server.begin()
+    return newest_server
+
+
+def pattern(spec: dict[str, Any]) -> None:
+    """The app has to match."""
+    spec["properties"]["selector"]["properties"]["app"]["pattern"] = "^pay"
+
+
+def rule(spec: dict[str, Any]) -> None:
+    """A rule in CEL, of the whole spec."""
+    no_host = {"rule": "!has(self.hostName)", "message": "hostName is gone"}
+    spec["x-kubernetes-validations"] = [*spec.get("x-kubernetes-validations", ()), no_host]
+
+
+def required(spec: dict[str, Any]) -> None:
+    """A field that was left out is required."""
+    spec["required"] = [*spec.get("required", ()), "appName"]
+
+
+STRICTER = pytest.mark.parametrize(
+    ("stricter", "field"),
+    [(pattern, "spec.selector.app"), (rule, "spec"), (required, "spec.appName")],
+)
+
+
+@STRICTER
+def test_on_the_oldest_only_a_mended_spec_frees_a_syncer(
+    oldest: Subject, stricter: Callable[[dict[str, Any]], None], field: str
+) -> None:
+    """The error names the field at the first try, for both directions. With another spec the finalizer goes."""
+    stuck, bare = oldest.make("stuck", CLEANUP_FINALIZER), oldest.make("bare")
+    oldest.define(stricter)
+    oldest.world.request("DELETE", f"{SYNCERS}/stuck")
+    stuck = oldest.listed("stuck")
+    assert stuck.deleted is not None
+    with pytest.raises(ClusterRejected, match=f"^the finalizer of syncer default/stuck .* mends its spec.*: {field}: "):
+        oldest.cluster.remove_finalizer(stuck)
+    with pytest.raises(ClusterRejected, match=f"^the finalizer of syncer default/bare .* mends its spec.*: {field}: "):
+        oldest.cluster.add_finalizer(bare)
+    mended = {"spec": {"selector": {"app": "pay"}, "hostName": None, "appName": "rating"}}
+    oldest.world.request("PATCH", f"{SYNCERS}/stuck", mended)
+    oldest.cluster.remove_finalizer(oldest.listed("stuck"))
+    with pytest.raises(requests.HTTPError, match="404"):
+        oldest.world.request("GET", f"{SYNCERS}/stuck")
+
+
+def test_on_the_oldest_a_rule_of_the_whole_spec_refuses_a_status_as_well(oldest: Subject) -> None:
+    """A pattern does not: a write of the status is checked by the rules, and not by the schema of the spec."""
+    oldest.make("bare")
+    oldest.define(pattern)
+    oldest.cluster.write_status(oldest.listed("bare"), STATUS)
+    oldest.define(rule)
+    wait_until(lambda: status_refused(oldest), "the rule does not refuse a status")
+
+
+def status_refused(subject: Subject) -> bool:
+    """Whether a write of the status names the spec. The handler for it may be a moment behind that for new syncers."""
+    try:
+        subject.cluster.write_status(subject.listed("bare"), SyncerStatus(observed_generation=1, ready="0/1"))
+    except ClusterRejected as error:
+        return str(error).startswith("the status of syncer default/bare cannot be written")
+    return False
+
+
+@STRICTER
+def test_on_the_newest_our_writes_pass(newest: Subject, stricter: Callable[[dict[str, Any]], None], field: str) -> None:
+    """They leave the spec as it was."""
+    stuck, bare = newest.make("stuck", CLEANUP_FINALIZER), newest.make("bare")
+    newest.define(stricter)
+    newest.cluster.write_status(stuck, STATUS)
+    newest.cluster.add_finalizer(bare)
+    newest.world.request("DELETE", f"{SYNCERS}/stuck")
+    newest.cluster.remove_finalizer(newest.listed("stuck"))
+    with pytest.raises(requests.HTTPError, match="404"):
+        newest.world.request("GET", f"{SYNCERS}/stuck")
+
+
+def test_on_the_oldest_a_failed_test_of_a_json_patch_has_no_cause_either(oldest: Subject) -> None:
+    """It is a 422 as well, and means that somebody else was faster."""
+    oldest.make("rating")
+    patch: Any = [{"op": "test", "path": "/metadata/uid", "value": "another"}]
+    with pytest.raises(requests.HTTPError, match=r'"reason":"Invalid","details":\{\},"code":422'):
+        oldest.world.request("PATCH", f"{SYNCERS}/rating", patch, patch_type=JSON_PATCH)
