@@ -23,7 +23,15 @@ from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
 from .taken import with_taken_ids
 from .teams import with_teams
-from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .troubles import (
+    ALL_CALLS,
+    EUREKA_CALLS,
+    KUBERNETES_CALLS,
+    USUAL_CALLS,
+    Call,
+    Kind,
+    Trouble,
+)
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
 
@@ -318,14 +326,14 @@ def _trouble(chance: random.Random, ends: float) -> Trouble:
         return Trouble(
             at=at,
             until=ends - QUIET,
-            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(Call))}))),
+            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(USUAL_CALLS))}))),
             kind=chance.choice(_PROGRAM_KINDS),
             skip=chance.randint(0, 30),
             strikes=1,
             seconds=round(chance.choice((1, 20, 50, 100)) * chance.uniform(0.2, 1), 1),
         )
     group = EUREKA_CALLS if where < 0.65 else KUBERNETES_CALLS
-    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group))})
+    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group & USUAL_CALLS))})
     kind = chance.choice(_EUREKA_KINDS if group is EUREKA_CALLS else _KUBERNETES_KINDS)
     lasting = chance.random() < 0.5
     return Trouble(
