@@ -11,6 +11,7 @@ from .addresses import with_addresses
 from .asked import Asked
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
+from .heirs import with_an_heir
 from .hours import with_a_long_silence, with_an_expiry
 from .neighbours import with_neighbours
 from .overrides import with_overrides
@@ -56,6 +57,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.29, "a share", with_a_share),
     (0.295, "a slow stage", a_slow_stage),
     (0.315, "taken ids", with_taken_ids),
+    (0.335, "an heir", with_an_heir),
 )
 """Additions to some stories: the highest chance, by name."""
 
@@ -72,7 +74,7 @@ def story(seed: int, about: str = "") -> Story:
     drawn = random.Random(f"families {seed}").random()
     for most, name, grown in _FAMILIES:
         if about == name or (not about and drawn < most):
-            return grown(_story(seed, ""))
+            return replace(grown(_story(seed, "")), subject=name)
     return _story(seed, about)
 
 

@@ -78,7 +78,11 @@ class Process:
         )
         self._settings = PassSettings(
             owner=OWNER,
-            scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None, selector=team),
+            scope=Scope(
+                namespaces=frozenset(NAMESPACES) if installation.scoped else None,
+                selector=team,
+                granted_only=installation.granted,
+            ),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
             drains=frozenset({Kind.POD, Kind.NODE} if installation.drains else ()),

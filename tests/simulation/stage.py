@@ -67,13 +67,19 @@ class Stage:
     def __post_init__(self) -> None:
         self.clock = VirtualClock()
         self.world = World(
-            self.clock, peers=self.story.installation.peers, seed=self.story.seed, drains=self.story.installation.drains
+            self.clock,
+            peers=self.story.installation.peers,
+            seed=self.story.seed,
+            drains=self.story.installation.drains,
+            granted=self.story.installation.granted,
         )
         self.judge = Judge(self.world, self.story)
         self._chance = random.Random(self.story.seed)
         self._machine = MachineClock(self.clock)
         self.digest = hashlib.sha256()
         self._troubles = Troubles(self.story.troubles)
+        if self.story.subject:
+            self.judge.reached[f"a story about {self.story.subject}"] += 1
         self._rest = Progress()
         self._second: Process | None = None
         self._second_runs = False

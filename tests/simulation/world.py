@@ -43,6 +43,7 @@ _STRANGERS_PERIOD = 30.0
 _KUBELET_SECONDS = 0.4
 """Seconds from an open gate to a Ready pod."""
 GATE = "eurekube.io/registered"
+_GRANTED_APPS, _GRANTED_HOSTS = "eurekube.io/allowed-apps", "eurekube.io/allowed-hosts"
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
@@ -102,7 +103,16 @@ class World:
     """The servers. The `peers` replicate their clients' writes to each other. With `drains` there are two nodes, and
     pods on both."""
 
-    def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False, revision: int = 1) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        *,
+        peers: int,
+        seed: int,
+        drains: bool = False,
+        granted: bool = False,
+        revision: int = 1,
+    ) -> None:
         self.clock = clock
         self.address = Address()
         self._renewed: set[Key] = set()
@@ -117,10 +127,11 @@ class World:
         self._begun: dict[int, int] = {}
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
+        self._grants = {_GRANTED_APPS: "*", _GRANTED_HOSTS: "*"} if granted else {}
         for name in ("node-1", "node-2") if drains else ("node-1",):
             self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         for namespace in NAMESPACES:
-            self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            self.create_namespace(namespace)
 
     def answer(self, peer: int | None, request: Request) -> Response:
         """Gives the answer of a Eureka server, or without a peer that of the Kubernetes API."""
@@ -340,7 +351,8 @@ class World:
 
     def create_namespace(self, namespace: str) -> bool:
         """Creates a namespace; returns False while an old one of the name exists."""
-        status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        metadata = {"name": namespace, "annotations": self._grants}
+        status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": metadata})
         return status < 300
 
     def annotate(self, path: str, annotations: Mapping[str, str | None]) -> bool:
