@@ -13,6 +13,7 @@ from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .heirs import with_an_heir
 from .hours import with_a_long_silence, with_an_expiry
+from .machines import with_machines
 from .neighbours import with_neighbours
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
@@ -58,6 +59,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.295, "a slow stage", a_slow_stage),
     (0.315, "taken ids", with_taken_ids),
     (0.335, "an heir", with_an_heir),
+    (0.355, "machines", with_machines),
 )
 """Additions to some stories: the highest chance, by name."""
 

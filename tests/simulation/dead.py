@@ -198,7 +198,7 @@ class Dead:
     def _is_served(self, listed: Listed) -> bool:
         """Whether the program has to remove it: it is not of the other half of an installation, and its pod is not a
         neighbour's invention."""
-        if self._judge.tenants.is_theirs(listed):
+        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
             return False
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"

@@ -11,10 +11,10 @@ returned    at rest a suspended syncer has the instances that it had when it was
 crash       no pass ends with an exception
 
 The other promises: `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `twins` pods that
-register themselves; `neighbours` claims of another namespace; `leases` the ends of leases; `deletions` finalizers;
-`strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides` instances that a person
-put out of service; `steady` needless writes; `sharing` gates of two syncers; `starving` a stage without time; `rest`
-the end of a story.
+register themselves; `neighbours` claims of another namespace; `machines` endpoints with two ports; `leases` the ends of
+leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits` the other fields of specs;
+`overrides` instances that a person put out of service; `steady` needless writes; `sharing` gates of two syncers;
+`starving` a stage without time; `rest` the end of a story.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from .evidence import Evidence
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
+from .machines import Machines
 from .neighbours import Tenants
 from .overrides import Overrides
 from .releases import Releases
@@ -91,6 +92,7 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
+        self.machines = Machines(self)
         self.steady = Steady(self.reached)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
@@ -133,6 +135,7 @@ class Judge:
         self.confirmations.look(self.truth.eligible.keys() | (self.truth.frozen.keys() - left), now)
         self.overrides.look(now)
         self.tenants.look(now)
+        self.machines.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """Notes that the wall clock of the program's machine changed."""
@@ -295,6 +298,8 @@ class Judge:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
+        if self.machines.are(was):
+            self.machines.judge_removal(view, key, was, now.get(key))
         since = self._protected_since(view, key, was)
         syncer = self.truth.syncers.get(ref)
         if syncer and self.truth.terminated_since(key, view.moment) and syncer.since["terminating"] > view.specs:
@@ -342,6 +347,9 @@ class Judge:
         return ref != frozen_for and ref not in self.truth.syncers
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
+        if self.machines.are(stands):
+            self.machines.judge_new(view, key, stands)
+            return
         if self.tenants.is_theirs(stands):
             self.tenants.judge_new(view, key, stands[0])
             return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .crowds import FLOOR
 from .truth import Ref, Since
 from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
-from .world import Key, is_shelf
+from .world import Key, is_apart
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -88,7 +88,7 @@ class Losses:
             key
             for key in view.taken
             if key.app == app
-            and not is_shelf(view.taken[key][1])
+            and not is_apart(view.taken[key][1])
             and not self.released(view, key)
             and not self._judge.duplicates(key)
         ]
@@ -194,7 +194,7 @@ class Losses:
 
     def _is_wished(self, view: PassView, key: Key, ref: Ref) -> bool:
         syncer = self._judge.truth.syncers.get(ref)
-        wished = is_shelf(ref[1]) or (syncer is not None and syncer.deleting)
+        wished = is_apart(ref[1]) or (syncer is not None and syncer.deleting)
         return wished or self.released(view, key) or self.is_no_loss(view, key)
 
     def released(self, view: PassView, key: Key) -> bool:

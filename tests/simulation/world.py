@@ -411,6 +411,21 @@ def is_shelf(name: str) -> bool:
     return name.startswith("shelf-")
 
 
+def machine_name(app: str) -> str:
+    """The name of the syncer and the Service of an app's machines; see `machines`."""
+    return f"machine-{app}"
+
+
+def is_machine(name: str) -> bool:
+    """Whether it is such a name."""
+    return name.startswith("machine-")
+
+
+def is_apart(name: str) -> bool:
+    """Whether a syncer of this name has no pods in a story, so that the oracle of pods ignores it."""
+    return is_shelf(name) or is_machine(name)
+
+
 def syncer_path(namespace: str, name: str) -> str:
     """The path of a syncer."""
     return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
