@@ -36,6 +36,7 @@ from .troubles import (
 )
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
+from .writers import with_a_stray_slice
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
 """Troubles of all calls in some stories: the highest chance, by kind. `one peer` is only in stories that are asked for
@@ -60,6 +61,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.315, "taken ids", with_taken_ids),
     (0.335, "an heir", with_an_heir),
     (0.355, "machines", with_machines),
+    (0.370, "a stray slice", with_a_stray_slice),
 )
 """Additions to some stories: the highest chance, by name."""
 

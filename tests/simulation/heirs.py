@@ -14,7 +14,7 @@ from . import events as e
 from .asked import PLAIN, Asked, Limit
 from .story import QUIET, Story
 from .troubles import Call, Kind, Trouble
-from .world import MANY, TEAMS
+from .world import OF_THE_FIRST_TEAM
 
 _NEEDS: dict[str, tuple[Asked, Call]] = {
     "labels": (Asked(pod_label=True), Call.PODS),
@@ -33,13 +33,12 @@ _KINDS = (
     Kind.PAGE,
 )
 _DETACHED = Asked(limit=Limit(kind="count", value=0))
-_OF_THE_FIRST_TEAM = tuple(app for app in MANY if TEAMS[app] == "one")
 
 
 def with_an_heir(base: Story) -> Story:
     """Adds an app whose syncer is renamed while a list fails that only its heir needs."""
     dice = random.Random(f"heirs {base.seed}")
-    app = dice.choice(_OF_THE_FIRST_TEAM)
+    app = dice.choice(OF_THE_FIRST_TEAM)
     need = dice.choice(tuple(_NEEDS))
     asked, call = _NEEDS[need]
     goes = round(dice.uniform(40, max(45.0, base.ends - QUIET)), 1)

@@ -34,6 +34,8 @@ TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"} | {
     app: ("one", "two")[number % 2] for number, app in enumerate(MANY)
 }
 """The team of an app, as a label of its syncers says."""
+OF_THE_FIRST_TEAM = tuple(app for app in MANY if TEAMS[app] == "one")
+"""Apps that the first program serves, whatever half of an installation it is."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
