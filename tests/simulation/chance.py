@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from . import events as e
 from .addresses import with_addresses
+from .ambiguous import with_an_ambiguous_port
 from .asked import Asked
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
@@ -62,6 +63,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.335, "an heir", with_an_heir),
     (0.355, "machines", with_machines),
     (0.370, "a stray slice", with_a_stray_slice),
+    (0.390, "an ambiguous port", with_an_ambiguous_port),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from eurekube_sync.embedded.http import Request
 from tests.embedded.instances import Listed
 
+from .ambiguous import Anchors
 from .conduct import Conduct
 from .confirmations import Confirmations
 from .crowds import Sizes
@@ -93,6 +94,7 @@ class Judge:
         self.twins = Twins(self)
         self.tenants = Tenants(self)
         self.machines = Machines(self)
+        self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
@@ -135,6 +137,7 @@ class Judge:
         self.confirmations.look(self.truth.eligible.keys() | (self.truth.frozen.keys() - left), now)
         self.overrides.look(now)
         self.tenants.look(now)
+        self.anchors.look()
         self.machines.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
@@ -148,6 +151,7 @@ class Judge:
         """Notes that a server lost all leases; that is not the program's fault."""
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
+        self.anchors.eureka_restarted()
         self.not_calm(warm_up)
 
     def not_calm(self, until_later: float = 0.0) -> None:

@@ -48,6 +48,7 @@ class Losses:
                     missing
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
+                    and not self._judge.anchors.adrift(key)
                     and not self._judge.overrides.ever(key)
                     and not self._judge.overrides.since_looked(view, app)
                     and not self._has_no_place(view, key, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -68,3 +68,14 @@ def wished(serves: bool, asked: Asked) -> bool | None:
     if serves:
         return True
     return None if asked.not_ready == "Cancel" else False
+
+
+def tells_its_port(asked: Asked, services: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the Services of a syncer have just one port that it may mean: the one that it names, or
+    the one named `http`, or the only one."""
+    ports = [(port["name"], port["targetPort"]) for one in services for port in one["spec"]["ports"]]
+    name = asked.port or "http"
+    targets = {target for called, target in ports if called == name}
+    if not targets and not asked.port:
+        targets = {target for _, target in ports}
+    return len(targets) == 1

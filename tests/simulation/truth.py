@@ -12,7 +12,7 @@ from typing import Any
 
 from .addresses import reached_at
 from .asked import SYNC, Asked, asked_by
-from .serving import Way, is_behind, ready_behind, serves, way_of, wished
+from .serving import Way, is_behind, ready_behind, serves, tells_its_port, way_of, wished
 from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_apart, is_machine, is_shelf, is_true
 
 FINALIZER = "eurekube.io/cleanup"
@@ -54,6 +54,8 @@ class SyncerTruth:
     """`status.up`."""
     served: bool
     """Whether a Service matches, and has an address that the syncer asks for."""
+    tells_port: bool
+    """Whether its Services have just one port that it may mean."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,6 +263,7 @@ class Truth:
                 conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
+                tells_port=tells_its_port(asked, [one for one in services if _selects(label, ref[0], one)]),
                 served=any(
                     _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked)) for one in services
                 ),
