@@ -10,6 +10,7 @@ from . import events as e
 from .addresses import with_addresses
 from .ambiguous import with_an_ambiguous_port
 from .asked import Asked
+from .credentials import with_failing_credentials
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .heirs import with_an_heir
@@ -64,6 +65,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.355, "machines", with_machines),
     (0.370, "a stray slice", with_a_stray_slice),
     (0.390, "an ambiguous port", with_an_ambiguous_port),
+    (0.405, "credentials", with_failing_credentials),
 )
 """Additions to some stories: the highest chance, by name."""
 

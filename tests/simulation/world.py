@@ -19,6 +19,7 @@ from tests.embedded.kubernetes import FullKubernetes
 
 from .address import Address
 from .clock import VirtualClock
+from .tokens import Credentials
 
 NAMESPACES = ("bank", "shop")
 FEW = ("cart", "pay", "rating", "stock")
@@ -117,6 +118,7 @@ class World:
     ) -> None:
         self.clock = clock
         self.address = Address()
+        self.credentials = Credentials()
         self._renewed: set[Key] = set()
         """The leases that strangers renew."""
         self.ended: dict[Key, float] = {}
