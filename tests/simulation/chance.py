@@ -13,6 +13,7 @@ from .asked import Asked
 from .credentials import with_failing_credentials
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
+from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
 from .hours import with_a_long_silence, with_an_expiry
 from .machines import with_machines
@@ -36,6 +37,7 @@ from .troubles import (
     Kind,
     Trouble,
 )
+from .typos import with_a_broken_selector
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
 from .writers import with_a_stray_slice
@@ -66,8 +68,16 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.370, "a stray slice", with_a_stray_slice),
     (0.390, "an ambiguous port", with_an_ambiguous_port),
     (0.405, "credentials", with_failing_credentials),
+    (0.420, "a flapping app", with_a_flapping_app),
+    (0.435, "a flapping list", with_a_flapping_list),
+    (0.450, "a broken selector", with_a_broken_selector),
 )
 """Additions to some stories: the highest chance, by name."""
+
+
+def families() -> tuple[str, ...]:
+    """The subjects that are added to some random stories."""
+    return tuple(name for _, name, _ in _FAMILIES)
 
 
 def subjects() -> tuple[str, ...]:

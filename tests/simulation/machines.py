@@ -145,7 +145,7 @@ def with_machines(base: Story) -> Story:
     for _ in range(dice.choice((0, 1, 2, 3))):
         at = round(dice.uniform(3, last), 1)
         events.append(MachinesListen(at=at, app=app, sockets=_some_sockets(dice)))
-    if dice.random() < 0.1:
+    if dice.random() < 0.3:
         events.append(MachinesLeave(at=round(dice.uniform(20, last), 1), app=app))
     return replace(base, events=tuple(sorted(events, key=lambda event: event.at)))
 
