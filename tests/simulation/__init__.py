@@ -39,6 +39,7 @@
     losses, confirmations, limits, conduct, releases, leases, deletions, strays, twins
                 more promises: what apps lose, specs, releases, leases, deletions, lists of another cluster, and
                 pods that register themselves
+    last        the promise that nobody says all is well when an app loses its last instance without need
     evidence    what a pass may have known as evidence for a removal
     dead        the promises about dead pods, and about needless holds
     rest        the promises about the end of a story

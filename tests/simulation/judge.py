@@ -10,11 +10,11 @@ drained     while a person drains an instance, and its mark says so, it does not
 returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-The other promises: `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `twins` pods that
-register themselves; `neighbours` claims of another namespace; `machines` endpoints with two ports; `leases` the ends of
-leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits` the other fields of specs;
-`overrides` instances that a person put out of service; `steady` needless writes; `sharing` gates of two syncers;
-`starving` a stage without time; `rest` the end of a story.
+The other promises: `last`, `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `flaps`
+second looks; `twins` pods that register themselves; `neighbours` claims of another namespace; `machines` endpoints with
+two ports; `leases` the ends of leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits`
+the other fields of specs; `overrides` instances that a person put out of service; `steady` needless writes; `sharing`
+gates of two syncers; `starving` a stage without time; `rest` the end of a story.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .crowds import Sizes
 from .dead import Dead
 from .deletions import Deletions
 from .evidence import Evidence
+from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
@@ -96,6 +97,7 @@ class Judge:
         self.machines = Machines(self)
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
+        self.last_ones = LastOnes(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
         self._arrived: dict[Key, float] = {}

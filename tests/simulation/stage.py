@@ -267,6 +267,7 @@ class Stage:
         self.judge.pass_ended(view, report, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
+        self.judge.last_ones.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest
         later = _APART + (_OTHER_HALF_LATER if self.story.installation.halves else 0.0)
         stopped = view.stopped or bool(report.clashes)  # another cluster's may stand where this pass did not look
