@@ -34,6 +34,7 @@ from .crowds import Sizes
 from .dead import Dead
 from .deletions import Deletions
 from .evidence import Evidence
+from .flaps import SecondLooks
 from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
@@ -98,6 +99,7 @@ class Judge:
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)
+        self.second_looks = SecondLooks(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
         self._arrived: dict[Key, float] = {}
@@ -421,6 +423,7 @@ class Judge:
         """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
         self.world_changed()
         self.dead.judge_pass(view, report)
+        self.second_looks.judge_pass(view, report)
         self.suspensions.judge_pass(view)
         self._deletions.judge_pass(view)
         self.steady.pass_ended(view, self.world.clock.time)
