@@ -1,4 +1,8 @@
-"""Stories in which a syncer gives way to an heir that alone needs a list, and just that list fails.
+"""Stories in which a syncer gives way to an heir that alone needs a list, and just that list fails; and
+the promise about heirs.
+
+heir        while a living syncer selects the living pod of an instance, the instance is not cancelled because
+            the syncer of its mark is deleted, is gone or has the limit 0, whatever lists failed
 
 A syncer is renamed as docs/suspend.md says: the new one is made, then the old one is deleted, or its
 limit becomes 0. Only the new one reads labels or gates of pods, or zones of nodes; or the grants of
@@ -9,12 +13,20 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.embedded.instances import Listed
 
 from . import events as e
 from .asked import PLAIN, Asked, Limit
 from .story import QUIET, Story
 from .troubles import Call, Kind, Trouble
-from .world import OF_THE_FIRST_TEAM
+from .truth import Ref, SyncerTruth
+from .view import PassView, Violation, change, named, pod_of, syncer_of
+from .world import OF_THE_FIRST_TEAM, Key
+
+if TYPE_CHECKING:
+    from .judge import Judge
 
 _NEEDS: dict[str, tuple[Asked, Call]] = {
     "labels": (Asked(pod_label=True), Call.PODS),
@@ -33,6 +45,63 @@ _KINDS = (
     Kind.PAGE,
 )
 _DETACHED = Asked(limit=Limit(kind="count", value=0))
+
+
+class Heirs:
+    """Sees every removal of an instance of ours."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def judge_removal(self, view: PassView, key: Key, was: Listed, stands: Listed | None) -> None:
+        """Judges that a pass cancelled an instance, or turned it DOWN."""
+        truth, ref = self._judge.truth, syncer_of(was[0])
+        claim = truth.eligible.get(key)
+        if claim is None or claim.holder == ref or not self._gives_way(view, ref):
+            return
+        heir = truth.syncers[claim.holder]
+        known = max(claim.since, *heir.since.values()) <= min(view.specs, view.moment)
+        if not known or heir.asked.limit is not None or self._judge.is_taken(key):
+            return
+        if pod_of(was[0]) not in claim.pods:
+            return  # it is of a pod that had the address before
+        told = f"{named(claim.holder)}, which selects its pod, is its heir"
+        raise Violation("heir", f"{key} of {named(ref)} was {change(was, stands)}, and {told}")
+
+    def judge_pass(self, view: PassView) -> None:
+        """Counts the instances that wait for an heir that could not be read."""
+        truth = self._judge.truth
+        for key, claim in truth.eligible.items():
+            heir = truth.syncers[claim.holder]
+            if not self.is_unread(view, heir):
+                continue
+            standing = (state[key] for state in self._judge.known if key in state)
+            if any(syncer_of(listed[0]) != claim.holder for listed in standing):
+                self._judge.reached["an instance whose heir could not be read"] += 1
+
+    def is_unread(self, view: PassView, heir: SyncerTruth) -> bool:
+        """Whether a list failed in this pass that only some syncers need, and this one does."""
+        granted = self._judge.story.installation.granted
+        return bool(view.failed & needed_by(heir.asked, granted=granted))
+
+    def _gives_way(self, view: PassView, ref: Ref) -> bool:
+        syncer = self._judge.truth.syncers.get(ref)
+        if syncer is None or syncer.deleting:
+            return True
+        limit = syncer.asked.limit
+        return limit is not None and limit.value == 0 and syncer.since["limit"] <= view.specs
+
+
+def needed_by(asked: Asked, *, granted: bool) -> set[Call]:
+    """Gives the calls that a syncer needs beside the lists of syncers, Services and slices."""
+    found: set[Call] = set()
+    if asked.pod_label or asked.readiness_gate:
+        found.add(Call.PODS)
+    if asked.zone:
+        found.add(Call.NODES)
+    if granted:
+        found.add(Call.NAMESPACES)
+    return found
 
 
 def with_an_heir(base: Story) -> Story:

@@ -35,6 +35,7 @@ from .dead import Dead
 from .deletions import Deletions
 from .evidence import Evidence
 from .flaps import SecondLooks
+from .heirs import Heirs
 from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
@@ -99,6 +100,7 @@ class Judge:
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)
+        self.heirs = Heirs(self)
         self.second_looks = SecondLooks(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
@@ -306,6 +308,7 @@ class Judge:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
+        self.heirs.judge_removal(view, key, was, now.get(key))
         if self.machines.are(was):
             self.machines.judge_removal(view, key, was, now.get(key))
         since = self._protected_since(view, key, was)
@@ -424,6 +427,7 @@ class Judge:
         self.world_changed()
         self.dead.judge_pass(view, report)
         self.second_looks.judge_pass(view, report)
+        self.heirs.judge_pass(view)
         self.suspensions.judge_pass(view)
         self._deletions.judge_pass(view)
         self.steady.pass_ended(view, self.world.clock.time)

@@ -49,6 +49,7 @@ class Losses:
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
                     and not self._judge.anchors.adrift(key)
+                    and not self._cannot_follow_the_dead(view, app, wanted)
                     and not self._judge.overrides.ever(key)
                     and not self._judge.overrides.since_looked(view, app)
                     and not self._has_no_place(view, key, now)
@@ -131,6 +132,12 @@ class Losses:
         since = truth.syncers[wanted.holder].since
         ends = truth.terminated_since(key, view.moment) and since["terminating"] > view.specs
         return min(since.values()) <= view.specs and not ends
+
+    def _cannot_follow_the_dead(self, view: PassView, app: str, wanted: Since) -> bool:
+        """Whether a list failed without which its syncer cannot be served, and only dead pods of the app went."""
+        judge = self._judge
+        serving = any(key.app == app and judge.dead.may_serve(view, key) for key in view.taken)
+        return not serving and judge.heirs.is_unread(view, judge.truth.syncers[wanted.holder])
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it, or one in its place, is to be added."""

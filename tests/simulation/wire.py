@@ -120,6 +120,7 @@ class Wire:
             self._say(request, peer, str(response.status))
             return response
         self.view.troubled = True
+        self.view.failed.add(call)
         if not call.to_eureka or trouble.kind.of_the_program:
             self.view.troubled_cluster = True
         self._say(request, peer, trouble.kind.value)
