@@ -1,5 +1,7 @@
-"""Stories in which the selectors of Services are broken for a while, and what a person put out of
-service stays so."""
+"""Stories in which the selectors of Services are broken for a while.
+
+What they are to show: `overrides` says that what a person put out of service stays so.
+"""
 
 from __future__ import annotations
 
