@@ -28,6 +28,7 @@
     credentials stories in which the credentials for Kubernetes change or fail; `tokens` has them
     flaps       stories of an app, or of a list, that comes and goes each pass
     typos       stories in which Services select no pod for a while
+    unlisted    stories in which only Eureka's list, or only the writing of events, fails for long
     taken       stories in which another client has the id that a pod is about to get, and no list shows it
     starving    stories in which one kind of call takes all the time of its stage
     steady      the promise that nothing is written to Kubernetes while nothing changes

@@ -38,6 +38,7 @@ from .troubles import (
     Trouble,
 )
 from .typos import with_a_broken_selector
+from .unlisted import with_an_unlisted_deletion, with_refused_events
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
 from .writers import with_a_stray_slice
@@ -71,6 +72,8 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.420, "a flapping app", with_a_flapping_app),
     (0.435, "a flapping list", with_a_flapping_list),
     (0.450, "a broken selector", with_a_broken_selector),
+    (0.465, "an unlisted deletion", with_an_unlisted_deletion),
+    (0.475, "refused events", with_refused_events),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -14,7 +14,7 @@ The other promises: `last`, `losses`, `confirmations` and `crowds` judge what ap
 second looks; `twins` pods that register themselves; `neighbours` claims of another namespace; `machines` endpoints with
 two ports; `leases` the ends of leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits`
 the other fields of specs; `overrides` instances that a person put out of service; `steady` needless writes; `sharing`
-gates of two syncers; `starving` a stage without time; `rest` the end of a story.
+gates of two syncers; `starving` a stage without time; `unlisted` conditions without events; `rest` the end of a story.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from .suspensions import Suspensions
 from .troubles import Call, Kind
 from .truth import FINALIZER, Ref, Truth
 from .twins import Twins
+from .unlisted import Told
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
 
@@ -101,6 +102,7 @@ class Judge:
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)
         self.heirs = Heirs(self)
+        self.told = Told(self)
         self.second_looks = SecondLooks(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
@@ -435,6 +437,7 @@ class Judge:
         self.leases.judge_pass(view, period=period)
         installation = self.story.installation
         had_time = self.world.clock.time - view.begun < installation.pass_seconds / 2
+        self.told.judge_pass(view, in_time=had_time)
         unread = view.eureka is None and not view.troubled_cluster and self.clock_right
         if unread and had_time and not installation.halves:
             self.conduct.judge_waiting(view)
