@@ -94,14 +94,14 @@ class Heirs:
 
 def needed_by(asked: Asked, *, granted: bool) -> set[Call]:
     """Gives the calls that a syncer needs beside the lists of syncers, Services and slices."""
-    found: set[Call] = set()
+    needed: set[Call] = set()
     if asked.pod_label or asked.readiness_gate:
-        found.add(Call.PODS)
+        needed.add(Call.PODS)
     if asked.zone:
-        found.add(Call.NODES)
+        needed.add(Call.NODES)
     if granted:
-        found.add(Call.NAMESPACES)
-    return found
+        needed.add(Call.NAMESPACES)
+    return needed
 
 
 def with_an_heir(base: Story) -> Story:

@@ -109,7 +109,7 @@ class MachinesListen(Event):
             if hosts[True] or hosts[False]:
                 ports = [{"name": "http", "port": port, "protocol": "TCP"}]
                 both = {"addresses": hosts[True], "notReadyAddresses": hosts[False]}
-                subsets.append({"ports": ports, **{kind: some for kind, some in both.items() if some}})
+                subsets.append({"ports": ports, **{kind: entries for kind, entries in both.items() if entries}})
         body = {"metadata": {"name": name}, "subsets": subsets}
         _write(stage, f"/api/v1/namespaces/{namespace}/endpoints", name, body)
 
@@ -219,7 +219,7 @@ class Machines:
         slices with one socket, the ready one counts."""
         world = self._judge.world
         services = {_named(service) for service in world.objects("/api/v1/services")}
-        found: dict[Key, bool] = {}
+        written: dict[Key, bool] = {}
         for piece in world.objects("/apis/discovery.k8s.io/v1/endpointslices"):
             metadata = piece["metadata"]
             ref = metadata["namespace"], metadata["labels"].get("kubernetes.io/service-name", "")
@@ -230,13 +230,13 @@ class Machines:
                 for number in numbers:
                     host = endpoint["addresses"][0]
                     key = self._judge.truth.key(ref[0], ref[1], host, number)
-                    found[key] = found.get(key, False) or endpoint["conditions"]["ready"]
-        yield from found.items()
+                    written[key] = written.get(key, False) or endpoint["conditions"]["ready"]
+        yield from written.items()
 
     def _is_served(self, ref: tuple[str, str]) -> bool:
         syncer = self._judge.truth.machines.get(ref)
         return syncer is not None and "deletionTimestamp" not in syncer["metadata"]
 
 
-def _named(found: dict[str, Any]) -> tuple[str, str]:
-    return found["metadata"]["namespace"], found["metadata"]["name"]
+def _named(service: dict[str, Any]) -> tuple[str, str]:
+    return service["metadata"]["namespace"], service["metadata"]["name"]

@@ -73,9 +73,13 @@ def wished(serves: bool, asked: Asked) -> bool | None:
 def tells_its_port(asked: Asked, services: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the Services of a syncer have just one port that it may mean: the one that it names, or
     the one named `http`, or the only one."""
-    ports = [(port["name"], port["targetPort"]) for one in services for port in one["spec"]["ports"]]
-    name = asked.port or "http"
-    targets = {target for called, target in ports if called == name}
-    if not targets and not asked.port:
-        targets = {target for _, target in ports}
-    return len(targets) == 1
+    named: set[Any] = set()
+    every: set[Any] = set()
+    for service in services:
+        for port in service["spec"]["ports"]:
+            every.add(port["targetPort"])
+            if port["name"] == (asked.port or "http"):
+                named.add(port["targetPort"])
+    if not named and not asked.port:
+        return len(every) == 1
+    return len(named) == 1

@@ -102,13 +102,13 @@ def replaced(dice: random.Random, app: str, at: float) -> list[e.Event]:
     if dice.random() < 0.5:
         grace = dice.choice((0.0, 5.0, 20.0))
         return [Rollout(at=at, app=app, ip="10.0.5.11", gated=False, grace=grace)]
-    found: list[e.Event] = []
+    events: list[e.Event] = []
     for number in range(3):
         starts = round(at + dice.uniform(0, 30), 1)
         ends = round(starts + dice.uniform(2, 40), 1)
         grace = dice.choice((0.0, 5.0, 20.0))
-        found += [
+        events += [
             e.PodStarted(at=starts, app=app, number=10 + number, ip=f"10.0.5.{11 + number}"),
             e.PodEnds(at=ends, app=app, number=number, grace=grace),
         ]
-    return found
+    return events
