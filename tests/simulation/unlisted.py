@@ -1,7 +1,7 @@
 """Stories in which only one kind of call fails for long: the list of Eureka while a syncer and its pods
 go, or the events of Kubernetes; and a promise about the latter.
 
-told        while only writes of events fail, each syncer gets its conditions in the first whole pass
+told        while only writes of events are refused, each syncer gets its conditions in the first whole pass
 
 What the others are to show: `deletions` says that no finalizer goes while an instance is left, which no
 list shows.
@@ -66,17 +66,19 @@ class Told:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
+        kinds = {trouble.kind for trouble in judge.story.troubles if Call.EVENT in trouble.calls}
+        self._only_refused = kinds == {Kind.FORBIDDEN}
 
     def judge_pass(self, view: PassView, *, in_time: bool) -> None:
         """Judges the end of a pass; `in_time` says whether it had time for everything."""
         judge = self._judge
         changed = view.older or view.strayed or judge.refused(view) or view.eureka is None
-        if view.failed != {Call.EVENT} or changed or not in_time or not judge.truth.crd_lives:
+        if view.failed != {Call.EVENT} or not self._only_refused or changed or not in_time or not judge.truth.crd_lives:
             return
-        judge.reached["a pass in which only events failed"] += 1
+        judge.reached["a pass in which only events were refused"] += 1
         for ref, syncer in sorted(judge.truth.syncers.items()):
             if judge.story.installation.halves and TEAMS[syncer.app] != "one":
                 continue
             known = max(syncer.since.values()) <= view.begun and not syncer.going
             if known and not syncer.conditions:
-                raise Violation("told", f"{named(ref)} has no condition, and only events failed")
+                raise Violation("told", f"{named(ref)} has no condition, and only events were refused")
