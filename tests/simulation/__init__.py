@@ -21,6 +21,14 @@
     teams       stories of many apps, of which several are removed at once, and of other changes during a hold
     shares      stories of limits in percent, with unready pods, or with instances of others
     sharing     stories in which two syncers serve the same pods behind a gate
+    heirs       stories in which a syncer gives way to an heir that alone needs a list that fails
+    machines    machines outside of the cluster, of which one listens at two ports; and the promise about them
+    writers     stories in which another writer makes a slice for an app's Service
+    ambiguous   stories in which a syncer loses sight of its port while pods are replaced
+    credentials stories in which the credentials for Kubernetes change or fail; `tokens` has them
+    flaps       stories of an app, or of a list, that comes and goes each pass
+    typos       stories in which Services select no pod for a while
+    unlisted    stories in which only Eureka's list, or only the writing of events, fails for long
     taken       stories in which another client has the id that a pod is about to get, and no list shows it
     starving    stories in which one kind of call takes all the time of its stage
     steady      the promise that nothing is written to Kubernetes while nothing changes
@@ -32,6 +40,7 @@
     losses, confirmations, limits, conduct, releases, leases, deletions, strays, twins
                 more promises: what apps lose, specs, releases, leases, deletions, lists of another cluster, and
                 pods that register themselves
+    last        the promise that nobody says all is well when an app loses its last instance without need
     evidence    what a pass may have known as evidence for a removal
     dead        the promises about dead pods, and about needless holds
     rest        the promises about the end of a story

@@ -68,6 +68,12 @@ class Asked:
     readiness_gate: bool = False
     version: str = ""
     """The field `metadata`."""
+    pod_label: bool = False
+    """Whether `metadataFrom` takes a label of the pod, for which pods are listed."""
+    zone: bool = False
+    """Whether `zone` takes that of the endpoint, for which nodes are listed."""
+    port: str = ""
+    """The name of the Service's port; empty for the default."""
 
     def written(self) -> dict[str, Any]:
         """The fields as a spec; None for those that are not set."""
@@ -83,6 +89,9 @@ class Asked:
             "onDuplicate": _said(self.on_duplicate, "Skip"),
             "readinessGate": self.readiness_gate or None,
             "metadata": {"version": self.version} if self.version else None,
+            "metadataFrom": [{"key": "tier", "podLabel": "tier"}] if self.pod_label else None,
+            "zone": {"fromEndpoint": True} if self.zone else None,
+            "port": self.port or None,
         }
 
     def __str__(self) -> str:
@@ -110,6 +119,9 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
         on_duplicate=spec.get("onDuplicate", "Skip"),
         readiness_gate=spec.get("readinessGate", False),
         version=spec.get("metadata", {}).get("version", ""),
+        pod_label="metadataFrom" in spec,
+        zone="zone" in spec,
+        port=spec.get("port", ""),
     )
 
 

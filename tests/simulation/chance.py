@@ -8,10 +8,15 @@ from dataclasses import replace
 
 from . import events as e
 from .addresses import with_addresses
+from .ambiguous import with_an_ambiguous_port
 from .asked import Asked
+from .credentials import with_failing_credentials
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
+from .flaps import with_a_flapping_app, with_a_flapping_list
+from .heirs import with_an_heir
 from .hours import with_a_long_silence, with_an_expiry
+from .machines import with_machines
 from .neighbours import with_neighbours
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
@@ -23,9 +28,20 @@ from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
 from .taken import with_taken_ids
 from .teams import with_teams
-from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .troubles import (
+    ALL_CALLS,
+    EUREKA_CALLS,
+    KUBERNETES_CALLS,
+    USUAL_CALLS,
+    Call,
+    Kind,
+    Trouble,
+)
+from .typos import with_a_broken_selector
+from .unlisted import with_an_unlisted_deletion, with_refused_events
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import FEW
+from .writers import with_a_stray_slice
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
 """Troubles of all calls in some stories: the highest chance, by kind. `one peer` is only in stories that are asked for
@@ -48,8 +64,23 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.29, "a share", with_a_share),
     (0.295, "a slow stage", a_slow_stage),
     (0.315, "taken ids", with_taken_ids),
+    (0.335, "an heir", with_an_heir),
+    (0.355, "machines", with_machines),
+    (0.370, "a stray slice", with_a_stray_slice),
+    (0.390, "an ambiguous port", with_an_ambiguous_port),
+    (0.405, "credentials", with_failing_credentials),
+    (0.420, "a flapping app", with_a_flapping_app),
+    (0.435, "a flapping list", with_a_flapping_list),
+    (0.450, "a broken selector", with_a_broken_selector),
+    (0.465, "an unlisted deletion", with_an_unlisted_deletion),
+    (0.475, "refused events", with_refused_events),
 )
 """Additions to some stories: the highest chance, by name."""
+
+
+def families() -> tuple[str, ...]:
+    """The subjects that are added to some random stories."""
+    return tuple(name for _, name, _ in _FAMILIES)
 
 
 def subjects() -> tuple[str, ...]:
@@ -64,7 +95,7 @@ def story(seed: int, about: str = "") -> Story:
     drawn = random.Random(f"families {seed}").random()
     for most, name, grown in _FAMILIES:
         if about == name or (not about and drawn < most):
-            return grown(_story(seed, ""))
+            return replace(grown(_story(seed, "")), subject=name)
     return _story(seed, about)
 
 
@@ -318,14 +349,14 @@ def _trouble(chance: random.Random, ends: float) -> Trouble:
         return Trouble(
             at=at,
             until=ends - QUIET,
-            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(Call))}))),
+            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(USUAL_CALLS))}))),
             kind=chance.choice(_PROGRAM_KINDS),
             skip=chance.randint(0, 30),
             strikes=1,
             seconds=round(chance.choice((1, 20, 50, 100)) * chance.uniform(0.2, 1), 1),
         )
     group = EUREKA_CALLS if where < 0.65 else KUBERNETES_CALLS
-    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group))})
+    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group & USUAL_CALLS))})
     kind = chance.choice(_EUREKA_KINDS if group is EUREKA_CALLS else _KUBERNETES_KINDS)
     lasting = chance.random() < 0.5
     return Trouble(

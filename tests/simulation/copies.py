@@ -27,11 +27,11 @@ from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.model.ports import Registry
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.in_process.eureka import InProcessSession
-from tests.in_process.kubernetes import InProcessConnection
 from tests.in_process.workers import InTurn
 
 from .clock import MachineClock
 from .story import Installation, Mode
+from .tokens import StoryConnection
 from .view import OWNER, PassView, Violation
 from .wire import Wire
 from .world import ADDRESSES, NAMESPACES
@@ -69,7 +69,9 @@ class Process:
         team = (_FIRST_TEAM if first else _OTHER_TEAM,) if installation.halves else ()
         self._world = World(
             registry=_registry(installation, clock, limit, wire, chance),
-            cluster=KubernetesCluster(InProcessConnection(wire.kubernetes), clock=clock, random=chance, limit=limit),
+            cluster=KubernetesCluster(
+                StoryConnection(wire.kubernetes, wire.credentials), clock=clock, random=chance, limit=limit
+            ),
             clock=clock,
             workers=InTurn(),
             renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
@@ -78,7 +80,11 @@ class Process:
         )
         self._settings = PassSettings(
             owner=OWNER,
-            scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None, selector=team),
+            scope=Scope(
+                namespaces=frozenset(NAMESPACES) if installation.scoped else None,
+                selector=team,
+                granted_only=installation.granted,
+            ),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
             drains=frozenset({Kind.POD, Kind.NODE} if installation.drains else ()),

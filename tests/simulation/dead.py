@@ -115,10 +115,10 @@ class Dead:
         daemon = self._judge.story.installation.mode is Mode.DAEMON
         begins_anew = daemon and view.process is not self._process
         self._process = view.process
-        if begins_anew or not self._is_good(view):
+        if begins_anew or not self.is_good(view):
             self._dead.clear()
             self._misled.clear()
-        if not self._is_good(view):
+        if not self.is_good(view):
             return
         holds = report.held.holds if report.held else ()
         reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.removals}
@@ -126,7 +126,8 @@ class Dead:
         self._judge_addresses(view)
         self._judge_hostages(view, reasons)
 
-    def _is_good(self, view: PassView) -> bool:
+    def is_good(self, view: PassView) -> bool:
+        """Whether the pass read everything, in time, and no call of it failed."""
         judge, now = self._judge, self._judge.world.clock.time
         struck = view.troubled or view.troubled_cluster or view.older or view.strayed or view.found_elsewhere
         listed = {Call.SYNCERS, Call.SERVICES, Call.SLICES} <= view.lists.keys() and view.eureka is not None
@@ -198,7 +199,7 @@ class Dead:
     def _is_served(self, listed: Listed) -> bool:
         """Whether the program has to remove it: it is not of the other half of an installation, and its pod is not a
         neighbour's invention."""
-        if self._judge.tenants.is_theirs(listed):
+        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
             return False
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"

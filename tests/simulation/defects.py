@@ -25,7 +25,7 @@ from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.plan import ours, value
 from eurekube_sync.plan.value import Plan
 
@@ -67,6 +67,14 @@ def _empty_when_failed(walk: Callable[..., Any]) -> Callable[..., Any]:
             return walk(*arguments)
         except ClusterError:
             return {}, {}
+
+    return wrong
+
+
+def _empty_registry(list_instances: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(self: EurekaClient) -> Any:
+        found = list_instances(self)
+        return Complete(data=()) if isinstance(found, Unknown) else found
 
     return wrong
 
@@ -184,6 +192,11 @@ def defects() -> tuple[Defect, ...]:
             name="a Kubernetes list that failed is read as empty",
             about="outage",
             patches=((calls.Calls, "_walk", _empty_when_failed(calls.Calls._walk)),),
+        ),
+        Defect(
+            name="a list of Eureka that failed is read as empty",
+            about="an unlisted deletion",
+            patches=((EurekaClient, "list_instances", _empty_registry(EurekaClient.list_instances)),),
         ),
         Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
         Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),

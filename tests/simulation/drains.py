@@ -18,7 +18,7 @@ from .world import APPS, DRAIN
 if TYPE_CHECKING:
     from .stage import Stage
 
-_LISTS = frozenset({Call.PODS, Call.OTHER})
+_LISTS = frozenset({Call.PODS, Call.NODES})
 """The lists that show drains of pods and of nodes."""
 _KINDS = (Kind.TIMEOUT_BEFORE, Kind.ERROR_503, Kind.FORBIDDEN, Kind.FORBIDDEN, Kind.EMPTY, Kind.CUT, Kind.PAGE)
 
@@ -72,7 +72,7 @@ def story(seed: int) -> Story:
     for _ in range(dice.choice((0, 1, 2, 3))):
         at = round(dice.uniform(0, last), 1)
         until = round(min(last, at + dice.choice((20, 60, 200))), 1)
-        calls = dice.choice((_LISTS, frozenset({Call.PODS}), frozenset({Call.OTHER})))
+        calls = dice.choice((_LISTS, frozenset({Call.PODS}), frozenset({Call.NODES})))
         troubles.append(Trouble(at=at, until=until, calls=calls, kind=dice.choice(_KINDS)))
     return replace(
         base,

@@ -10,11 +10,11 @@ drained     while a person drains an instance, and its mark says so, it does not
 returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-The other promises: `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `twins` pods that
-register themselves; `neighbours` claims of another namespace; `leases` the ends of leases; `deletions` finalizers;
-`strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides` instances that a person
-put out of service; `steady` needless writes; `sharing` gates of two syncers; `starving` a stage without time; `rest`
-the end of a story.
+The other promises: `last`, `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `flaps`
+second looks; `twins` pods that register themselves; `neighbours` claims of another namespace; `machines` endpoints with
+two ports; `leases` the ends of leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits`
+the other fields of specs; `overrides` instances that a person put out of service; `steady` needless writes; `sharing`
+gates of two syncers; `starving` a stage without time; `unlisted` conditions without events; `rest` the end of a story.
 """
 
 from __future__ import annotations
@@ -27,15 +27,20 @@ from typing import TYPE_CHECKING
 from eurekube_sync.embedded.http import Request
 from tests.embedded.instances import Listed
 
+from .ambiguous import Anchors
 from .conduct import Conduct
 from .confirmations import Confirmations
 from .crowds import Sizes
 from .dead import Dead
 from .deletions import Deletions
 from .evidence import Evidence
+from .flaps import SecondLooks
+from .heirs import Heirs
+from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
+from .machines import Machines
 from .neighbours import Tenants
 from .overrides import Overrides
 from .releases import Releases
@@ -48,6 +53,7 @@ from .suspensions import Suspensions
 from .troubles import Call, Kind
 from .truth import FINALIZER, Ref, Truth
 from .twins import Twins
+from .unlisted import Told
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
 
@@ -91,7 +97,13 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
+        self.machines = Machines(self)
+        self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
+        self.last_ones = LastOnes(self)
+        self.heirs = Heirs(self)
+        self.told = Told(self)
+        self.second_looks = SecondLooks(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
         self._arrived: dict[Key, float] = {}
@@ -133,6 +145,8 @@ class Judge:
         self.confirmations.look(self.truth.eligible.keys() | (self.truth.frozen.keys() - left), now)
         self.overrides.look(now)
         self.tenants.look(now)
+        self.anchors.look()
+        self.machines.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """Notes that the wall clock of the program's machine changed."""
@@ -145,6 +159,7 @@ class Judge:
         """Notes that a server lost all leases; that is not the program's fault."""
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
+        self.anchors.eureka_restarted()
         self.not_calm(warm_up)
 
     def not_calm(self, until_later: float = 0.0) -> None:
@@ -295,6 +310,9 @@ class Judge:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
+        self.heirs.judge_removal(view, key, was, now.get(key))
+        if self.machines.are(was):
+            self.machines.judge_removal(view, key, was, now.get(key))
         since = self._protected_since(view, key, was)
         syncer = self.truth.syncers.get(ref)
         if syncer and self.truth.terminated_since(key, view.moment) and syncer.since["terminating"] > view.specs:
@@ -338,6 +356,9 @@ class Judge:
         return ref != frozen_for and ref not in self.truth.syncers
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
+        if self.machines.are(stands):
+            self.machines.judge_new(view, key, stands)
+            return
         if self.tenants.is_theirs(stands):
             self.tenants.judge_new(view, key, stands[0])
             return
@@ -403,6 +424,8 @@ class Judge:
         """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
         self.world_changed()
         self.dead.judge_pass(view, report)
+        self.second_looks.judge_pass(view, report)
+        self.heirs.judge_pass(view)
         self.suspensions.judge_pass(view)
         self._deletions.judge_pass(view)
         self.steady.pass_ended(view, self.world.clock.time)
@@ -410,6 +433,7 @@ class Judge:
         self.leases.judge_pass(view, period=period)
         installation = self.story.installation
         had_time = self.world.clock.time - view.begun < installation.pass_seconds / 2
+        self.told.judge_pass(view, in_time=had_time)
         unread = view.eureka is None and not view.troubled_cluster and self.clock_right
         if unread and had_time and not installation.halves:
             self.conduct.judge_waiting(view)

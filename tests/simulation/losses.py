@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .crowds import FLOOR
 from .truth import Since
 from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
-from .world import Key, is_shelf
+from .world import Key, is_apart
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -47,6 +47,8 @@ class Losses:
                     missing
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
+                    and not self._judge.anchors.adrift(key)
+                    and not self._cannot_follow_the_dead(view, app, wanted)
                     and not self._judge.overrides.ever(key)
                     and not self._judge.overrides.since_looked(view, app)
                     and not self._has_no_place(view, key, now)
@@ -85,7 +87,7 @@ class Losses:
             key
             for key in view.taken
             if key.app == app
-            and not is_shelf(view.taken[key][1])
+            and not is_apart(view.taken[key][1])
             and not self.released(view, key)
             and not self._judge.duplicates(key)
         ]
@@ -127,6 +129,12 @@ class Losses:
         since = truth.syncers[wanted.holder].since
         ends = truth.terminated_since(key, view.moment) and since["terminating"] > view.specs
         return min(since.values()) <= view.specs and not ends
+
+    def _cannot_follow_the_dead(self, view: PassView, app: str, wanted: Since) -> bool:
+        """Whether a list failed without which its syncer cannot be served, and only dead pods of the app went."""
+        judge = self._judge
+        serving = any(key.app == app and judge.dead.may_serve(view, key) for key in view.taken)
+        return not serving and judge.heirs.is_unread(view, judge.truth.syncers[wanted.holder])
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it, or one in its place, is to be added."""

@@ -8,6 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka.wire import Decoded
+from eurekube_sync.adapters.kubernetes.calls import Calls
+from eurekube_sync.adapters.kubernetes.connection import Connection
+from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
 from eurekube_sync.desired.resolve import Made
@@ -43,6 +46,20 @@ def _whatever_is_registered(self: Any, syncer: Any, wanted: Any, instance: Any) 
     return known[2] if known else None
 
 
+class _NeverRenewed:
+    """A connection that keeps the credentials of its beginning."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.server, self.send = connection.server, connection.send
+
+    def renew(self, within: AnswerTime) -> None:
+        """Keeps them."""
+
+
+def _with_its_first_token(begin: Callable[..., None]) -> Callable[..., None]:
+    return lambda self, connection, tries: begin(self, _NeverRenewed(connection), tries)
+
+
 def mistaken() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
@@ -50,6 +67,11 @@ def mistaken() -> tuple[Defect, ...]:
         Defect(
             name="a list that is as long as the last one is taken for the same",
             patches=((reconcile, "observe", _as_before(vars(reconcile)["observe"])),),
+        ),
+        Defect(
+            name="credentials are read once",
+            about="credentials",
+            patches=((Calls, "__init__", _with_its_first_token(vars(Calls)["__init__"])),),
         ),
         Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda self, objects: True),)),
         Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),

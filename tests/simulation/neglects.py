@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply import gates, status
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.desired.claims import Leaving, Wanted
 from eurekube_sync.desired.conduct import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.plan import left_out
 
@@ -60,6 +62,16 @@ def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
     return lambda self, *shares: stage(self, 1.0)
 
 
+def _unreachable_when_refused(record_event: Callable[..., None]) -> Callable[..., None]:
+    def wrong(self: KubernetesCluster, event: Any, *, at: float) -> None:
+        try:
+            record_event(self, event, at=at)
+        except ClusterDenied as error:
+            raise ClusterUnavailable(str(error)) from error
+
+    return wrong
+
+
 def neglects() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     stage = Deadline.stage
@@ -79,6 +91,17 @@ def neglects() -> tuple[Defect, ...]:
             name="a gate opens when one of two syncers is done",
             about="shared gates",
             patches=((gates, "_together", _one_is_enough(vars(gates)["_together"])),),
+        ),
+        Defect(
+            name="a refused event is read as an unreachable Kubernetes API",
+            about="refused events",
+            patches=(
+                (
+                    KubernetesCluster,
+                    "record_event",
+                    _unreachable_when_refused(KubernetesCluster.record_event),
+                ),
+            ),
         ),
         Defect(
             name="a stage may take all the time of a pass",

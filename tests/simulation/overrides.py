@@ -2,7 +2,7 @@
 
 override    no instance is out of service unless a person put it there; such an instance is cancelled only when its
             syncer is deleted or gives it another name, or its pod ends, because a cancel would lose the override: never
-            for an unready pod, or for a limit
+            for an unready pod, for a limit, or because no Service selects the pod for a while
 """
 
 from __future__ import annotations

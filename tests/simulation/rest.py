@@ -57,12 +57,16 @@ class Rest:
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._judge.twins.judge_rest()
         self._judge.tenants.judge_rest()
+        self._judge.machines.judge_rest()
         self._expect_told()
         self._expect_gates()
 
     def _expect_up(self, key: Key, state: State, wanted: Since) -> None:
         listed = state.get(key)
         if listed is None:
+            if self._judge.anchors.adrift(key):
+                self._judge.reached["a ready pod whose port nothing tells"] += 1
+                return
             if not self._judge.duplicates(key) or self._judge.twins.is_out_of_reach(key):
                 self._judge.tenants.judge_loss(key)
                 raise Violation("rest", f"{key} is ready and not registered")
@@ -97,7 +101,7 @@ class Rest:
     def _expect_reason(self, key: Key, listed: Listed) -> None:
         held = key in self._judge.held
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
-        if self._judge.tenants.is_theirs(listed):
+        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
             return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -68,3 +68,18 @@ def wished(serves: bool, asked: Asked) -> bool | None:
     if serves:
         return True
     return None if asked.not_ready == "Cancel" else False
+
+
+def tells_its_port(asked: Asked, services: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the Services of a syncer have just one port that it may mean: the one that it names, or
+    the one named `http`, or the only one."""
+    named: set[Any] = set()
+    every: set[Any] = set()
+    for service in services:
+        for port in service["spec"]["ports"]:
+            every.add(port["targetPort"])
+            if port["name"] == (asked.port or "http"):
+                named.add(port["targetPort"])
+    if not named and not asked.port:
+        return len(every) == 1
+    return len(named) == 1

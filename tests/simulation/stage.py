@@ -67,13 +67,19 @@ class Stage:
     def __post_init__(self) -> None:
         self.clock = VirtualClock()
         self.world = World(
-            self.clock, peers=self.story.installation.peers, seed=self.story.seed, drains=self.story.installation.drains
+            self.clock,
+            peers=self.story.installation.peers,
+            seed=self.story.seed,
+            drains=self.story.installation.drains,
+            granted=self.story.installation.granted,
         )
         self.judge = Judge(self.world, self.story)
         self._chance = random.Random(self.story.seed)
         self._machine = MachineClock(self.clock)
         self.digest = hashlib.sha256()
         self._troubles = Troubles(self.story.troubles)
+        if self.story.subject:
+            self.judge.reached[f"a story about {self.story.subject}"] += 1
         self._rest = Progress()
         self._second: Process | None = None
         self._second_runs = False
@@ -261,6 +267,7 @@ class Stage:
         self.judge.pass_ended(view, report, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
+        self.judge.last_ones.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest
         later = _APART + (_OTHER_HALF_LATER if self.story.installation.halves else 0.0)
         stopped = view.stopped or bool(report.clashes)  # another cluster's may stand where this pass did not look

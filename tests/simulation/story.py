@@ -41,12 +41,15 @@ class Installation:
 
     drains: bool = False
     """Whether it looks for drains on pods and nodes; there are two nodes."""
+    granted: bool = False
+    """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every app."""
 
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
         scope += ", in batches" if self.batches else ""
         scope += ", beside another for the other team's syncers" if self.halves else ""
         scope += ", looking for drains" if self.drains else ""
+        scope += ", with grants of Namespaces" if self.granted else ""
         servers = "one Eureka" if self.peers == 1 else f"{self.peers} Eureka peers"
         return f"{self.mode} each {self.interval:g} s{scope}, {servers}, leases of {self.lease} s"
 
@@ -56,6 +59,8 @@ class Story:
     """One run of the simulation."""
 
     seed: int
+    subject: str = ""
+    """What is added to a random story; empty for nothing."""
     installation: Installation = field(default_factory=Installation)
     events: tuple[Event, ...] = ()
     troubles: tuple[Trouble, ...] = ()

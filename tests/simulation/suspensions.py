@@ -14,7 +14,7 @@ from dataclasses import replace
 from . import events as e
 from .asked import Asked
 from .story import QUIET, Story
-from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, USUAL_CALLS, Kind, Trouble
 from .truth import SyncerTruth, Truth
 from .view import PassView, State, Violation, is_up, named, pod_of, syncer_of
 from .world import Key
@@ -53,7 +53,7 @@ def with_a_lost_suspension(base: Story) -> Story:
         events += [e.AllPodsTurn(at=restart, ready=False), e.AllPodsTurn(at=calm, ready=True)]
     if dice.random() < 0.3:
         events += [e.ServiceDeleted(at=restart, app=app), e.ServiceApplied(at=calm, app=app)]
-    group = dice.choice((EUREKA_CALLS, KUBERNETES_CALLS, frozenset({dice.choice(sorted(Call))})))
+    group = dice.choice((EUREKA_CALLS, KUBERNETES_CALLS, frozenset({dice.choice(sorted(USUAL_CALLS))})))
     trouble = Trouble(
         at=restart,
         until=calm,

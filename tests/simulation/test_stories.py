@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from . import drains
 from . import events as e
-from .chance import story
+from .chance import families, story
 from .run import Verdict, run
 from .story import Installation, Mode, Story
 from .tale import tell
@@ -38,6 +39,13 @@ def test_stories_differ() -> None:
     assert {type(event).__name__ for one in stories for event in one.events} == known
     assert {trouble.kind for one in stories for trouble in one.troubles} == set(Kind)
     assert {one.installation.mode for one in stories} == set(Mode)
+
+
+def test_each_family_has_its_share() -> None:
+    """Of two thousand random stories at least four have each subject that is added to some."""
+    counts = Counter(story(seed).subject for seed in range(2000))
+    assert counts.keys() - {""} == set(families())
+    assert min(counts.values()) >= 4
 
 
 def setting(*apps: str) -> tuple[e.Event, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,6 +56,8 @@ class Call(StrEnum):
     SERVICES = "list of Services"
     SLICES = "list of slices"
     PODS = "list of pods"
+    NODES = "list of nodes"
+    NAMESPACES = "read of namespaces"
     DEFINITION = "read of the CRD"
     FINALIZER = "patch of finalizers"
     STATUS = "patch of a status"
@@ -71,6 +74,8 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
+USUAL_CALLS = ALL_CALLS - {Call.NODES, Call.NAMESPACES}
+"""The kinds of which random troubles choose: few stories have the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +124,8 @@ def kind_of(request: Request) -> Call:
         return Call.IDENTITY
     if "/customresourcedefinitions/" in path:
         return Call.DEFINITION
+    if method == "GET" and _NAMESPACES.fullmatch(path):
+        return Call.NAMESPACES
     last = path.rsplit("/", 1)[-1]
     return _LISTS.get(last, Call.OTHER)
 
@@ -135,7 +142,9 @@ _LISTS = {
     "services": Call.SERVICES,
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,
+    "nodes": Call.NODES,
 }
+_NAMESPACES = re.compile(r"/api/v1/namespaces(/[^/]+)?")
 
 
 def _of_eureka(method: str, path: str) -> Call:

@@ -12,8 +12,8 @@ from typing import Any
 
 from .addresses import reached_at
 from .asked import SYNC, Asked, asked_by
-from .serving import Way, is_behind, ready_behind, serves, way_of, wished
-from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_shelf, is_true
+from .serving import Way, is_behind, ready_behind, serves, tells_its_port, way_of, wished
+from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_apart, is_machine, is_shelf, is_true
 
 FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -54,6 +54,8 @@ class SyncerTruth:
     """`status.up`."""
     served: bool
     """Whether a Service matches, and has an address that the syncer asks for."""
+    tells_port: bool
+    """Whether its Services have just one port that it may mean."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +118,8 @@ class Truth:
     crd_uid: str = ""
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
     """Syncers that claim another namespace's addresses. They do not count in what should be UP (`neighbours`)."""
+    machines: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
+    """Syncers of machines outside of the cluster, which do not count there either (`machines`)."""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
@@ -138,11 +142,13 @@ class Truth:
         if written[0] != before[0]:
             self._look_at_pods(services, now)
         syncers = self.syncers
-        self.shelves = {
+        apart = {
             (one["metadata"]["namespace"], one["metadata"]["name"]): one
             for one in self.world.objects("/apis/eurekube.io/v1/eurekasyncers")
-            if is_shelf(one["metadata"]["name"])
+            if is_apart(one["metadata"]["name"])
         }
+        self.shelves = {ref: syncer for ref, syncer in apart.items() if is_shelf(ref[1])}
+        self.machines = {ref: syncer for ref, syncer in apart.items() if is_machine(ref[1])}
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         if written[0] != before[0]:
             self._look_at_claims(services, syncers, now)
@@ -185,8 +191,9 @@ class Truth:
     @property
     def a_deletion_waits(self) -> bool:
         """Whether a person deleted a syncer that still exists."""
-        shelves = any("deletionTimestamp" in one["metadata"] for one in self.shelves.values())
-        return shelves or any(syncer.deleting for syncer in self.syncers.values())
+        apart = [*self.shelves.values(), *self.machines.values()]
+        going = any("deletionTimestamp" in syncer["metadata"] for syncer in apart)
+        return going or any(syncer.deleting for syncer in self.syncers.values())
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
         """Whether a process that looked for syncers and for ready pods at these moments, or later, may want it UP.
@@ -231,7 +238,7 @@ class Truth:
     def _syncers(self, services: list[dict[str, Any]], now: float) -> Iterator[SyncerTruth]:
         for found in self.world.objects("/apis/eurekube.io/v1/eurekasyncers"):
             metadata, spec, told = found["metadata"], found["spec"], found.get("status", {})
-            if is_shelf(metadata["name"]):
+            if is_apart(metadata["name"]):
                 continue
             uid, ref = metadata["uid"], (metadata["namespace"], metadata["name"])
             if "deletionTimestamp" in metadata and self.crd_lives:
@@ -256,6 +263,7 @@ class Truth:
                 conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
+                tells_port=tells_its_port(asked, [one for one in services if _selects(label, ref[0], one)]),
                 served=any(
                     _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked)) for one in services
                 ),

@@ -80,6 +80,8 @@ class PassView:
     """Whether it asked for the UID, and another cluster answered."""
     last_elsewhere: bool = False
     """Whether its last read of Kubernetes was answered by another cluster."""
+    failed: set[Call] = field(default_factory=set)
+    """The kinds of calls that a trouble struck."""
     paused: bool = False
     stopped: bool = False
     """Whether it reported that another owner serves its syncers, and only renewed."""

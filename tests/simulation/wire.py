@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .clock import MachineClock
 
 _PAGE = Response(status=200, body=b"<html><body>Welcome to the proxy</body></html>", content_type="text/html")
+_UNAUTHORIZED = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}'
 _KEPT = 6
 """Older answers that are kept of each list."""
 _LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
@@ -91,6 +92,7 @@ class Wire:
         self._call_seconds = call_seconds
         self._tell = tell
         self._calls_so_far = calls_so_far
+        self.credentials = world.credentials
         self._answered: dict[str, deque[tuple[float, Response]]] = {}
         self._knows_whom_it_serves = False
         self._elsewhere: World | None = None
@@ -109,6 +111,8 @@ class Wire:
         self.calls += 1
         self._digest(request, peer)
         self._world.clock.advance(0.002 + 0.02 * self._chance.random() ** 4)
+        if peer is None and request.headers.get("authorization") != f"Bearer {self.credentials.valid}":
+            return self._unknown_caller(request)
         trouble = self._troubles.strike(call, peer, self._world.clock.time) if self._troubles else None
         if trouble is None:
             response = self._effect(call, request, peer)
@@ -116,6 +120,7 @@ class Wire:
             self._say(request, peer, str(response.status))
             return response
         self.view.troubled = True
+        self.view.failed.add(call)
         if not call.to_eureka or trouble.kind.of_the_program:
             self.view.troubled_cluster = True
         self._say(request, peer, trouble.kind.value)
@@ -125,6 +130,14 @@ class Wire:
         if trouble.kind in STRIKES_AT_CALM and (call.to_eureka or trouble.kind.of_the_program):
             self._judge.not_calm()
         return response
+
+    def _unknown_caller(self, request: Request) -> Response:
+        """Answers a call with a token that ended. The pass is troubled unless it gets another."""
+        if self.credentials.yielded is None:
+            self.view.troubled = self.view.troubled_cluster = True
+        self._judge.reached["a call with a token that ended"] += 1
+        self._say(request, None, "401")
+        return Response(status=401, body=_UNAUTHORIZED)
 
     def _struck(self, trouble: Trouble, call: Call, request: Request, peer: int | None) -> Response:
         match trouble.kind:

@@ -19,6 +19,7 @@ from tests.embedded.kubernetes import FullKubernetes
 
 from .address import Address
 from .clock import VirtualClock
+from .tokens import Credentials
 
 NAMESPACES = ("bank", "shop")
 FEW = ("cart", "pay", "rating", "stock")
@@ -34,6 +35,8 @@ TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"} | {
     app: ("one", "two")[number % 2] for number, app in enumerate(MANY)
 }
 """The team of an app, as a label of its syncers says."""
+OF_THE_FIRST_TEAM = tuple(app for app in MANY if TEAMS[app] == "one")
+"""Apps that the first program serves, whatever half of an installation it is."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
@@ -43,6 +46,7 @@ _STRANGERS_PERIOD = 30.0
 _KUBELET_SECONDS = 0.4
 """Seconds from an open gate to a Ready pod."""
 GATE = "eurekube.io/registered"
+_GRANTED_APPS, _GRANTED_HOSTS = "eurekube.io/allowed-apps", "eurekube.io/allowed-hosts"
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
@@ -102,9 +106,19 @@ class World:
     """The servers. The `peers` replicate their clients' writes to each other. With `drains` there are two nodes, and
     pods on both."""
 
-    def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False, revision: int = 1) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        *,
+        peers: int,
+        seed: int,
+        drains: bool = False,
+        granted: bool = False,
+        revision: int = 1,
+    ) -> None:
         self.clock = clock
         self.address = Address()
+        self.credentials = Credentials()
         self._renewed: set[Key] = set()
         """The leases that strangers renew."""
         self.ended: dict[Key, float] = {}
@@ -117,10 +131,11 @@ class World:
         self._begun: dict[int, int] = {}
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
+        self._grants = {_GRANTED_APPS: "*", _GRANTED_HOSTS: "*"} if granted else {}
         for name in ("node-1", "node-2") if drains else ("node-1",):
             self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         for namespace in NAMESPACES:
-            self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            self.create_namespace(namespace)
 
     def answer(self, peer: int | None, request: Request) -> Response:
         """Gives the answer of a Eureka server, or without a peer that of the Kubernetes API."""
@@ -340,7 +355,8 @@ class World:
 
     def create_namespace(self, namespace: str) -> bool:
         """Creates a namespace; returns False while an old one of the name exists."""
-        status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        metadata = {"name": namespace, "annotations": self._grants}
+        status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": metadata})
         return status < 300
 
     def annotate(self, path: str, annotations: Mapping[str, str | None]) -> bool:
@@ -397,6 +413,21 @@ def shelf_name(app: str, number: int) -> str:
 def is_shelf(name: str) -> bool:
     """Whether it is such a name."""
     return name.startswith("shelf-")
+
+
+def machine_name(app: str) -> str:
+    """The name of the syncer and the Service of an app's machines; see `machines`."""
+    return f"machine-{app}"
+
+
+def is_machine(name: str) -> bool:
+    """Whether it is such a name."""
+    return name.startswith("machine-")
+
+
+def is_apart(name: str) -> bool:
+    """Whether a syncer of this name has no pods in a story, so that the oracle of pods ignores it."""
+    return is_shelf(name) or is_machine(name)
 
 
 def syncer_path(namespace: str, name: str) -> str:

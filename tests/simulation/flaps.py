@@ -1,0 +1,154 @@
+"""Stories of what comes and goes each pass: the pods of an app while another app loses its own, and a
+list that fails each second time; and the promise about them.
+
+awaited     in a daemon, a removal awaits no second look if the good passes of the last 20 s, at least two,
+            all wanted to remove the same of its app, whatever else held it then; where pods died
+            meanwhile, the passes since then count. So an app that flaps keeps no instance of another UP
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from . import events as e
+from .story import QUIET, Mode, Story
+from .troubles import Call, Kind, Trouble
+from .view import PassView, Violation, pod_of
+from .world import OF_THE_FIRST_TEAM, Key
+
+if TYPE_CHECKING:
+    from eurekube_sync.controller.one_pass import PassReport
+
+    from .judge import Judge
+
+_LISTS = (
+    frozenset({Call.SLICES}),
+    frozenset({Call.SERVICES}),
+    frozenset({Call.SYNCERS}),
+    frozenset({Call.LIST}),
+    frozenset({Call.PODS}),
+    frozenset({Call.IDENTITY}),
+)
+_KINDS = (Kind.ERROR_503, Kind.FORBIDDEN, Kind.CUT, Kind.TIMEOUT_BEFORE, Kind.PAGE)
+_LASTS = 160.0
+"""Seconds for which an app flaps."""
+_AWAITING = "AwaitingConfirmation"
+_CONFIRM = 21.0
+"""Seconds after which a second look counts."""
+
+
+def with_a_flapping_app(base: Story) -> Story:
+    """Adds an app that is ready for one pass and not for the next, and one whose pods die or stay unready."""
+    dice = random.Random(f"flaps {base.seed}")
+    flapping, losing = dice.sample(OF_THE_FIRST_TEAM, 2)
+    begins = round(base.ends - QUIET + dice.uniform(30, 45), 1)
+    pods = {flapping: dice.choice((1, 2)), losing: dice.choice((1, 2, 3))}
+    events: list[e.Event] = list(base.events)
+    for place, (app, count) in enumerate(pods.items()):
+        events += [
+            e.ServiceApplied(at=0.0, app=app),
+            e.SyncerApplied(at=0.0, name=app, app=app),
+            *(
+                e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.6.{10 * place + number + 1}")
+                for number in range(count)
+            ),
+        ]
+    events += _flapping(base, flapping, pods[flapping], begins)
+    lost = round(begins + dice.uniform(0, 2 * _interval(base)), 1)
+    vanishes = dice.random() < 0.4
+    for number in range(pods[losing]):
+        ends = e.PodEnds(at=lost, app=losing, number=number)
+        turns = e.PodTurns(at=lost, app=losing, number=number, ready=False)
+        events.append(ends if vanishes else turns)
+    return replace(
+        base,
+        events=tuple(sorted(events, key=lambda event: event.at)),
+        ends=max(base.ends, *(event.over for event in events)) + QUIET,
+    )
+
+
+def _interval(base: Story) -> float:
+    """The seconds between two passes."""
+    return 30.0 if base.installation.mode is Mode.TWICE else base.installation.interval
+
+
+def _flapping(base: Story, app: str, pods: int, begins: float) -> Iterator[e.Event]:
+    """Gives the events that turn the pods of an app for each pass: unready before one, ready before the next."""
+    turns = int(_LASTS / _interval(base)) // 2 * 2
+    for turn in range(turns):
+        at = round(begins + turn * _interval(base), 1)
+        for number in range(pods):
+            yield e.PodTurns(at=at, app=app, number=number, ready=turn % 2 == 1)
+
+
+def with_a_flapping_list(base: Story) -> Story:
+    """Adds a list that fails in every second pass, while the events of the story go on."""
+    dice = random.Random(f"flapping lists {base.seed}")
+    calls, kind = dice.choice(_LISTS), dice.choice(_KINDS)
+    step = _interval(base)
+    at = round(dice.uniform(0, 2 * step), 1)
+    troubles = list(base.troubles)
+    while at < base.ends - QUIET:
+        until = round(min(base.ends - QUIET, at + step), 1)
+        troubles.append(Trouble(at=at, until=until, calls=calls, kind=kind))
+        at = round(at + 2 * step, 1)
+    return replace(base, troubles=tuple(troubles))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What the passes since a moment have held of one app."""
+
+    keys: frozenset[Key]
+    dead: frozenset[Key]
+    """Those whose pods are gone."""
+    since: float
+    passes: int
+
+
+class SecondLooks:
+    """Remembers since when the removals of each app are held, for any reason."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._held: dict[str, _Held] = {}
+        self._process: object | None = None
+
+    def judge_pass(self, view: PassView, report: PassReport) -> None:
+        """Judges the end of a pass of the program."""
+        if self._judge.story.installation.mode is not Mode.DAEMON:
+            return  # of earlier processes a process knows no more than a condition tells
+        begins_anew = view.process is not self._process
+        self._process = view.process
+        if begins_anew or not self._judge.dead.is_good(view):
+            self._held = {}
+        if not self._judge.dead.is_good(view):
+            return
+        reasons: dict[str, dict[Key, str]] = {}
+        for hold in report.held.holds if report.held else ():
+            for removal in hold.removals:
+                reasons.setdefault(removal.key.app, {})[Key(*removal.key)] = hold.reason.value
+        self._held = {app: self._with(app, frozenset(keys), view) for app, keys in reasons.items()}
+        for app, held in sorted(self._held.items()):
+            awaiting = [key for key, reason in reasons[app].items() if reason == _AWAITING]
+            if not awaiting:
+                continue
+            self._judge.reached["a removal that awaits a second look"] += 1
+            if held.passes > 2 and view.begun - held.since >= _CONFIRM:
+                told = f"{held.passes} good passes since {held.since:.1f} s wanted to remove it"
+                raise Violation("awaited", f"{min(awaiting)} awaits a second look, and {told}")
+
+    def _with(self, app: str, keys: frozenset[Key], view: PassView) -> _Held:
+        before = self._held.get(app)
+        dead = frozenset(key for key in keys if self._is_dead(key))
+        if before is None or not keys <= before.keys or not dead <= before.dead:
+            return _Held(keys=keys, dead=dead, since=view.begun, passes=1)
+        return _Held(keys=keys, dead=dead, since=before.since, passes=before.passes + 1)
+
+    def _is_dead(self, key: Key) -> bool:
+        uids = [pod_of(state[key][0]) for state in self._judge.known if key in state]
+        return any(self._judge.dead.ended(uid) < inf for uid in uids)
