@@ -48,8 +48,8 @@
     drains      stories in which a person drains pods and nodes, and the lists that show it fail
     shrink      finds the smallest story that still fails
     tale        a story told with times
-    defects     makes the product wrong on purpose, to show that the judge sees it. Also in mistaken, misreadings,
-                misweighings, neglects, trespasses
+    defects     makes the product wrong on purpose, to show that the judge sees it. Also in mended, mistaken,
+                misreadings, misweighings, neglects, trespasses
     page        the table of the defects, and the last long run in docs/simulation.md
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.

@@ -32,6 +32,7 @@ from eurekube_sync.plan.value import Plan
 from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
+from .mended import mended
 from .misreadings import misreadings
 from .mistaken import mistaken
 from .misweighings import misweighings
@@ -264,6 +265,7 @@ def defects() -> tuple[Defect, ...]:
         *misweighings(),
         *neglects(),
         *mistaken(),
+        *mended(),
     )
 
 
