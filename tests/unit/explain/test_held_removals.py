@@ -69,14 +69,16 @@ def test_a_question_about_one_pod_shows_its_removal_alone() -> None:
 
 
 def test_each_syncer_has_the_reason_of_its_own_hold() -> None:
-    """One has a limit of its own, and the other loses too much of its app. Together they do not lose too much."""
+    """One loses the last instance of its app, and the other too much. Together they do not lose too much."""
     asked = _two_apps()
-    asked.fake.brake = replace(FEW, loss_percent=50)
-    asked.add(replace(asked.syncer, spec={**asked.syncer.spec, "maxRemovalPercent": 10}))
+    asked.fake.brake = BrakeLimits(loss_floor=100)
+    asked.fake.cluster.slices = [piece(endpoint(1)), *asked.fake.cluster.slices[1:]]
+    asked.fake.cluster.ended |= {"uid-of-rating-2", "uid-of-rating-3"}
     asked.fake.run()
+    asked.fake.brake = BrakeLimits(loss_floor=100, app_loss_floor=1)
     _unready(asked, 1, 11, 12)
     reasons = {what: _brake(asked.why(what)).reason for what in (f"{NS}/rating", f"{NS}/pay")}
-    assert reasons == {f"{NS}/rating": "MaxRemovalPercent", f"{NS}/pay": "TooManyRemovals"}
+    assert reasons == {f"{NS}/rating": "AwaitingConfirmation", f"{NS}/pay": "TooManyRemovals"}
 
 
 def test_the_command_that_releases_them_has_the_options_of_this_scope() -> None:
