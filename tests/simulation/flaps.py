@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from . import events as e
 from .story import QUIET, Mode, Story
 from .troubles import Call, Kind, Trouble
-from .truth import Ref
 from .view import PassView, Violation, pod_of
 from .world import OF_THE_FIRST_TEAM, Key
 
@@ -104,8 +103,9 @@ def with_a_flapping_list(base: Story) -> Story:
 class _Held:
     """What the passes since a moment have held of one app."""
 
-    keys: frozenset[tuple[Key, Ref]]
-    """The instances, each with the syncer whose removal it is. An heir's wait begins anew."""
+    keys: frozenset[tuple[Key, str]]
+    """The instances, each with the UID of the syncer whose removal it is; empty for an orphan. An heir's
+    wait begins anew, and that of a syncer that is created again."""
     dead: frozenset[Key]
     """Those whose pods are gone."""
     since: float
@@ -130,11 +130,13 @@ class SecondLooks:
             self._held = {}
         if not self._judge.dead.is_good(view):
             return
-        reasons: dict[str, dict[tuple[Key, Ref], str]] = {}
+        reasons: dict[str, dict[tuple[Key, str], str]] = {}
         for hold in report.held.holds if report.held else ():
             for removal in hold.removals:
                 ref = removal.syncer.namespace, removal.syncer.name
-                reasons.setdefault(removal.key.app, {})[Key(*removal.key), ref] = hold.reason.value
+                syncer = self._judge.truth.syncers.get(ref)
+                removed = Key(*removal.key), syncer.uid if syncer is not None else ""
+                reasons.setdefault(removal.key.app, {})[removed] = hold.reason.value
         self._held = {app: self._with(app, frozenset(keys), view) for app, keys in reasons.items()}
         for app, held in sorted(self._held.items()):
             awaiting = [key for (key, _), reason in reasons[app].items() if reason == _AWAITING]
@@ -145,7 +147,7 @@ class SecondLooks:
                 told = f"{held.passes} good passes since {held.since:.1f} s wanted to remove it"
                 raise Violation("awaited", f"{min(awaiting)} awaits a second look, and {told}")
 
-    def _with(self, app: str, keys: frozenset[tuple[Key, Ref]], view: PassView) -> _Held:
+    def _with(self, app: str, keys: frozenset[tuple[Key, str]], view: PassView) -> _Held:
         before = self._held.get(app)
         dead = frozenset(key for key, _ in keys if self._is_dead(key))
         if before is None or not keys <= before.keys or not dead <= before.dead:
