@@ -103,7 +103,9 @@ def with_a_flapping_list(base: Story) -> Story:
 class _Held:
     """What the passes since a moment have held of one app."""
 
-    keys: frozenset[Key]
+    keys: frozenset[tuple[Key, str]]
+    """The instances, each with the UID of the syncer whose removal it is; empty for an orphan. An heir's
+    wait begins anew, and that of a syncer that is created again."""
     dead: frozenset[Key]
     """Those whose pods are gone."""
     since: float
@@ -128,13 +130,16 @@ class SecondLooks:
             self._held = {}
         if not self._judge.dead.is_good(view):
             return
-        reasons: dict[str, dict[Key, str]] = {}
+        reasons: dict[str, dict[tuple[Key, str], str]] = {}
         for hold in report.held.holds if report.held else ():
             for removal in hold.removals:
-                reasons.setdefault(removal.key.app, {})[Key(*removal.key)] = hold.reason.value
+                ref = removal.syncer.namespace, removal.syncer.name
+                syncer = self._judge.truth.syncers.get(ref)
+                removed = Key(*removal.key), syncer.uid if syncer is not None else ""
+                reasons.setdefault(removal.key.app, {})[removed] = hold.reason.value
         self._held = {app: self._with(app, frozenset(keys), view) for app, keys in reasons.items()}
         for app, held in sorted(self._held.items()):
-            awaiting = [key for key, reason in reasons[app].items() if reason == _AWAITING]
+            awaiting = [key for (key, _), reason in reasons[app].items() if reason == _AWAITING]
             if not awaiting:
                 continue
             self._judge.reached["a removal that awaits a second look"] += 1
@@ -142,9 +147,9 @@ class SecondLooks:
                 told = f"{held.passes} good passes since {held.since:.1f} s wanted to remove it"
                 raise Violation("awaited", f"{min(awaiting)} awaits a second look, and {told}")
 
-    def _with(self, app: str, keys: frozenset[Key], view: PassView) -> _Held:
+    def _with(self, app: str, keys: frozenset[tuple[Key, str]], view: PassView) -> _Held:
         before = self._held.get(app)
-        dead = frozenset(key for key in keys if self._is_dead(key))
+        dead = frozenset(key for key, _ in keys if self._is_dead(key))
         if before is None or not keys <= before.keys or not dead <= before.dead:
             return _Held(keys=keys, dead=dead, since=view.begun, passes=1)
         return _Held(keys=keys, dead=dead, since=before.since, passes=before.passes + 1)

@@ -180,7 +180,7 @@ class Machines:
     def judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
         """Judges that a pass registered an instance of a machine."""
         self._judge.reached["a machine's registration"] += 1
-        looked = view.lists.get(Call.SLICES, view.moment)
+        looked = min(view.specs, view.lists.get(Call.SLICES, view.moment))
         if key not in self._ready and self._ready_until.get(key, -1.0) < looked and is_up(stands):
             raise Violation("socket", f"{key} was registered, and no slice says that it is ready")
 
