@@ -6,6 +6,7 @@ Random ones meet them once in thousands.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,18 @@ from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 
-_is_up = vars(left_out)["_is_up"]
+Contenders: Any = vars(left_out)["_Contenders"]
+group_of = Contenders.group_of
+
+
+def _out_of_service_first(contenders: Any, key: Any, limit: Any, observed: Any) -> Any:
+    """Take those out of service before those that callers reach."""
+    group = group_of(contenders, key, limit, observed)
+    if group is contenders.served:
+        return contenders.put_out_before
+    return contenders.served if group is contenders.put_out_before else group
+
+
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
@@ -365,7 +377,7 @@ def test_old_lists_make_no_wait_shorter() -> None:
 
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
     """An instance out of service has a place, too, and the one that is removed could still serve."""
-    monkeypatch.setattr(left_out, "_is_up", lambda key, observed: not _is_up(key, observed))
+    monkeypatch.setattr(Contenders, "group_of", _out_of_service_first)
     lowered = Asked(limit=Limit(kind="count", value=1))
     for which in range(2):
         verdict = run(

@@ -8,7 +8,7 @@ from eurekube_sync.desired import catalog
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import Drainable
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import make
+from eurekube_sync.plan import left_out, make
 
 from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story
@@ -38,10 +38,11 @@ def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
     return desired
 
 
+_RULES = tuple(_no_mark_counts if rule is left_out.still_drained else rule for rule in make.LEFT_OUT)
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
-        Defect(name="", patches=((make, "LEFT_OUT", (make.LEFT_OUT[0], _no_mark_counts, *make.LEFT_OUT[2:])),)),
+        Defect(name="", patches=((make, "LEFT_OUT", _RULES),)),
     ),
     "nobody is drained": (
         "rest",
