@@ -210,8 +210,10 @@ class Dead:
         truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
         if self._is_suspended(view, listed):
             return True
-        if any(other.app == key.app and self._judge.duplicates(other) for other in truth.eligible):
-            return True
+        for other, claim in truth.eligible.items():
+            succeeds = other.app == key.app or claim.holder == syncer_of(listed[0])  # by another name
+            if succeeds and self._judge.duplicates(other):
+                return True
         if syncer is not None:
             return False
         written = listed[0].last_dirty / 1000 - self._judge.world.clock.now() + self._judge.world.clock.time
